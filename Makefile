@@ -1,0 +1,63 @@
+# Thin targets; each one sets up what it needs on a machine that has only Python 3.11 and make.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+UV := UV_PYTHON_DOWNLOADS=never .tools/bin/uv
+BIN := .venv/bin
+
+.PHONY: help
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.tools/bin/uv: Makefile
+	@$(PYTHON) -c 'import sys; sys.exit("Ropewalk needs Python 3.11 or newer; set PYTHON=…") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .tools && .tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+.venv/.ready: .tools/bin/uv requirements.lock pyproject.toml
+	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
+	@VIRTUAL_ENV=.venv $(UV) pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=.venv $(UV) pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: setup
+setup: .venv/.ready ## install everything into .venv
+
+.PHONY: lock
+lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock
+	$(UV) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --no-header --upgrade \
+	  --python-version 3.11 --quiet --output-file requirements.lock
+
+.PHONY: check
+check: setup ## style, types, architecture, generated files (under 20 s)
+	@$(BIN)/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-cache > .lint.log || { cat .lint.log; exit 1; }
+	@$(BIN)/mypy
+	@$(BIN)/python -m tools.generate --check
+
+.PHONY: format
+format: setup ## let ruff mend what it can
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
+
+.PHONY: generate
+generate: setup ## write the generated docs anew
+	@$(BIN)/python -m tools.generate
+
+.PHONY: test
+test: check ## every check and every test
+	@$(BIN)/python -m tools.test
+
+.PHONY: bench
+bench: setup ## what the core costs, as JSON lines
+	@$(BIN)/python -m tools.bench
+
+.PHONY: fuzz
+fuzz: setup ## one million random expressions
+	@$(BIN)/python -m tools.fuzz --count 1000000
+
+.PHONY: simulate
+simulate: setup ## one million simulated histories
+	@$(BIN)/python -m tools.simulate --histories 1000000

@@ -1,0 +1,76 @@
+"""Every error Ropewalk raises or records, branched by what one can do about it."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Problem(Struct, frozen=True):
+    """One thing wrong with a document, and where."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+    @property
+    def where(self) -> str:
+        """The path as people write it: `nodes[2].with.url`."""
+        parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
+        return "".join(parts).removeprefix(".") or "(document)"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+class RopewalkError(Exception):
+    """Root of everything we raise on purpose."""
+
+
+class Invalid(RopewalkError):
+    """A document breaks its rules; `problems` names every place, not only the first."""
+
+    def __init__(self, problems: Iterable[Problem] | str) -> None:
+        self.problems = (Problem((), problems),) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class InvalidDefinition(Invalid):
+    """The author of the workflow has something to mend."""
+
+
+class InvalidInput(Invalid):
+    """Whoever starts the execution has something to mend."""
+
+
+class InvalidTransition(RopewalkError):
+    """The request came too late, or too early, for the state things are in."""
+
+
+class NotFound(RopewalkError):
+    """There is no such thing, or it is not yours to see."""
+
+
+class Conflict(RopewalkError):
+    """Someone else got there first."""
+
+
+class Unavailable(RopewalkError):
+    """Nothing is wrong with the request; try again."""
+
+
+class ErrorType(StrEnum):
+    """Why a run failed, as far as retrying goes."""
+
+    TRANSIENT = "TRANSIENT"
+    PERMANENT = "PERMANENT"
+    TIMEOUT = "TIMEOUT"
+    CIRCUIT_OPEN = "CIRCUIT_OPEN"
+
+
+class RunError(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a run reports when it fails. `retry_after` (seconds) is the other side's wish."""
+
+    type: ErrorType
+    message: str
+    detail: str | None = None
+    retry_after: float | None = None

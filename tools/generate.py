@@ -1,0 +1,43 @@
+"""Writes the generated documents, or with --check says which of them are stale."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tools import expression_reference, state_diagrams, workflow_schema
+
+ROOT = Path(__file__).parent.parent
+GENERATED: dict[str, Callable[[], str]] = {
+    "docs/workflow.schema.json": workflow_schema.render,
+    "docs/expressions.md": expression_reference.render,
+    "docs/states.md": state_diagrams.render,
+}
+
+
+def stale() -> list[str]:
+    """The documents that differ from what the code says."""
+    return [name for name, render in GENERATED.items() if _read(ROOT / name) != render()]
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something is stale")
+    arguments = parser.parse_args()
+    old = stale()
+    if arguments.check:
+        for name in old:
+            print(f"{name} is stale: run make generate")
+        return 1 if old else 0
+    for name in old:
+        (ROOT / name).write_text(GENERATED[name]())
+        print(f"wrote {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
