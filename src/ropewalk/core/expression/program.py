@@ -1,0 +1,76 @@
+"""A compiled expression: evaluates within its limits and says what it refers to without being run."""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final
+
+from ropewalk.core.expression.compiler import Code, Compiler
+from ropewalk.core.expression.faults import ExpressionError, Refused
+from ropewalk.core.expression.parser import parse
+from ropewalk.core.expression.paths import follow, node_field
+from ropewalk.core.expression.run import MAX_STEPS, Run, Scope
+from ropewalk.core.expression.syntax import Literal, Lookup, Name, Node
+from ropewalk.core.expression.values import JSON, measure
+
+# Within every limit, whatever their value.
+_SMALL: Final = (bool, type(None))
+
+
+class Expression:
+    """One expression, compiled. Evaluating it changes nothing and always ends, with a value or an `ExpressionError`."""
+
+    __slots__ = ("_code", "_path", "_slots", "_steps", "functions", "is_path", "position", "references")
+
+    def __init__(self, node: Node) -> None:
+        compiler = Compiler()
+        self._code: Code = compiler.code(node)
+        self._path = _direct_path(node)
+        self._slots = compiler.slots
+        self._steps = MAX_STEPS - compiler.cost
+        self.position = node.position
+        self.is_path = _is_path(node)
+        self.references = tuple(compiler.references)
+        self.functions = tuple(compiler.functions)
+
+    def evaluate(self, scope: Scope) -> JSON:
+        """The value in this scope. Values are shared with the scope, not copied."""
+        if self._path is not None:
+            return self._path(scope)
+        return self.value(Run(scope))
+
+    def value(self, run: Run) -> JSON:
+        """The value, as part of a larger evaluation whose room it shares."""
+        run.steps = self._steps
+        run.bound = [None] * self._slots
+        try:
+            value = self._code(run)
+            if type(value) not in _SMALL and not self.is_path:
+                measure(run, value)
+            return value
+        except Refused as refused:
+            raise ExpressionError(refused.message, self.position) from None
+
+
+def compile_expression(source: str) -> Expression:
+    """The expression in a text without braces."""
+    node, _ = parse(source)
+    return Expression(node)
+
+
+def _is_path(node: Node) -> bool:
+    """Whether the node only points at something: such a value is neither new nor limited in size."""
+    if isinstance(node, Lookup):
+        return isinstance(node.base, Name) and all(isinstance(key, Literal) or _is_path(key) for key in node.keys)
+    return isinstance(node, Name)
+
+
+def _direct_path(node: Node) -> Callable[[Scope], Any] | None:
+    """A shortcut for the commonest expression, a path with fixed keys: no run, nothing to count."""
+    base, keys = (node.base, node.keys) if isinstance(node, Lookup) else (node, ())
+    fixed = tuple(key.value for key in keys if isinstance(key, Literal))
+    if not isinstance(base, Name) or len(fixed) < len(keys):
+        return None
+    where = tuple(key.position for key in keys)
+    if base.name == "nodes":
+        return follow(node_field(attrgetter("nodes"), *fixed[:2]), fixed[2:], where[2:])
+    return follow(attrgetter(base.name), fixed, where)

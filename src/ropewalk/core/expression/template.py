@@ -1,0 +1,180 @@
+"""JSON with expressions in its texts: `"{{ … }}"` stands for a value, `"a {{ … }} b"` for a text.
+
+A text that is one expression, with nothing but white space around it, gives the expression's own value. In any other
+the parts are rendered and joined. What an expression gives is never looked through for expressions again, and keys of
+objects are taken as they are. To have a literal `{{`, write `{{ "{{" }}`.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ropewalk.core.errors import Problem
+from ropewalk.core.expression.faults import ExpressionError, Refused
+from ropewalk.core.expression.parser import parse
+from ropewalk.core.expression.program import Expression
+from ropewalk.core.expression.run import MAX_VALUE, Run, Scope
+from ropewalk.core.expression.values import JSON, render, text_size
+
+MAX_TREE_DEPTH: Final = 64
+Resolve = Callable[[Scope], Any]
+Path = tuple[str | int, ...]
+
+
+class Template:
+    """A JSON value to be completed from a scope."""
+
+    __slots__ = ("_resolve", "_value", "functions", "is_constant", "references")
+
+    def __init__(self, value: JSON, resolve: Resolve | None, expressions: Iterable[Expression]) -> None:
+        self._value = value
+        self._resolve = resolve
+        self.is_constant = resolve is None
+        known = list(expressions)
+        self.references = tuple(dict.fromkeys(path for found in known for path in found.references))
+        self.functions = tuple(dict.fromkeys(name for found in known for name in found.functions))
+
+    def resolve(self, scope: Scope) -> JSON:
+        """The value with every expression evaluated; what is constant is shared, not copied."""
+        return self._value if self._resolve is None else self._resolve(scope)
+
+
+def has_expression(text: str) -> bool:
+    """Whether a text holds anything to evaluate."""
+    return "{{" in text
+
+
+def compile_template(value: JSON) -> Template:
+    """The template in any JSON value; the first bad text raises its `ExpressionError`."""
+    builder = _Builder()
+    template = builder.template(value)
+    for _, error in builder.errors:
+        raise error
+    return template
+
+
+def check_template(value: JSON, path: Path = ()) -> tuple[Template | None, list[Problem]]:
+    """The template, or every problem in it, each with its place in the tree below `path`."""
+    builder = _Builder()
+    template = builder.template(value, path)
+    problems = [Problem(where, str(error)) for where, error in builder.errors]
+    return (None if problems else template), problems
+
+
+class _Builder:
+    """Walks a tree once, gathering expressions and errors; its recursion ends at the depth a tree may have."""
+
+    def __init__(self) -> None:
+        self.errors: list[tuple[Path, ExpressionError]] = []
+        self.expressions: list[Expression] = []
+
+    def template(self, value: JSON, path: Path = ()) -> Template:
+        """The template; most are constant, and seen to be so without further ado."""
+        resolve = None if _is_constant(value) else self.build(value, path, MAX_TREE_DEPTH)
+        return Template(value, resolve, self.expressions)
+
+    def build(self, value: str | dict[str, JSON] | list[JSON], path: Path, depth: int) -> Resolve | None:
+        """Code for a value that holds expressions; None for a constant."""
+        if isinstance(value, str):
+            return self._text(value, path) if "{{" in value else None
+        if depth == 0:
+            self.errors.append((path, ExpressionError(f"nested deeper than {MAX_TREE_DEPTH} levels", 0)))
+            return None
+        if isinstance(value, dict):
+            return _object_resolver(value, self._parts(value.items(), path, depth))
+        return _list_resolver(value, self._parts(enumerate(value), path, depth))
+
+    def _parts(self, members: Iterable[tuple[Any, JSON]], path: Path, depth: int) -> list[tuple[Any, Resolve]]:
+        parts = []
+        for key, member in members:
+            if isinstance(member, str | dict | list):
+                resolve = self.build(member, (*path, key), depth - 1)
+                if resolve is not None:
+                    parts.append((key, resolve))
+        return parts
+
+    def _text(self, text: str, path: Path) -> Resolve | None:
+        try:
+            parts = _split(text)
+        except ExpressionError as error:
+            self.errors.append((path, error))
+            return None
+        self.expressions += (part for part in parts if isinstance(part, Expression))
+        whole = _only_expression(parts)
+        return _text_resolver(parts) if whole is None else whole.evaluate
+
+
+def _is_constant(value: JSON) -> bool:
+    """Whether nothing in the tree is to be evaluated; a tree that is too deep is left to the builder."""
+    level = [value]
+    for _ in range(MAX_TREE_DEPTH):
+        below: list[JSON] = []
+        for member in level:
+            if isinstance(member, str):
+                if "{{" in member:
+                    return False
+            elif isinstance(member, dict):
+                below.extend(member.values())
+            elif isinstance(member, list):
+                below.extend(member)
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _object_resolver(value: dict[str, JSON], parts: list[tuple[str, Resolve]]) -> Resolve | None:
+    # The copy keeps the order of keys; only members with expressions are replaced.
+    return (lambda scope: {**value, **{key: resolve(scope) for key, resolve in parts}}) if parts else None
+
+
+def _list_resolver(value: list[JSON], parts: list[tuple[int, Resolve]]) -> Resolve | None:
+    def resolved(scope: Scope) -> JSON:
+        items = value.copy()
+        for index, resolve in parts:
+            items[index] = resolve(scope)
+        return items
+
+    return resolved if parts else None
+
+
+def _split(text: str) -> list[str | Expression]:
+    parts: list[str | Expression] = []
+    end = 0
+    while (start := text.find("{{", end)) >= 0:
+        parts.append(text[end:start])
+        node, end = parse(text, start + 2, is_enclosed=True)
+        parts.append(Expression(node))
+    parts.append(text[end:])
+    return parts
+
+
+def _only_expression(parts: list[str | Expression]) -> Expression | None:
+    if len(parts) != 3:
+        return None
+    before, found, after = parts
+    is_whole = isinstance(before, str) and not before.strip() and isinstance(after, str) and not after.strip()
+    return found if is_whole and isinstance(found, Expression) else None
+
+
+def _text_resolver(parts: list[str | Expression]) -> Resolve:
+    def resolved(scope: Scope) -> str:
+        run = Run(scope)
+        size = 0
+        pieces = []
+        for part in parts:
+            piece = part if isinstance(part, str) else _rendered(run, part)
+            size += text_size(piece)
+            if size > MAX_VALUE:
+                raise ExpressionError("gives a text larger than 1 MiB", 0 if isinstance(part, str) else part.position)
+            pieces.append(piece)
+        return "".join(pieces)
+
+    return resolved
+
+
+def _rendered(run: Run, part: Expression) -> str:
+    value = part.value(run)
+    try:
+        return render(run, value)
+    except Refused as refused:
+        raise ExpressionError(refused.message, part.position) from None
