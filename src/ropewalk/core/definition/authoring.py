@@ -1,0 +1,135 @@
+"""The expressions of a document under examination: do they parse, and may they use the names they use there."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core.canonical import JSON, Path, canonical, is_plain, shown
+from ropewalk.core.definition.ancestry import Reference
+from ropewalk.core.definition.report import Report
+from ropewalk.core.expression import Template, check_template, has_expression
+from ropewalk.core.schema import Certainty
+
+ITEM_NAMES = ("item", "index")
+TRIGGER_EXPRESSIONS = ("filter", "dedupeKey", "input")
+
+Names = tuple[str, ...]
+
+
+class Use(Struct, frozen=True):
+    """A place in the document that refers to a node."""
+
+    path: Path
+    value: JSON
+    name: Names
+
+
+class Place(Struct, frozen=True):
+    """Where an expression stands: who refers, and which names mean nothing there."""
+
+    path: Path
+    node: int | None = None
+    refused: Names = ()
+    why: str = ""
+
+
+def certainty_of(text: str) -> Certainty:
+    """What is known about a parameter before its expressions are evaluated."""
+    if not has_expression(text):
+        return Certainty.KNOWN
+    trimmed = text.strip()
+    # A text with several parts may begin and end like one with a single part; taking it for that only asks less of it.
+    is_whole = trimmed.startswith("{{") and trimmed.endswith("}}")
+    return Certainty.UNKNOWN if is_whole else Certainty.SOME_TEXT
+
+
+class Expressions:
+    """Checks each expression, and remembers which node refers to which, once per pair."""
+
+    __slots__ = ("index", "report", "uses")
+
+    def __init__(self, index: dict[str, int], report: Report) -> None:
+        self.index = index
+        self.report = report
+        self.uses: dict[Reference, Use] = {}
+
+    def check_parameters(self, node: int, parameters: JSON, is_map: bool) -> None:
+        """`with` of a node: `item` and `index` only in a map."""
+        # Most parameters are constant, and their bytes, unlike a walk, show it in no time.
+        if b"{{" not in canonical(parameters):
+            return
+        refused = () if is_map else ITEM_NAMES
+        self._check_plain(parameters, Place(("nodes", node, "with"), node, refused, "only a node with forEach has it"))
+
+    def check_for_each(self, node: int, items: JSON) -> None:
+        """`forEach` of a node: there is no item yet."""
+        self._check_evaluates(items, ("nodes", node, "forEach"))
+        self._check(items, Place(("nodes", node, "forEach"), node, ITEM_NAMES, "forEach makes the items"))
+
+    def check_document(self, document: dict[str, Any]) -> None:
+        """`output`, `concurrencyKey` and what triggers hold."""
+        if "output" in document:
+            self._check(document["output"], Place(("output",), None, ITEM_NAMES, "only a node with forEach has it"))
+        if "concurrencyKey" in document:
+            others = ("vars", "nodes", "execution", "workspace", "env", *ITEM_NAMES)
+            self._check(document["concurrencyKey"], Place(("concurrencyKey",), None, others, "it sees input only"))
+        triggers = document.get("triggers")
+        for i, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
+            self._check_trigger(("triggers", i), trigger)
+
+    def _check_trigger(self, path: Path, trigger: JSON) -> None:
+        for field in TRIGGER_EXPRESSIONS:
+            if isinstance(trigger, dict) and field in trigger:
+                if field != "input":
+                    self._check_evaluates(trigger[field], (*path, field))
+                refused = ("nodes", "execution", *ITEM_NAMES)
+                self._check(trigger[field], Place((*path, field), None, refused, "nothing has run yet"))
+
+    def _check_evaluates(self, value: JSON, path: Path) -> None:
+        if isinstance(value, str) and not has_expression(value):
+            self.report.add(path, "must hold an {{ expression }}")
+
+    def _check(self, value: JSON, place: Place) -> None:
+        # What is no JSON was told by the check of the field.
+        if is_plain(value):
+            self._check_plain(value, place)
+
+    def _check_plain(self, value: JSON, place: Place) -> None:
+        template, problems = check_template(value, place.path)
+        self.report.extend(problems)
+        if template is not None and not template.is_constant:
+            self._check_names(template, value, place)
+
+    def _check_names(self, template: Template, value: JSON, place: Place) -> None:
+        for name in template.references:
+            message = self._refusal(name, place)
+            if message:
+                path = place.path if self.report.is_full else self.place_of(Use(place.path, value, name))
+                self.report.add(path, message)
+            elif name[0] == "nodes" and place.node is not None:
+                self.uses.setdefault((self.index[name[1]], place.node), Use(place.path, value, name))
+
+    def _refusal(self, name: Names, place: Place) -> str | None:
+        if name[0] in place.refused:
+            return f"cannot use {name[0]} here: {place.why}"
+        if name[0] == "nodes" and name[1] not in self.index:
+            return f"there is no node {shown(name[1])}"
+        return None
+
+    def place_of(self, use: Use) -> Path:
+        """The exact text that uses a name, found again by looking at each: only mistakes are worth that."""
+        waiting: list[tuple[JSON, Path]] = [(use.value, use.path)]
+        while waiting:
+            value, path = waiting.pop()
+            if isinstance(value, dict):
+                waiting.extend((inner, (*path, key)) for key, inner in value.items())
+            elif isinstance(value, list):
+                waiting.extend((inner, (*path, i)) for i, inner in enumerate(value))
+            elif isinstance(value, str) and _refers(value, use.name):
+                return path
+        return use.path
+
+
+def _refers(text: str, name: Names) -> bool:
+    template, _ = check_template(text, ())
+    return template is not None and name in template.references

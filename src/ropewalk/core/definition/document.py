@@ -1,0 +1,71 @@
+"""A workflow definition: the document of its author, once it is known to keep every rule.
+
+The document itself is kept as it came, so that what is stored, shown and hashed is what the author wrote. The hash
+ignores nothing but the order of keys: a node moved in Studio is another version, since its drawing would be lost
+otherwise.
+"""
+
+from functools import cached_property
+from typing import Any
+
+from ropewalk.core.canonical import JSON, canonical, content_hash, json_problems
+from ropewalk.core.definition.node_type import NodeTypes
+from ropewalk.core.definition.topology import Topology
+from ropewalk.core.definition.validation import DEFAULT_LIMITS, Limits, check_document
+from ropewalk.core.errors import InvalidDefinition, InvalidInput
+from ropewalk.core.schema import validate
+
+
+class Definition:
+    """A document that keeps the rules; made by `parse_definition`, or again from what that accepted earlier."""
+
+    def __init__(self, document: dict[str, Any], topology: Topology | None = None) -> None:
+        self.document = document
+        self.nodes: list[dict[str, Any]] = document.get("nodes", [])
+        self.edges: list[dict[str, Any]] = document.get("edges", [])
+        self.index: dict[str, int] = {node["id"]: i for i, node in enumerate(self.nodes)}
+        self.topology = self._read_topology() if topology is None else topology
+
+    def _read_topology(self) -> Topology:
+        index = self.index
+        return Topology(
+            len(self.nodes), ((index[edge["from"]], index[edge["to"]], edge.get("on")) for edge in self.edges)
+        )
+
+    @property
+    def name(self) -> str:
+        """What the workflow is called in its workspace."""
+        return str(self.document["name"])
+
+    @property
+    def vars(self) -> dict[str, JSON]:
+        """The variables' defaults."""
+        return dict(self.document.get("vars", {}))
+
+    @property
+    def triggers(self) -> list[dict[str, Any]]:
+        """What starts it besides a call."""
+        return list(self.document.get("triggers", []))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """The same for two documents that differ in the order of keys at most."""
+        return content_hash(self.document)
+
+    def canonical(self) -> bytes:
+        """The bytes to store."""
+        return canonical(self.document)
+
+    def check_input(self, value: JSON) -> None:
+        """Refuses, with all reasons, an input that does not fit the workflow's schema."""
+        problems = json_problems(value, ("input",)) or validate(self.document.get("input", True), value, ("input",))
+        if problems:
+            raise InvalidInput(problems)
+
+
+def parse_definition(document: JSON, types: NodeTypes, limits: Limits = DEFAULT_LIMITS) -> Definition:
+    """The definition a document describes; InvalidDefinition names everything that is wrong with it."""
+    report, topology = check_document(document, types, limits)
+    if report.count:
+        raise InvalidDefinition(report.result())
+    return Definition(document, topology)

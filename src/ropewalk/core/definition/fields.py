@@ -1,0 +1,155 @@
+"""The fields of the workflow document as tables, from which both the check at save and the editors' schema are made."""
+
+from ropewalk.core.definition.kinds import (
+    Anything,
+    Apart,
+    Choice,
+    Duration,
+    Either,
+    Field,
+    Flag,
+    Free,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Parameters,
+    Record,
+    Share,
+    Text,
+    Whole,
+)
+from ropewalk.core.duration import DAY, HOUR, MILLISECOND
+
+MOST_ITEMS = 100_000
+EXPRESSION_SIZE = 4_096
+
+NODE_ID = r"[A-Za-z][A-Za-z0-9_]{0,63}"
+
+_title = Text(200, r"[^\x00-\x1f\x7f]+", "a line of text")
+_prose = Text(10_000)
+_expression = Text(EXPRESSION_SIZE)
+_node_id = Text(64, NODE_ID, "a letter, then letters, digits or _, 64 at most")
+_name = Text(128, r"[A-Za-z0-9_.:/-]+", "a name of letters, digits, _ . : / -")
+_port = Text(64, r"[^\x00-\x1f\x7f]+", "a port's name")
+_positive = Duration(shortest=MILLISECOND)
+
+RETRY = Record(
+    {
+        "maxAttempts": Field(Whole(1, 100), "Attempts in all; 1 means no retries. Default 3."),
+        "delay": Field(Duration(), "Wait after the first failure. Default 1s."),
+        "factor": Field(Number(1, 100), "What the wait is multiplied by after each further failure. Default 2."),
+        "maxDelay": Field(Duration(), "The longest wait, before jitter. Default 1m, or the delay if that is longer."),
+        "jitter": Field(Number(0, 1), "Random share added to each wait. Default 0.5."),
+    }
+)
+
+CACHE = Record({"ttl": Field(_positive, "How long a result may be reused in the workspace.", is_required=True)})
+
+CREDENTIALS = Either(str, _name, MapOf(_name, _name, longest=32))
+
+NODE = Record(
+    {
+        "id": Field(_node_id, "How expressions and edges name the node.", is_required=True),
+        "type": Field(Text(128), "The node type that does the work.", is_required=True),
+        "name": Field(_title, "What people call the node."),
+        "with": Field(Parameters(), "Parameters of the node type; strings may hold {{ expressions }}."),
+        "forEach": Field(
+            Either(list, Anything(), _expression), "Runs the node once per item of this list or expression."
+        ),
+        "concurrency": Field(Whole(1, 10_000), "Items of forEach under way at once. Default 20."),
+        "failureTolerance": Field(Share(MOST_ITEMS), "Items that may fail: a count, or a share like 10%. Default 0."),
+        "retry": Field(RETRY, "When and how often a failed attempt is repeated."),
+        "timeout": Field(_positive, "The longest an attempt, or a wait, may take. Default 5m; none for waits."),
+        "cache": Field(CACHE, "Reuses the result of the same work with the same inputs."),
+        "pool": Field(_name, "The pool of runners that takes the node."),
+        "credentials": Field(CREDENTIALS, "The credential the node may use, or several by name."),
+        "ui": Field(Free(), "Where and how Studio draws the node; has no effect."),
+    }
+)
+
+EDGE = Record(
+    {
+        "from": Field(_node_id, "The node that comes before.", is_required=True),
+        "to": Field(_node_id, "The node that comes after.", is_required=True),
+        "on": Field(_port, "The port that must be taken; 'error' when the source fails. Absent: success."),
+    }
+)
+
+_any_trigger = {
+    "name": Field(_title, "What people call the trigger."),
+    "enabled": Field(Flag(), "Whether it fires. Default true."),
+    "input": Field(Anything(), "The input it starts with; strings may hold {{ expressions }} over the happening."),
+    "priority": Field(Whole(0, 9), "Order within the workspace, 9 first. Default 5."),
+}
+
+CRON = Record(
+    {
+        "cron": Field(
+            Text(200, r"\S+(?: +\S+){4,5}|@[a-z]+", "five or six fields, or a word like @daily"),
+            "When it fires.",
+            is_required=True,
+        ),
+        "zone": Field(Text(64, r"[A-Za-z0-9_+/-]+", "an IANA zone"), "The time zone, like Europe/Berlin. Default UTC."),
+        "overlap": Field(Choice("skip", "queue", "cancel", "allow"), "When the one before is still active."),
+        "misfire": Field(Choice("skip", "latest", "all"), "What becomes of ticks missed while nothing ran."),
+        "jitter": Field(Duration(longest=DAY), "Random delay of each tick, at most this."),
+        **_any_trigger,
+    }
+)
+
+EVENT = Record(
+    {
+        "event": Field(Text(256, r"\S+", "a subject pattern"), "The subjects listened to.", is_required=True),
+        "filter": Field(_expression, "An expression over the event that must be true."),
+        "source": Field(Choice("api", "nats"), "Where the events come from. Default api."),
+        **_any_trigger,
+    }
+)
+
+WEBHOOK = Record(
+    {
+        "webhook": Field(_name, "The name of the hook; its path is made when it is saved.", is_required=True),
+        "methods": Field(
+            ListOf(Choice("GET", "POST", "PUT", "PATCH", "DELETE"), longest=5), "Methods answered. Default POST."
+        ),
+        "auth": Field(Choice("hmac", "bearer", "none"), "How callers prove themselves. Default hmac."),
+        "credential": Field(_name, "The credential that holds the key or token."),
+        "replayWindow": Field(Duration(longest=HOUR), "How old a signed call may be. Default 5m."),
+        "dedupeKey": Field(_expression, "An expression over the call; a second call with its value starts nothing."),
+        "answer": Field(Choice("accepted", "result", "respond"), "At once, when done, or by a respond node."),
+        **_any_trigger,
+    }
+)
+
+QUEUE = Record(
+    {
+        "queue": Field(_name, "The stream to consume.", is_required=True),
+        "subject": Field(Text(256, r"\S+", "a subject pattern"), "Which of its subjects."),
+        "consumer": Field(_name, "The durable consumer to use."),
+        **_any_trigger,
+    }
+)
+
+TRIGGER = OneOf({"cron": CRON, "event": EVENT, "webhook": WEBHOOK, "queue": QUEUE})
+
+# `nodes` and `edges` are lists checked apart: there may be hundreds of thousands, and they have rules between them.
+TOP = Record(
+    {
+        "ropewalk": Field(Whole(1, 1), "The version of this format."),
+        "name": Field(_title, "What the workflow is called in its workspace.", is_required=True),
+        "description": Field(_prose, "What it is for."),
+        "input": Field(Free(), "JSON Schema that the input must fit at start."),
+        "vars": Field(Free(), "Named values with defaults; may be overridden at start, read-only after."),
+        "output": Field(
+            Anything(), "The result; strings may hold {{ expressions }}. Default: the last nodes' outputs."
+        ),
+        "timeout": Field(_positive, "The longest an execution may take."),
+        "onFailure": Field(Choice("continue", "stop"), "Whether other branches go on after an unhandled failure."),
+        "concurrencyKey": Field(_expression, "One execution at a time for each value of this expression over input."),
+        "maxParallel": Field(Whole(1, 100_000), "Nodes under way at once in an execution."),
+        "nodes": Field(Apart(NODE), "The steps."),
+        "edges": Field(Apart(EDGE), "What follows what."),
+        "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call."),
+    }
+)

@@ -1,0 +1,204 @@
+"""Everything that can be wrong with a workflow document, found in one linear pass, each with its path."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core.canonical import JSON, Path, json_problems, shown, step
+from ropewalk.core.definition.ancestry import Reference, not_ancestors
+from ropewalk.core.definition.authoring import Expressions, certainty_of
+from ropewalk.core.definition.fields import EDGE, NODE, TOP
+from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo, NodeTypes
+from ropewalk.core.definition.report import Report
+from ropewalk.core.definition.topology import ERROR_PORT, Edge, Topology
+from ropewalk.core.schema import check_schema, validate
+
+LONGEST_CYCLE_SHOWN = 20
+
+
+class Limits(Struct, frozen=True):
+    """How large a definition may be, and how many of its problems are told."""
+
+    nodes: int = 10_000
+    edges: int = 50_000
+    problems: int = 100
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def check_document(document: JSON, types: NodeTypes, limits: Limits) -> tuple[Report, Topology]:
+    """All problems of a document, and its graph as far as it could be read."""
+    report = Report(limits.problems)
+    TOP.check(document, (), report)
+    nodes, edges = _lists(document)
+    if _is_too_large(nodes, edges, limits, report):
+        return report, Topology(0, ())
+    checks = _Checks(document, nodes, edges, types, report)
+    return report, checks.run()
+
+
+def _lists(document: JSON) -> tuple[list[JSON], list[JSON]]:
+    """The nodes and edges of a document, none where there should be a list and is not."""
+    found = [document.get(name) if isinstance(document, dict) else None for name in ("nodes", "edges")]
+    nodes, edges = (value if isinstance(value, list) else [] for value in found)
+    return nodes, edges
+
+
+def _is_too_large(nodes: list[JSON], edges: list[JSON], limits: Limits, report: Report) -> bool:
+    before = report.count
+    for name, count, most in (("nodes", len(nodes), limits.nodes), ("edges", len(edges), limits.edges)):
+        if count > most:
+            report.add((name,), f"has {count} {name}, at most {most} are allowed")
+    return report.count > before
+
+
+class _Checks:
+    """One document under examination."""
+
+    __slots__ = ("document", "edges", "expressions", "index", "nodes", "report", "types")
+
+    def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], types: NodeTypes, report: Report) -> None:
+        self.document = document
+        self.nodes = nodes
+        self.edges = edges
+        self.types = types
+        self.report = report
+        self.index = _index(nodes, report)
+        self.expressions = Expressions(self.index, report)
+
+    def run(self) -> Topology:
+        """Reports every problem and gives the graph of the edges that make sense."""
+        for i, node in enumerate(self.nodes):
+            NODE.check(node, ("nodes", i), self.report)
+            if isinstance(node, dict):
+                self._check_work(i, node)
+        edge_problems = self.report.count
+        topology = Topology(len(self.nodes), self._arcs())
+        are_edges_good = self.report.count == edge_problems
+        self._check_cycle(topology)
+        if isinstance(self.document, dict):
+            self._check_whole(self.document)
+        if are_edges_good and topology.is_acyclic:
+            self._check_ancestry(topology)
+        return topology
+
+    def _check_work(self, i: int, node: dict[str, Any]) -> None:
+        node_type = self._type_of(node)
+        if node_type is None and isinstance(node.get("type"), str):
+            self.report.add(("nodes", i, "type"), f"unknown node type {shown(node['type'])}")
+        self._check_parameters(i, node, node_type)
+        if "forEach" in node:
+            self.expressions.check_for_each(i, node["forEach"])
+
+    def _type_of(self, node: JSON) -> NodeTypeInfo | None:
+        name = node.get("type") if isinstance(node, dict) else None
+        return self.types.get(name) if isinstance(name, str) else None
+
+    def _check_parameters(self, i: int, node: dict[str, Any], node_type: NodeTypeInfo | None) -> None:
+        parameters = node.get("with", {})
+        if not isinstance(parameters, dict):
+            return
+        path: Path = ("nodes", i, "with")
+        if problems := json_problems(parameters, path):
+            self.report.extend(problems)
+            return
+        if node_type is not None:
+            self.report.extend(validate(node_type.parameters, parameters, path, certainty_of))
+        if parameters:
+            self.expressions.check_parameters(i, parameters, is_map="forEach" in node)
+
+    def _arcs(self) -> list[Edge]:
+        """The edges between known nodes, each once."""
+        arcs: dict[Edge, int] = {}
+        for i, edge in enumerate(self.edges):
+            arc = self._plain_arc(edge) or self._arc(i, edge)
+            if arc is not None:
+                first = arcs.setdefault(arc, i)
+                if first != i:
+                    self.report.add(("edges", i), f"is the same as edges[{first}]")
+        return list(arcs)
+
+    def _plain_arc(self, edge: JSON) -> Edge | None:
+        """An edge with nothing but two known names, as nearly all are: too many to walk the field table for each."""
+        try:
+            return (self.index[edge["from"]], self.index[edge["to"]], None) if len(edge) == 2 else None
+        except (KeyError, TypeError):
+            return None
+
+    def _arc(self, i: int, edge: JSON) -> Edge | None:
+        EDGE.check(edge, ("edges", i), self.report)
+        if not isinstance(edge, dict):
+            return None
+        source, target = self._end(i, edge, "from"), self._end(i, edge, "to")
+        if source is None or target is None:
+            return None
+        return (source, target, self._port(i, edge, source) if "on" in edge else None)
+
+    def _end(self, i: int, edge: dict[str, Any], side: str) -> int | None:
+        name = edge.get(side)
+        if not isinstance(name, str):
+            return None
+        if name not in self.index:
+            self.report.add(("edges", i, side), f"there is no node {shown(name)}")
+        return self.index.get(name)
+
+    def _port(self, i: int, edge: dict[str, Any], source: int) -> str | None:
+        port = edge["on"]
+        node_type = self._type_of(self.nodes[source])
+        if not isinstance(port, str):
+            return None
+        if node_type is not None and not _has_port(node_type, port):
+            names = ", ".join((*(node_type.ports or ()), *_common_ports(node_type)))
+            self.report.add(("edges", i, "on"), f"{node_type.name} has no port {shown(port)}; it has {names}")
+        return port
+
+    def _check_cycle(self, topology: Topology) -> None:
+        if cycle := topology.cycle():
+            names = [step(self.nodes[node]["id"]) for node in cycle[:LONGEST_CYCLE_SHOWN]]
+            middle = [f"… ({len(cycle)} nodes)"] if len(cycle) > LONGEST_CYCLE_SHOWN else []
+            closing = self._edge_between(cycle[-1], cycle[0])
+            self.report.add(("edges", closing), f"makes a cycle: {' → '.join([*names, *middle, names[0]])}")
+
+    def _edge_between(self, source: int, target: int) -> int:
+        ends = (self.nodes[source]["id"], self.nodes[target]["id"])
+        return next(i for i, edge in enumerate(self.edges) if _ends(edge) == ends)
+
+    def _check_whole(self, document: dict[str, Any]) -> None:
+        schema = document.get("input")
+        if isinstance(schema, dict):
+            self.report.extend(check_schema(schema, ("input",)))
+        self.expressions.check_document(document)
+
+    def _check_ancestry(self, topology: Topology) -> None:
+        uses = self.expressions.uses
+        wrong: dict[Reference, None] = dict.fromkeys(not_ancestors(topology, uses))
+        for reference, use in uses.items():
+            if reference in wrong:
+                named = step(self.nodes[reference[0]]["id"])
+                path = use.path if self.report.is_full else self.expressions.place_of(use)
+                self.report.add(path, f"refers to {named}, which does not come before this node")
+
+
+def _index(nodes: list[JSON], report: Report) -> dict[str, int]:
+    """Where each id is; the first of several nodes keeps it."""
+    index: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        name = node.get("id") if isinstance(node, dict) else None
+        if isinstance(name, str):
+            first = index.setdefault(name, i)
+            if first != i:
+                report.add(("nodes", i, "id"), f"duplicate id {shown(name)}, first used by nodes[{first}]")
+    return index
+
+
+def _has_port(node_type: NodeTypeInfo, port: str) -> bool:
+    return node_type.ports is None or port in node_type.ports or port in _common_ports(node_type)
+
+
+def _common_ports(node_type: NodeTypeInfo) -> tuple[str, ...]:
+    return (ERROR_PORT, EXPIRED_PORT) if node_type.is_wait else (ERROR_PORT,)
+
+
+def _ends(edge: JSON) -> tuple[JSON, JSON] | None:
+    return (edge.get("from"), edge.get("to")) if isinstance(edge, dict) else None

@@ -1,0 +1,162 @@
+"""A definition compiled for walking: integer node ids in document order, one array per question an execution asks."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.core.canonical import JSON, content_hash
+from ropewalk.core.definition import Definition
+from ropewalk.core.duration import MINUTE, parse_duration
+from ropewalk.core.expression import Template, compile_template
+from ropewalk.core.retry import DEFAULT_RETRY, RetryPolicy
+
+DEFAULT_CONCURRENCY = 20
+DEFAULT_ATTEMPT_TIMEOUT = 5 * MINUTE
+"""For attempts of nodes that set none; waits have none by default."""
+
+# What decides a node's work. Retry, timeout, name and drawing may change without making its result another one.
+WORK_FIELDS = ("type", "with", "forEach", "pool", "credentials")
+
+
+class Tolerance(Struct, frozen=True, gc=False):
+    """How many items of a map may fail: a count, or a share in hundredths of a percent."""
+
+    count: int = 0
+    share: int = 0
+
+    def of(self, items: int) -> int:
+        """The number of failures among so many items that still makes a success."""
+        return self.count + items * self.share // 10_000
+
+
+NO_TOLERANCE = Tolerance()
+
+
+class Plan:
+    """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
+
+    __slots__ = (
+        "_inputs", "concurrency", "concurrency_key", "definition", "for_each", "has_error_edge", "has_maps", "ids",
+        "indegree", "index", "max_parallel", "order", "output", "port_names", "ports", "retries", "roots", "sinks",
+        "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
+    )  # fmt: skip
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self._take_topology()
+        self._take_nodes(definition.nodes)
+        self._take_settings(definition.document)
+
+    def _take_topology(self) -> None:
+        topology = self.definition.topology
+        self.targets = topology.targets
+        self.ports = topology.ports
+        self.port_names = topology.port_names
+        self.has_error_edge = topology.has_error_edge
+        self.indegree = topology.indegree
+        self.order = topology.order
+        self.roots = topology.roots
+        self.sinks = topology.sinks
+
+    def _take_nodes(self, nodes: list[dict[str, Any]]) -> None:
+        size = len(nodes)
+        self.index = self.definition.index
+        self.ids: tuple[str, ...] = tuple(self.index)
+        self.types: list[str] = [node["type"] for node in nodes]
+        self.retries: list[RetryPolicy] = [DEFAULT_RETRY] * size
+        self.timeouts: list[int | None] = [None] * size
+        self.for_each: list[Template | None] = [None] * size
+        self.concurrency: list[int] = [DEFAULT_CONCURRENCY] * size
+        self.tolerance: list[Tolerance] = [NO_TOLERANCE] * size
+        self._inputs: list[Template | None] = [None] * size
+        for i, node in enumerate(nodes):
+            if len(node) > 2:
+                self._take_options(i, node)
+        self.has_maps = any(each is not None for each in self.for_each)
+
+    def _take_options(self, i: int, node: dict[str, Any]) -> None:
+        if "retry" in node:
+            self.retries[i] = retry_policy(node["retry"])
+        if "timeout" in node:
+            self.timeouts[i] = parse_duration(node["timeout"])
+        if "forEach" in node:
+            self.for_each[i] = compile_template(node["forEach"])
+        if "concurrency" in node:
+            self.concurrency[i] = node["concurrency"]
+        if "failureTolerance" in node:
+            self.tolerance[i] = parse_tolerance(node["failureTolerance"])
+
+    def _take_settings(self, document: dict[str, Any]) -> None:
+        self.output: Template | None = _optional_template(document, "output")
+        self.concurrency_key: Template | None = _optional_template(document, "concurrencyKey")
+        self.timeout: int | None = parse_duration(document["timeout"]) if "timeout" in document else None
+        self.stop_on_failure: bool = document.get("onFailure") == "stop"
+        self.max_parallel: int | None = document.get("maxParallel")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def with_template(self, i: int) -> Template:
+        """The node's `with`, compiled at its first use: most executions of a large workflow see a part of it."""
+        template = self._inputs[i]
+        if template is None:
+            template = self._inputs[i] = compile_template(self.definition.nodes[i].get("with", {}))
+        return template
+
+    def config_hash(self, i: int) -> str:
+        """The same for two nodes, of any version, that do the same work with the same inputs."""
+        node = self.definition.nodes[i]
+        return content_hash({field: node[field] for field in WORK_FIELDS if field in node})
+
+    def cache_ttl(self, i: int) -> int | None:
+        """How long the node's results may be used again by the same work, if at all (µs)."""
+        cache = self.definition.nodes[i].get("cache")
+        return None if cache is None else parse_duration(cache["ttl"])
+
+    def tolerated(self, i: int, items: int) -> int:
+        """How many of so many items of a map may fail."""
+        return self.tolerance[i].of(items)
+
+    def predecessors(self, i: int) -> tuple[int, ...]:
+        """The sources of the edges into a node, each once, in document order."""
+        return self.definition.topology.predecessors(i)
+
+    def descendants(self, i: int) -> list[int]:
+        """Every node behind this one, itself excluded, in topological order."""
+        return self.definition.topology.descendants(i)
+
+
+def compile_plan(definition: Definition) -> Plan:
+    """The plan of a checked definition; cannot fail for one."""
+    return Plan(definition)
+
+
+def load_plan(document: bytes) -> Plan:
+    """The plan of a stored definition, whose rules were checked when it was saved."""
+    return Plan(Definition(msgspec.json.decode(document, type=dict[str, Any])))
+
+
+def retry_policy(retry: dict[str, Any]) -> RetryPolicy:
+    """The policy a node's `retry` describes; a delay above the default's longest raises the longest with it."""
+    delay = parse_duration(retry.get("delay", 1))
+    longest = parse_duration(retry["maxDelay"]) if "maxDelay" in retry else max(DEFAULT_RETRY.max_delay, delay)
+    return RetryPolicy(
+        max_attempts=retry.get("maxAttempts", DEFAULT_RETRY.max_attempts),
+        delay=delay,
+        factor=float(retry.get("factor", DEFAULT_RETRY.factor)),
+        max_delay=longest,
+        jitter=float(retry.get("jitter", DEFAULT_RETRY.jitter)),
+    )
+
+
+def parse_tolerance(value: JSON) -> Tolerance:
+    """The tolerance written as a count or as a share like `12.5%`."""
+    if isinstance(value, int):
+        return Tolerance(count=value)
+    whole, _, fraction = value.removesuffix("%").partition(".")
+    return Tolerance(share=int(whole) * 100 + int(fraction.ljust(2, "0") or 0))
+
+
+def _optional_template(document: dict[str, Any], field: str) -> Template | None:
+    return compile_template(document[field]) if field in document else None

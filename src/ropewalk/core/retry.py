@@ -1,0 +1,62 @@
+"""When a failed attempt is worth another one, and how long to wait before it."""
+
+import math
+
+from msgspec import Struct
+
+from ropewalk.core.duration import HOUR, MINUTE, SECOND
+from ropewalk.core.errors import ErrorType
+
+LONGEST_RETRY_AFTER = HOUR
+TRANSIENT_STATUSES = frozenset({408, 425, 429})
+
+
+class RetryPolicy(Struct, frozen=True, gc=False):
+    """How often a node is tried, and the backoff between attempts (µs)."""
+
+    max_attempts: int = 3
+    delay: int = SECOND
+    factor: float = 2.0
+    max_delay: int = MINUTE
+    jitter: float = 0.5
+
+
+DEFAULT_RETRY = RetryPolicy()
+
+
+def delay_after(policy: RetryPolicy, failures: int, u: float, retry_after: float | None = None) -> int:
+    """Microseconds to wait after the nth failure; a longer Retry-After (seconds) wins, up to an hour."""
+    backoff = int(_backoff(policy, failures) * (1 + policy.jitter * u))
+    return max(backoff, _wish(retry_after))
+
+
+def _backoff(policy: RetryPolicy, failures: int) -> int:
+    """`delay·factorⁿ⁻¹`, never above the policy's longest delay."""
+    if policy.delay <= 0 or policy.delay >= policy.max_delay:
+        return max(0, min(policy.delay, policy.max_delay))
+    # Compared as logarithms first: the power itself overflows a float after some hundred failures.
+    growth = (failures - 1) * math.log(policy.factor)
+    if growth >= math.log(policy.max_delay / policy.delay):
+        return policy.max_delay
+    return min(policy.max_delay, int(policy.delay * policy.factor ** (failures - 1)))
+
+
+def _wish(retry_after: float | None) -> int:
+    # Written so that NaN, which compares false with everything, is no wish at all.
+    if retry_after is None or not retry_after > 0:
+        return 0
+    return int(min(retry_after * SECOND, LONGEST_RETRY_AFTER))
+
+
+def is_retryable(error_type: ErrorType) -> bool:
+    """Whether trying the same thing again can help."""
+    return error_type in (ErrorType.TRANSIENT, ErrorType.TIMEOUT)
+
+
+def classify_status(http_status: int) -> ErrorType | None:
+    """What an HTTP status says about trying again; None for an answer that is no failure."""
+    if http_status < 400:
+        return None
+    if http_status >= 500 or http_status in TRANSIENT_STATUSES:
+        return ErrorType.TRANSIENT
+    return ErrorType.PERMANENT
