@@ -1,0 +1,326 @@
+"""The facts an execution's log is made of, in the past tense.
+
+`at` is store time in µs since the epoch and never goes back within an execution. Whatever a fold needs is in
+the event itself; what follows from the graph alone (which edges are decided) is not repeated here.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core.errors import RunError
+from ropewalk.core.state import ExecutionState, GaveUp, TriggerType
+from ropewalk.core.waits import Wait
+
+
+class Blob(Struct, frozen=True, gc=False):
+    """A value too large for the log: kept by the blob store under its hash."""
+
+    hash: str
+    size: int
+
+
+class Parent(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Whose child an execution is: the attempt that waits for it, and everyone above, the outermost first."""
+
+    execution: str
+    node: str
+    attempt: int
+    item: int | None = None
+    ancestors: tuple[str, ...] = ()
+
+
+class _Event(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag=True, gc=False):
+    at: int
+
+
+# The execution as a whole
+
+
+class ExecutionAccepted(_Event, frozen=True):
+    """Always first: what is executed, and everything it may read."""
+
+    execution: str
+    workspace: str
+    workflow: str
+    version: int
+    hash: str
+    trigger: TriggerType = TriggerType.MANUAL
+    payload: Any = None
+    input: Any = None
+    vars: dict[str, Any] = {}
+    env: dict[str, str] = {}
+    parent: Parent | None = None
+    priority: int = 5
+    concurrency_key: str | None = None
+
+
+class NodesCarriedOver(_Event, frozen=True):
+    """A rerun starts with these results of another execution; `ports` names those taken, where any were."""
+
+    source: str
+    outputs: dict[str, Any]
+    ports: dict[str, tuple[str, ...]] = {}
+    skipped: tuple[str, ...] = ()
+
+
+class ExecutionStarted(_Event, frozen=True):
+    """A slot was taken; nodes may start. `deadline` is when the execution times out."""
+
+    deadline: int | None = None
+
+
+class SlotReleased(_Event, frozen=True):
+    """Nothing runs for now; someone else may have the slot."""
+
+
+class SlotTaken(_Event, frozen=True):
+    """The execution may start nodes again."""
+
+
+class ExecutionPaused(_Event, frozen=True):
+    by: str
+    reason: str | None = None
+
+
+class ExecutionResumed(_Event, frozen=True):
+    """Whatever was left of the time limit when it was paused is left now."""
+
+    by: str
+    deadline: int | None = None
+
+
+class StopRequested(_Event, frozen=True):
+    """The first unhandled failure under `onFailure: stop`: nothing starts any more."""
+
+    node: str
+
+
+class CancelRequested(_Event, frozen=True):
+    by: str
+    grace_until: int
+    reason: str | None = None
+
+
+class DeadlinePassed(_Event, frozen=True):
+    grace_until: int
+
+
+class ExecutionSucceeded(_Event, frozen=True):
+    output: Any = None
+    blob: Blob | None = None
+
+
+class ExecutionFailed(_Event, frozen=True):
+    error: str
+
+
+class ExecutionCancelled(_Event, frozen=True):
+    pass
+
+
+class ExecutionTimedOut(_Event, frozen=True):
+    pass
+
+
+class ExecutionReopened(_Event, frozen=True):
+    """Back to PENDING; cancelled nodes will have their turn after all."""
+
+    by: str
+    verb: str
+
+
+# Nodes
+
+
+class NodesStarted(_Event, frozen=True):
+    """Each of these starts its next attempt; for a map it is the evaluation of its list, or its going on."""
+
+    nodes: tuple[str, ...]
+
+
+class NodesSkipped(_Event, frozen=True):
+    nodes: tuple[str, ...]
+
+
+class NodeSucceeded(_Event, frozen=True):
+    """The node is done. For a map (`attempt` 0) the output is the list of its items' outputs."""
+
+    node: str
+    attempt: int = 0
+    output: Any = None
+    ports: tuple[str, ...] = ()
+    inputs: Any = None
+    blob: Blob | None = None
+
+
+class NodeFailed(_Event, frozen=True):
+    """The node has failed for good; `gave_up` if its last run became a dead letter."""
+
+    node: str
+    error: RunError
+    attempt: int = 0
+    handled: bool = False
+    gave_up: GaveUp | None = None
+    inputs: Any = None
+    child: ExecutionState | None = None
+
+
+class NodesReset(_Event, frozen=True):
+    """A retry: these failed nodes begin again, their dead letters are requeued."""
+
+    nodes: tuple[str, ...]
+
+
+class NodeRequeued(_Event, frozen=True):
+    """A dead letter goes back to work."""
+
+    node: str
+    by: str
+    item: int | None = None
+    overrides: dict[str, Any] | None = None
+
+
+class NodeFixed(_Event, frozen=True):
+    """A person supplied the output."""
+
+    node: str
+    by: str
+    output: Any = None
+    ports: tuple[str, ...] = ()
+    item: int | None = None
+    blob: Blob | None = None
+
+
+# Maps
+
+
+class MapExpanded(_Event, frozen=True):
+    node: str
+    attempt: int
+    count: int
+
+
+class ItemsStarted(_Event, frozen=True):
+    node: str
+    items: tuple[int, ...]
+
+
+class ItemSucceeded(_Event, frozen=True):
+    node: str
+    item: int
+    attempt: int
+    output: Any = None
+    inputs: Any = None
+    blob: Blob | None = None
+
+
+class ItemFailed(_Event, frozen=True):
+    """The item has failed for good; within the map's tolerance it makes no dead letter."""
+
+    node: str
+    item: int
+    attempt: int
+    error: RunError
+    gave_up: GaveUp | None = None
+    inputs: Any = None
+    child: ExecutionState | None = None
+
+
+class ItemsGivenUp(_Event, frozen=True):
+    """More items failed than the map tolerates: no new one starts, and these earlier failures are dead letters."""
+
+    node: str
+    items: tuple[int, ...] = ()
+
+
+# Runs
+
+
+class RunStarted(_Event, frozen=True):
+    """A further attempt starts, or one that was handed back or held starts again."""
+
+    node: str
+    attempt: int
+    item: int | None = None
+
+
+class RunFailed(_Event, frozen=True):
+    """An attempt failed and another will follow at `retry_at`; None: none will, the execution is ending."""
+
+    node: str
+    attempt: int
+    error: RunError
+    retry_at: int | None = None
+    item: int | None = None
+    inputs: Any = None
+    lost: bool = False
+
+
+class RunWaiting(_Event, frozen=True):
+    """An attempt waits; `due` is when its timer fires or its patience ends."""
+
+    node: str
+    attempt: int
+    wait: Wait
+    due: int | None = None
+    item: int | None = None
+    inputs: Any = None
+
+
+class RunReturned(_Event, frozen=True):
+    node: str
+    attempt: int
+    item: int | None = None
+
+
+class ChildResumed(_Event, frozen=True):
+    """The node waits for its reopened child again."""
+
+    node: str
+    attempt: int
+    item: int | None = None
+
+
+class SignalReceived(_Event, frozen=True):
+    """Kept until a wait for `name` uses it."""
+
+    name: str
+    payload: Any = None
+
+
+Event = (
+    ExecutionAccepted
+    | NodesCarriedOver
+    | ExecutionStarted
+    | SlotReleased
+    | SlotTaken
+    | ExecutionPaused
+    | ExecutionResumed
+    | StopRequested
+    | CancelRequested
+    | DeadlinePassed
+    | ExecutionSucceeded
+    | ExecutionFailed
+    | ExecutionCancelled
+    | ExecutionTimedOut
+    | ExecutionReopened
+    | NodesStarted
+    | NodesSkipped
+    | NodeSucceeded
+    | NodeFailed
+    | NodesReset
+    | NodeRequeued
+    | NodeFixed
+    | MapExpanded
+    | ItemsStarted
+    | ItemSucceeded
+    | ItemFailed
+    | ItemsGivenUp
+    | RunStarted
+    | RunFailed
+    | RunWaiting
+    | RunReturned
+    | ChildResumed
+    | SignalReceived
+)

@@ -1,0 +1,224 @@
+"""What the reports of work and the arrivals a wait is for mean.
+
+A report about an attempt that is not under way (late, repeated, from before a reopening) decides nothing.
+"""
+
+from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
+from ropewalk.core.events import (
+    ChildResumed,
+    ExecutionReopened,
+    ExecutionStarted,
+    MapExpanded,
+    RunReturned,
+    RunWaiting,
+    SignalReceived,
+    SlotTaken,
+)
+from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.settling import give_up, release, retry_later, settle_map, succeed
+from ropewalk.core.execution.work import MAX_ITEMS, Phase, Work
+from ropewalk.core.retry import delay_after, is_retryable
+from ropewalk.core.signals import (
+    ChildEnded,
+    ChildReopened,
+    Decide,
+    Due,
+    Expanded,
+    Failed,
+    Lost,
+    Matched,
+    Released,
+    Report,
+    Returned,
+    Start,
+    Succeeded,
+    Suspended,
+    Tell,
+)
+from ropewalk.core.state import ExecutionState, GaveUp
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer
+
+MAX_SIGNALS = 1_000
+WORKER_LOST = RunError(ErrorType.TRANSIENT, "worker lost")
+
+
+def start(x: Progress, signal: Start, now: int) -> None:
+    """A slot is granted; taken only if it is still needed."""
+    if x.needs_slot and x.state is ExecutionState.PENDING:
+        deadline = None if x.plan.timeout is None else now + x.plan.timeout
+        record(x, ExecutionStarted(now, deadline))
+    elif x.needs_slot:
+        record(x, SlotTaken(now))
+
+
+def due(x: Progress, signal: Due, now: int) -> None:
+    """Nothing to decide: every signal ends by firing what is due."""
+
+
+# Reports
+
+
+def _under_way(x: Progress, report: Report) -> Work | None:
+    """The attempt a report is about, if it is running."""
+    item = None if isinstance(report, Expanded) else report.item
+    work = x.work(report.node, item)
+    if work is None or work.phase is not Phase.RUNNING or work.attempt != report.attempt:
+        return None
+    return work
+
+
+def succeeded(x: Progress, report: Succeeded, now: int) -> None:
+    if (work := _under_way(x, report)) is not None:
+        succeed(x, work, report, now)
+
+
+def failed(x: Progress, report: Failed, now: int) -> None:
+    """Retry while the error is worth it and the budget lasts, else give up."""
+    work = _under_way(x, report)
+    if work is None:
+        return
+    policy = x.plan.retries[work.node]
+    if not is_retryable(report.error.type):
+        give_up(x, work, report, _reason(report.error.type), now)
+    elif work.used < policy.max_attempts:
+        retry_later(x, work, report, delay_after(policy, work.used, report.jitter, report.error.retry_after), now)
+    else:
+        give_up(x, work, report, GaveUp.MAX_RETRIES, now)
+
+
+def _reason(error_type: ErrorType) -> GaveUp:
+    return GaveUp.CIRCUIT_BREAKER if error_type is ErrorType.CIRCUIT_OPEN else GaveUp.PERMANENT_ERROR
+
+
+def lost(x: Progress, report: Lost, now: int) -> None:
+    """The attempt counts, so a node that kills its worker gives up; the first loss is made good at once."""
+    work = _under_way(x, report)
+    if work is None:
+        return
+    failure = Failed(report.node, report.attempt, WORKER_LOST, report.item)
+    policy = x.plan.retries[work.node]
+    if work.used >= policy.max_attempts:
+        give_up(x, work, failure, GaveUp.MAX_RETRIES, now)
+    else:
+        delay = delay_after(policy, work.used, report.jitter) if work.lost else 0
+        retry_later(x, work, failure, delay, now, lost=True)
+
+
+def suspended(x: Progress, report: Suspended, now: int) -> None:
+    """The attempt waits; a wait for a signal that was told already is over at once."""
+    work = _under_way(x, report)
+    if work is None:
+        return
+    wait = report.wait
+    record(
+        x,
+        RunWaiting(now, report.node, report.attempt, wait, _patience(x, work, report, now), report.item, report.inputs),
+    )
+    if isinstance(wait, SignalWait) and wait.name in x.signals:
+        _answer(x, work, wait.name, now)
+
+
+def _patience(x: Progress, work: Work, report: Suspended, now: int) -> int | None:
+    """When the wait ends by itself: a timer's moment, or the node's own time limit. By default never."""
+    if isinstance(report.wait, Timer | BreakerWait):
+        return report.wait.due
+    limit = x.plan.timeouts[work.node]
+    return None if limit is None else now + limit
+
+
+def expanded(x: Progress, report: Expanded, now: int) -> None:
+    work = _under_way(x, report)
+    if work is None or work.node in x.maps:
+        return
+    if report.count > MAX_ITEMS:
+        error = RunError(ErrorType.PERMANENT, f"forEach gives {report.count} items; at most {MAX_ITEMS} are allowed")
+        give_up(x, work, Failed(report.node, report.attempt, error), GaveUp.PERMANENT_ERROR, now)
+        return
+    record(x, MapExpanded(now, report.node, report.attempt, report.count))
+    settle_map(x, work.node, now)
+
+
+def returned(x: Progress, report: Returned, now: int) -> None:
+    if _under_way(x, report) is not None:
+        record(x, RunReturned(now, report.node, report.attempt, report.item))
+
+
+# Arrivals
+
+
+def _waiting(x: Progress, node: str, item: int | None) -> Work | None:
+    work = x.work(node, item)
+    return work if work is not None and work.phase is Phase.WAITING else None
+
+
+def decide(x: Progress, signal: Decide, now: int) -> None:
+    """The first answer wins."""
+    work = _waiting(x, signal.node, signal.item)
+    if work is None or not isinstance(work.wait, Approval):
+        raise InvalidTransition(f"{signal.node} waits for no approval; it may have been answered, or not yet be asked")
+    port = "approved" if signal.approved else "rejected"
+    output = {"approved": signal.approved, "by": signal.by, "payload": signal.payload}
+    succeed(x, work, Succeeded(signal.node, work.attempt, output, (port,)), now)
+
+
+def tell(x: Progress, signal: Tell, now: int) -> None:
+    """Keep what was told, and hand it to the wait that has been there longest."""
+    if x.is_ended:
+        raise x.refusal(f"take the signal {signal.name!r}")
+    if sum(map(len, x.signals.values())) >= MAX_SIGNALS:
+        raise InvalidTransition(f"{MAX_SIGNALS} signals are kept already and nothing waits for them")
+    record(x, SignalReceived(now, signal.name, signal.payload))
+    listeners = x.listeners.get(signal.name)
+    while listeners:
+        work = listeners.popleft()
+        if work.phase is Phase.WAITING and work.wait == SignalWait(signal.name):
+            _answer(x, work, signal.name, now)
+            return
+
+
+def _answer(x: Progress, work: Work, name: str, now: int) -> None:
+    succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, x.signals[name][0]), now)
+
+
+def matched(x: Progress, signal: Matched, now: int) -> None:
+    work = _waiting(x, signal.node, signal.item)
+    if work is not None and isinstance(work.wait, EventWait) and work.attempt == signal.attempt:
+        succeed(x, work, Succeeded(signal.node, work.attempt, signal.payload), now)
+
+
+def released(x: Progress, signal: Released, now: int) -> None:
+    work = _waiting(x, signal.node, signal.item)
+    if work is not None and isinstance(work.wait, BreakerWait) and work.attempt == signal.attempt:
+        release(x, work)
+
+
+def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
+    """A child's end is the node's; a failed child has its own dead letters, so the node makes none."""
+    work = _waiting(x, signal.node, signal.item)
+    if work is None or not isinstance(work.wait, ChildWait) or work.attempt != signal.attempt:
+        return
+    if signal.state is ExecutionState.SUCCESS:
+        succeed(x, work, Succeeded(signal.node, work.attempt, signal.output, blob=signal.blob), now)
+        return
+    reason = f": {signal.error}" if signal.error else ""
+    error = RunError(ErrorType.PERMANENT, f"child execution {work.wait.child} ended {signal.state}{reason}")
+    give_up(x, work, Failed(signal.node, work.attempt, error), None, now, signal.state)
+
+
+def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:
+    """The node waits for its child again, and a parent that failed over it goes on."""
+    work = x.work(signal.node, signal.item)
+    if work is None or work.attempt != signal.attempt or work.child is None:
+        raise InvalidTransition(f"{signal.node} does not depend on that child any more")
+    if work.node not in x.unhandled and not _is_running_map(x, work):
+        raise InvalidTransition(f"the failure of {signal.node} was handled")
+    if x.state.is_reopenable:
+        record(x, ExecutionReopened(now, signal.by, "child"))
+    elif x.is_ended or x.ending is not None:
+        raise x.refusal("reopen the child")
+    record(x, ChildResumed(now, signal.node, signal.attempt, signal.item))
+
+
+def _is_running_map(x: Progress, work: Work) -> bool:
+    return work.item is not None and work.node in x.works and work.node not in x.errors

@@ -1,0 +1,229 @@
+"""What each event changes. Never refuses: a recorded fact is a fact, however old its log.
+
+One function per event; the events of the whole and of people's verbs are in `evolving_whole.py`.
+"""
+
+from collections import deque
+from typing import Any
+
+from ropewalk.core.commands import CancelChild, PauseChild, RunNode, StartChild
+from ropewalk.core.events import (
+    Blob,
+    ItemFailed,
+    ItemsGivenUp,
+    ItemsStarted,
+    ItemSucceeded,
+    MapExpanded,
+    NodeFailed,
+    NodesSkipped,
+    NodesStarted,
+    NodeSucceeded,
+    RunFailed,
+    RunReturned,
+    RunStarted,
+    RunWaiting,
+    SignalReceived,
+)
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.work import Map, NodeError, Phase, Work
+from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.waits import BreakerWait, ChildWait, SignalWait
+
+EXPIRED = ("expired",)
+NODE_RUNNING, NODE_SUCCESS = NodeState.RUNNING, NodeState.SUCCESS
+
+
+def value_of(output: Any, blob: Blob | None) -> Any:
+    """What an execution keeps of an output: the value, or where it lies."""
+    return output if blob is None else blob
+
+
+def nodes_started(x: Progress, event: NodesStarted) -> None:
+    indexes, works, nodes = x.plan.index, x.works, x.nodes
+    for node in event.nodes:
+        index = indexes[node]
+        work = works[index]
+        nodes[index] = NODE_RUNNING
+        if index in x.maps:
+            _go_on(x, work)
+        else:
+            x.start(work)
+            x.commands.append(RunNode(node, work.attempt))
+
+
+def _go_on(x: Progress, work: Work) -> None:
+    """A map whose list is known starts the items that are left."""
+    x.leave(work)
+    x.feed(work.node)
+
+
+def nodes_skipped(x: Progress, event: NodesSkipped) -> None:
+    for node in event.nodes:
+        x.nodes[x.plan.index[node]] = NodeState.SKIPPED
+    x.to_skip.clear()
+
+
+def node_succeeded(x: Progress, event: NodeSucceeded) -> None:
+    index = x.plan.index[event.node]
+    work = x.works.pop(index)
+    if event.ports == EXPIRED:
+        stop_waiting(x, work)
+    else:
+        x.leave(work)
+        _use_signal(x, work)
+    map_ = x.maps.get(index)
+    output = value_of(event.output, event.blob) if map_ is None else map_.outputs
+    settle_node(x, index, output, event.ports)
+
+
+def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) -> None:
+    """The node's result stands, and its edges are decided."""
+    x.nodes[index] = NODE_SUCCESS
+    x.open_nodes -= 1
+    x.outputs[index] = output
+    if ports:
+        x.ports[index] = ports
+    x.open_up(x.frontier.succeeded(index, ports))
+
+
+def node_failed(x: Progress, event: NodeFailed) -> None:
+    index = x.plan.index[event.node]
+    work = x.works[index]
+    stop_waiting(x, work, event.child)
+    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    work.child = event.child
+    work.gave_up = event.gave_up is not None
+    x.nodes[index] = NodeState.FAILED
+    x.open_nodes -= 1
+    x.errors[index] = NodeError(event.error.type, event.error.message, event.attempt)
+    if event.handled:
+        x.open_up(x.frontier.failed(index))
+    else:
+        x.unhandled[index] = x.new_failures[index] = None
+
+
+def stop_waiting(x: Progress, work: Work, ended: ExecutionState | None = None) -> None:
+    """Leave, and call off the child if one is still waited for, and has not ended."""
+    if work.phase is Phase.WAITING and isinstance(work.wait, ChildWait) and x.ending is None and ended is None:
+        x.commands.append(CancelChild(work.wait.child))
+    x.leave(work)
+
+
+# Maps
+
+
+def map_expanded(x: Progress, event: MapExpanded) -> None:
+    index = x.plan.index[event.node]
+    x.leave(x.works[index])
+    x.maps[index] = Map(event.count, x.plan.concurrency[index], x.plan.tolerated(index, event.count))
+    x.feed(index)
+
+
+def items_started(x: Progress, event: ItemsStarted) -> None:
+    works = x.maps[x.plan.index[event.node]].works
+    for item in event.items:
+        x.start(works[item])
+        x.commands.append(RunNode(event.node, works[item].attempt, item))
+
+
+def item_succeeded(x: Progress, event: ItemSucceeded) -> None:
+    index = x.plan.index[event.node]
+    work = x.maps[index].works[event.item]
+    x.leave(work)
+    _use_signal(x, work)
+    x.maps[index].succeed(event.item, value_of(event.output, event.blob))
+    x.feed(index)
+
+
+def item_failed(x: Progress, event: ItemFailed) -> None:
+    index = x.plan.index[event.node]
+    map_ = x.maps[index]
+    work = map_.works[event.item]
+    stop_waiting(x, work, event.child)
+    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    work.child = event.child
+    work.gave_up = event.gave_up is not None
+    map_.fail(event.item, event.error, event.attempt)
+    x.feed(index)
+
+
+def items_given_up(x: Progress, event: ItemsGivenUp) -> None:
+    map_ = x.maps[x.plan.index[event.node]]
+    map_.stopped = True
+    for item in event.items:
+        map_.works[item].gave_up = True
+    for item, work in list(map_.works.items()):
+        if work.phase is Phase.READY and not work.used:
+            x.leave(work)
+            map_.drop(item)
+
+
+# Runs
+
+
+def run_started(x: Progress, event: RunStarted) -> None:
+    work = _work(x, event)
+    x.start(work)
+    x.commands.append(RunNode(event.node, work.attempt, event.item))
+
+
+def run_failed(x: Progress, event: RunFailed) -> None:
+    work = _work(x, event)
+    x.leave(work)
+    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    work.lost += event.lost
+    if event.retry_at is not None:
+        work.phase = Phase.BACKOFF
+        x.set_timer(work, event.retry_at)
+
+
+def run_waiting(x: Progress, event: RunWaiting) -> None:
+    work = _work(x, event)
+    x.leave(work)
+    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    work.wait = event.wait
+    if isinstance(event.wait, BreakerWait):
+        work.again = True
+        work.held_since = work.held_since or event.at
+    if x.ending is not None:
+        return  # nobody would answer any more
+    begin_waiting(x, work)
+    if event.due is not None:
+        x.set_timer(work, event.due)
+    if isinstance(event.wait, ChildWait):
+        x.commands.append(StartChild(event.node, event.attempt, event.wait, event.item))
+        if x.state is ExecutionState.PAUSED:
+            x.commands.append(PauseChild(event.wait.child))
+
+
+def begin_waiting(x: Progress, work: Work) -> None:
+    work.phase = Phase.WAITING
+    x.waiting[work.node, work.item] = work
+    if isinstance(work.wait, SignalWait):
+        x.listeners.setdefault(work.wait.name, deque()).append(work)
+
+
+def run_returned(x: Progress, event: RunReturned) -> None:
+    work = _work(x, event)
+    x.leave(work)
+    work.again = True
+    x.queue(work)
+
+
+def signal_received(x: Progress, event: SignalReceived) -> None:
+    x.signals.setdefault(event.name, deque()).append(event.payload)
+
+
+def _use_signal(x: Progress, work: Work) -> None:
+    """A wait that was answered by a signal uses it up."""
+    if isinstance(work.wait, SignalWait):
+        kept = x.signals[work.wait.name]
+        kept.popleft()
+        if not kept:
+            del x.signals[work.wait.name]
+
+
+def _work(x: Progress, event: RunStarted | RunFailed | RunWaiting | RunReturned) -> Work:
+    work = x.work(event.node, event.item)
+    assert work is not None, f"{event} names no work"
+    return work

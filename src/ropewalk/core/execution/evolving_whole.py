@@ -1,0 +1,345 @@
+"""What the events of the whole execution and of people's verbs change, and the table of all events."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StopRun
+from ropewalk.core.events import (
+    CancelRequested,
+    ChildResumed,
+    DeadlinePassed,
+    Event,
+    ExecutionAccepted,
+    ExecutionCancelled,
+    ExecutionFailed,
+    ExecutionPaused,
+    ExecutionReopened,
+    ExecutionResumed,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ExecutionTimedOut,
+    ItemFailed,
+    ItemsGivenUp,
+    ItemsStarted,
+    ItemSucceeded,
+    MapExpanded,
+    NodeFailed,
+    NodeFixed,
+    NodeRequeued,
+    NodesCarriedOver,
+    NodesReset,
+    NodesSkipped,
+    NodesStarted,
+    NodeSucceeded,
+    RunFailed,
+    RunReturned,
+    RunStarted,
+    RunWaiting,
+    SignalReceived,
+    SlotReleased,
+    SlotTaken,
+    StopRequested,
+)
+from ropewalk.core.execution import evolving as node
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.work import Map, Phase, Work
+from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.waits import ChildWait
+
+OPEN: Final = (NodeState.WAITING, NodeState.READY, NodeState.RUNNING)
+
+
+def evolve(x: Progress, event: Event) -> None:
+    """Apply one fact."""
+    x.now = event.at
+    x.seq += 1
+    EVOLVE[type(event)](x, event)
+
+
+def record(x: Progress, event: Event) -> None:
+    """Make something a fact: note it for the log, and apply it."""
+    x.events.append(event)
+    evolve(x, event)
+
+
+def _accepted(x: Progress, event: ExecutionAccepted) -> None:
+    x.accepted = event
+
+
+def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
+    # In graph order, so that a node is opened before its own result settles it.
+    skipped = dict.fromkeys(event.skipped)
+    for index in x.plan.order:
+        name = x.plan.ids[index]
+        if name in skipped:
+            x.nodes[index] = NodeState.SKIPPED
+        elif name in event.outputs:
+            x.leave(x.works.pop(index))
+            node.settle_node(x, index, event.outputs[name], event.ports.get(name, ()))
+    # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
+    x.to_skip = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
+
+
+def _started(x: Progress, event: ExecutionStarted) -> None:
+    x.state = ExecutionState.RUNNING
+    x.started_at = x.started_at or event.at
+    x.about = None
+    x.is_started = x.has_slot = True
+    x.deadline = event.deadline
+    x.slot_answered()
+
+
+def _slot_taken(x: Progress, event: SlotTaken) -> None:
+    x.has_slot = True
+    x.slot_answered()
+
+
+def _slot_released(x: Progress, event: SlotReleased) -> None:
+    x.has_slot = False
+
+
+def _paused(x: Progress, event: ExecutionPaused) -> None:
+    x.state = ExecutionState.PAUSED
+    x.remaining = None if x.deadline is None else max(0, x.deadline - event.at)
+    x.deadline = None
+    x.slot_answered()
+    x.commands.extend(PauseChild(wait.child) for wait in _children(x))
+
+
+def _resumed(x: Progress, event: ExecutionResumed) -> None:
+    x.state = ExecutionState.RUNNING if x.is_started else ExecutionState.PENDING
+    x.deadline = event.deadline
+    x.remaining = None
+    x.commands.extend(ResumeChild(wait.child) for wait in _children(x))
+
+
+def _children(x: Progress) -> list[ChildWait]:
+    return [work.wait for work in x.waiting.values() if isinstance(work.wait, ChildWait)]
+
+
+# Ending
+
+
+def _stop_requested(x: Progress, event: StopRequested) -> None:
+    _begin_ending(x, ExecutionState.FAILED, None)
+
+
+def _cancel_requested(x: Progress, event: CancelRequested) -> None:
+    x.deadline = None
+    _begin_ending(x, ExecutionState.CANCELLED, event.grace_until)
+    _stop_runs(x)
+
+
+def _deadline_passed(x: Progress, event: DeadlinePassed) -> None:
+    x.deadline = None
+    _begin_ending(x, ExecutionState.TIMEOUT, event.grace_until)
+    _stop_runs(x)
+
+
+def _begin_ending(x: Progress, state: ExecutionState, grace_until: int | None) -> None:
+    """Nothing starts any more; waits are dropped, children told to stop."""
+    if x.ending is None:
+        x.commands.extend(CancelChild(wait.child) for wait in _children(x))
+    x.ending = state
+    x.grace_until = grace_until
+    for work in list(x.waiting.values()):
+        if not isinstance(work.wait, ChildWait):
+            x.leave(work)
+
+
+def _stop_runs(x: Progress) -> None:
+    x.commands.extend(
+        StopRun(x.plan.ids[work.node], work.attempt, work.item)
+        for work in x.active_works()
+        if work.phase is Phase.RUNNING
+    )
+
+
+def _succeeded(x: Progress, event: ExecutionSucceeded) -> None:
+    _close(x, ExecutionState.SUCCESS)
+
+
+def _failed(x: Progress, event: ExecutionFailed) -> None:
+    _close(x, ExecutionState.FAILED)
+
+
+def _cancelled(x: Progress, event: ExecutionCancelled) -> None:
+    _close(x, ExecutionState.CANCELLED)
+
+
+def _timed_out(x: Progress, event: ExecutionTimedOut) -> None:
+    _close(x, ExecutionState.TIMEOUT)
+
+
+def _close(x: Progress, state: ExecutionState) -> None:
+    """The execution is over; what did not get its turn is cancelled, unless a failure stands before it."""
+    if x.ending is not None or x.open_nodes:
+        x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
+    for work in x.active_works():
+        x.leave(work)
+    x.ready.clear()
+    x.timers.clear()
+    x.open_nodes = 0
+    x.state = state
+    x.is_ended = True
+    x.has_slot = False
+    x.ending = x.deadline = x.grace_until = x.remaining = None
+    x.commands.append(Finish(state))
+
+
+# Reopening
+
+
+def _reopened(x: Progress, event: ExecutionReopened) -> None:
+    x.state = ExecutionState.PENDING
+    x.is_started = x.is_ended = False
+    x.new_failures.clear()
+    x.slot_answered()
+    for index, state in enumerate(x.nodes):
+        if state is NodeState.CANCELLED:
+            _revive(x, index)
+
+
+def _revive(x: Progress, index: int) -> None:
+    """A cancelled node has its turn after all."""
+    if index in x.works:
+        x.works[index].revive()
+    if index in x.maps:
+        x.maps[index].interrupt()
+    if x.frontier.is_ripe(index):
+        x.make_ready(index)
+    else:
+        x.nodes[index] = NodeState.WAITING
+
+
+def _reset(x: Progress, event: NodesReset) -> None:
+    for name in event.nodes:
+        index = x.plan.index[name]
+        map_ = x.maps.get(index)
+        if map_ is None:
+            _begin_again(x, x.works[index])
+        else:
+            _reset_items(x, index, map_)
+
+
+def _begin_again(x: Progress, work: Work) -> None:
+    """Reopen the failed child if there is one to reopen, else try the node anew."""
+    if work.child is not None and work.child.is_reopenable:
+        x.commands.append(ReopenChild(_wait_again(x, work).child))
+        _unfail(x, work.node)
+        x.nodes[work.node] = NodeState.RUNNING
+        x.open_nodes += 1
+    else:
+        work.renew()
+        _unfail(x, work.node)
+        x.make_ready(work.node)
+
+
+def _reset_items(x: Progress, index: int, map_: Map) -> None:
+    for item in list(map_.errors):
+        work = map_.works[item]
+        if work.child is not None and work.child.is_reopenable:
+            map_.reattach(item)
+            x.commands.append(ReopenChild(_wait_again(x, work).child))
+        else:
+            map_.requeue(item).renew()
+    _unfail(x, index)
+    x.make_ready(index)
+
+
+def _wait_again(x: Progress, work: Work) -> ChildWait:
+    assert isinstance(work.wait, ChildWait)
+    work.child = None
+    node.begin_waiting(x, work)
+    return work.wait
+
+
+def _unfail(x: Progress, index: int) -> None:
+    x.unhandled.pop(index, None)
+    x.new_failures.pop(index, None)
+    x.errors.pop(index, None)
+
+
+def _requeued(x: Progress, event: NodeRequeued) -> None:
+    index = x.plan.index[event.node]
+    if event.item is None:
+        work = x.works[index]
+        work.renew(event.overrides)
+        _unfail(x, index)
+        x.make_ready(index)
+    else:
+        x.maps[index].requeue(event.item).renew(event.overrides)
+        _go_on(x, index)
+
+
+def _go_on(x: Progress, index: int) -> None:
+    """A map with an item less to worry about: back in line if it had failed, else on with it."""
+    if x.nodes[index] is NodeState.FAILED:
+        _unfail(x, index)
+        x.make_ready(index)
+    elif x.nodes[index] is NodeState.RUNNING:
+        x.feed(index)
+
+
+def _fixed(x: Progress, event: NodeFixed) -> None:
+    index = x.plan.index[event.node]
+    output = node.value_of(event.output, event.blob)
+    if event.item is None:
+        del x.works[index]
+        _unfail(x, index)
+        x.open_nodes += 1
+        node.settle_node(x, index, output, event.ports)
+    else:
+        x.maps[index].fix(event.item, output)
+        _go_on(x, index)
+
+
+def _child_resumed(x: Progress, event: ChildResumed) -> None:
+    index = x.plan.index[event.node]
+    if event.item is None:
+        wait = _wait_again(x, x.works[index])
+        _unfail(x, index)
+        x.nodes[index] = NodeState.RUNNING
+        x.open_nodes += 1
+    else:
+        wait = _wait_again(x, x.maps[index].reattach(event.item))
+        _go_on(x, index)
+    if x.state is ExecutionState.PAUSED:
+        x.commands.append(PauseChild(wait.child))
+
+
+EVOLVE: Final[dict[type, Callable[[Progress, Any], None]]] = {
+    ExecutionAccepted: _accepted,
+    NodesCarriedOver: _carried_over,
+    ExecutionStarted: _started,
+    SlotTaken: _slot_taken,
+    SlotReleased: _slot_released,
+    ExecutionPaused: _paused,
+    ExecutionResumed: _resumed,
+    StopRequested: _stop_requested,
+    CancelRequested: _cancel_requested,
+    DeadlinePassed: _deadline_passed,
+    ExecutionSucceeded: _succeeded,
+    ExecutionFailed: _failed,
+    ExecutionCancelled: _cancelled,
+    ExecutionTimedOut: _timed_out,
+    ExecutionReopened: _reopened,
+    NodesStarted: node.nodes_started,
+    NodesSkipped: node.nodes_skipped,
+    NodeSucceeded: node.node_succeeded,
+    NodeFailed: node.node_failed,
+    NodesReset: _reset,
+    NodeRequeued: _requeued,
+    NodeFixed: _fixed,
+    ChildResumed: _child_resumed,
+    MapExpanded: node.map_expanded,
+    ItemsStarted: node.items_started,
+    ItemSucceeded: node.item_succeeded,
+    ItemFailed: node.item_failed,
+    ItemsGivenUp: node.items_given_up,
+    RunStarted: node.run_started,
+    RunFailed: node.run_failed,
+    RunWaiting: node.run_waiting,
+    RunReturned: node.run_returned,
+    SignalReceived: node.signal_received,
+}

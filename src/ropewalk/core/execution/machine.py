@@ -1,0 +1,133 @@
+"""One pass through one workflow version: told signals, it records events and says what is to be done.
+
+    events = execution.handle(signal, now)     # decides; refuses a person's illegal request; ignores late reports
+    commands = execution.take_commands()       # newly to be done, once those events are durable
+
+What follows from an event can only be decided on the state after it, so `handle` records each event by
+applying it: deciding live and folding a log go through the same functions. If the events cannot be made
+durable, throw the instance away and fold the log again.
+
+The state is in `progress.py`; the rules are in `deciding.py` (reports, arrivals), `verbs.py` (people) and
+`settling.py` (what every signal ends with); what each event changes is in `evolving.py` and `evolving_whole.py`.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ropewalk.core.commands import Command, NeedSlot, RunNode, StartChild, StopRun, WakeAt
+from ropewalk.core.events import Event
+from ropewalk.core.execution import deciding, verbs
+from ropewalk.core.execution.evolving_whole import evolve
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.settling import settle
+from ropewalk.core.execution.work import Phase, Work
+from ropewalk.core.plan import Plan
+from ropewalk.core.signals import (
+    Abandon,
+    Cancel,
+    ChildEnded,
+    ChildReopened,
+    Decide,
+    Due,
+    Expanded,
+    Failed,
+    Fix,
+    GiveUp,
+    Lost,
+    Matched,
+    Pause,
+    Released,
+    Requeue,
+    Resume,
+    Retry,
+    Returned,
+    Signal,
+    Start,
+    Succeeded,
+    Suspended,
+    Tell,
+)
+from ropewalk.core.waits import ChildWait
+
+
+class Execution(Progress):
+    """The machine: signals in, events and commands out."""
+
+    __slots__ = ("_wake_told",)
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._wake_told: int | None = None
+
+    def handle(self, signal: Signal, now: int) -> list[Event]:
+        """Decide what `signal` means and return the events it causes, already applied."""
+        # Event time never goes back, whatever the worker believes.
+        now = max(now, self.now)
+        DECIDE[type(signal)](self, signal, now)
+        settle(self, now)
+        self._tell_wake()
+        events, self.events = self.events, []
+        return events
+
+    def take_commands(self) -> list[Command]:
+        """What the last signals newly asked for; to be done once their events are durable."""
+        commands, self.commands = self.commands, []
+        return commands
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Fold recorded events; never refuses a fact. Then ask `outstanding()`."""
+        for event in events:
+            evolve(self, event)
+        self.commands.clear()
+        self._wake_told = self.wake_at
+
+    def outstanding(self) -> list[Command]:
+        """Everything that ought to be under way, in document order."""
+        commands = [command for work in self.active_works() for command in self._outstanding(work)]
+        if self.needs_slot:
+            commands.append(NeedSlot())
+        if self.wake_at is not None:
+            commands.append(WakeAt(self.wake_at))
+        return commands
+
+    def _outstanding(self, work: Work) -> list[Command]:
+        node = self.plan.ids[work.node]
+        if work.phase is Phase.RUNNING:
+            run = RunNode(node, work.attempt, work.item)
+            return [run] if self.grace_until is None else [run, StopRun(node, work.attempt, work.item)]
+        if work.phase is Phase.WAITING and isinstance(work.wait, ChildWait) and self.ending is None:
+            return [StartChild(node, work.attempt, work.wait, work.item)]
+        return []
+
+    def _tell_wake(self) -> None:
+        wake_at = self.wake_at
+        if wake_at != self._wake_told:
+            self._wake_told = wake_at
+            if not self.is_ended:
+                self.commands.append(WakeAt(wake_at))
+
+
+DECIDE: Final[dict[type, Callable[[Progress, Any, int], None]]] = {
+    Start: deciding.start,
+    Due: deciding.due,
+    Succeeded: deciding.succeeded,
+    Failed: deciding.failed,
+    Suspended: deciding.suspended,
+    Expanded: deciding.expanded,
+    Returned: deciding.returned,
+    Lost: deciding.lost,
+    Decide: deciding.decide,
+    Tell: deciding.tell,
+    Matched: deciding.matched,
+    Released: deciding.released,
+    ChildEnded: deciding.child_ended,
+    ChildReopened: deciding.child_reopened,
+    Pause: verbs.pause,
+    Resume: verbs.resume,
+    Cancel: verbs.cancel,
+    Retry: verbs.retry,
+    Requeue: verbs.requeue,
+    Fix: verbs.fix,
+    GiveUp: verbs.give_up_by_hand,
+    Abandon: verbs.abandon,
+}

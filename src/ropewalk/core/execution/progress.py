@@ -1,0 +1,218 @@
+"""How far an execution has come: the state that events change and rules look at.
+
+Counters stand beside the collections so that no question about the whole costs a walk over it.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any
+
+from ropewalk.core.commands import Command, NeedSlot
+from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.execution.work import ENDED, READY, RUNNING, WAITING, Map, NodeError, Work
+from ropewalk.core.graph import Frontier, Ripe
+from ropewalk.core.plan import Plan
+from ropewalk.core.state import ExecutionState, NodeState
+
+Key = tuple[int, int | None]
+NODE_READY = NodeState.READY
+
+
+class Progress:
+    """Everything known about one execution; a pure function of its log."""
+
+    __slots__ = (
+        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "deadline", "ending", "errors",
+        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_started", "listeners", "maps",
+        "new_failures", "nodes", "now", "open_nodes", "outputs", "plan", "ports", "ready", "ready_count", "remaining",
+        "room", "running", "seq", "signals", "started_at", "state", "timers", "to_skip", "unhandled", "waiting",
+        "works",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.state = ExecutionState.PENDING
+        self.accepted: ExecutionAccepted | None = None
+        self.about: dict[str, Any] | None = None
+        self.now = 0
+        self.seq = 0
+        self.events: list[Event] = []
+        self.commands: list[Command] = []
+        self._start_nodes()
+        self._start_waits()
+        self._start_whole()
+
+    def _start_nodes(self) -> None:
+        self.nodes = [NodeState.WAITING] * len(self.plan.ids)
+        self.frontier = Frontier(self.plan)
+        self.works: dict[int, Work] = {}
+        self.maps: dict[int, Map] = {}
+        self.outputs: dict[int, Any] = {}
+        # Outputs too large for the log, by hash: whoever evaluates expressions puts here what they need.
+        self.blobs: dict[str, Any] = {}
+        self.ports: dict[int, tuple[str, ...]] = {}
+        self.errors: dict[int, NodeError] = {}
+        self.unhandled: dict[int, None] = {}
+        # Those since the last reopening: only they stop an execution with `onFailure: stop`.
+        self.new_failures: dict[int, None] = {}
+        self.to_skip: list[int] = []
+        self.ready: deque[tuple[Work, int]] = deque()
+        self.ready_count = self.running = self.open_nodes = 0
+        # How many more attempts the worker has hands for; set by it before a signal, None for any number.
+        self.room: int | None = None
+        for root in self.plan.roots:
+            self.make_ready(root)
+
+    def _start_waits(self) -> None:
+        self.waiting: dict[Key, Work] = {}
+        self.listeners: dict[str, deque[Work]] = {}
+        self.signals: dict[str, deque[Any]] = {}
+        self.timers: list[tuple[int, int, Work]] = []
+        self._timer_order = 0
+
+    def _start_whole(self) -> None:
+        self.started_at: int | None = None
+        self.is_started = self.is_ended = False
+        self.has_slot = False
+        self.ending: ExecutionState | None = None
+        self.deadline: int | None = None
+        self.grace_until: int | None = None
+        self.remaining: int | None = None
+        # Whoever accepts an execution queues it: the first slot is asked for already.
+        self._slot_asked = True
+
+    # Questions
+
+    @property
+    def needs_slot(self) -> bool:
+        """Whether something could start if there were a slot."""
+        if self.has_slot or self.ending is not None:
+            return False
+        if self.state is ExecutionState.PENDING:
+            return True
+        return self.ready_count > 0 and self.state is ExecutionState.RUNNING
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether it only waits: no slot, nothing to start, not over."""
+        return not (self.has_slot or self.needs_slot or self.is_ended)
+
+    @property
+    def wake_at(self) -> int | None:
+        """The next moment at which time alone changes something."""
+        if not self.timers and self.deadline is None and self.grace_until is None:
+            return None
+        timer = self.next_timer() if self.ending is None else self.grace_until
+        if timer is None or (self.deadline is not None and self.deadline < timer):
+            return self.deadline
+        return timer
+
+    def next_timer(self) -> int | None:
+        """When the earliest retry or wait is due."""
+        timers = self.timers
+        while timers and timers[0][2].due != timers[0][0]:
+            heappop(timers)
+        return timers[0][0] if timers else None
+
+    def active_works(self) -> Iterable[Work]:
+        """Every attempt that is not over, in document order."""
+        for node in sorted({**self.works, **self.maps}):
+            if node in self.works:
+                yield self.works[node]
+            if node in self.maps:
+                items = self.maps[node].works
+                yield from (items[item] for item in sorted(items))
+
+    def work(self, node: str, item: int | None) -> Work | None:
+        """The attempts at this node or item, if there are any to speak of."""
+        index = self.plan.index.get(node)
+        if index is None:
+            return None
+        if item is None:
+            return self.works.get(index)
+        map_ = self.maps.get(index)
+        return map_.works.get(item) if map_ else None
+
+    def node_state(self, node: int) -> NodeState:
+        """The state people see: what stays behind an unhandled failure is BLOCKED at the end."""
+        state = self.nodes[node]
+        if state is NodeState.WAITING and self.is_ended:
+            return NodeState.BLOCKED
+        return state
+
+    def refusal(self, verb: str) -> InvalidTransition:
+        """The error for a request that does not fit the state."""
+        ending = f" and ending as {self.ending}" if self.ending else ""
+        return InvalidTransition(f"cannot {verb}: the execution is {self.state}{ending}")
+
+    # Steps
+
+    def open_up(self, ripe: Ripe) -> None:
+        """Take in what newly decided edges mean."""
+        ready, skipped = ripe
+        for node in ready:
+            self.make_ready(node)
+        if skipped:
+            self.to_skip += skipped
+
+    def make_ready(self, node: int) -> None:
+        """Every edge into the node is decided and one is live: it waits for nothing but room."""
+        self.nodes[node] = NODE_READY
+        self.open_nodes += 1
+        work = self.works.get(node)
+        if work is None:
+            work = self.works[node] = Work(node)
+        self.queue(work)
+
+    def queue(self, work: Work) -> None:
+        """Put an attempt at the end of the line."""
+        work.phase = READY
+        work.turn += 1
+        self.ready.append((work, work.turn))
+        self.ready_count += 1
+
+    def next_in_line(self) -> Work | None:
+        """The attempt that has been ready longest; those that left the line by another way are passed over."""
+        while self.ready:
+            work, turn = self.ready.popleft()
+            if work.phase is READY and work.turn == turn:
+                return work
+        return None
+
+    def feed(self, node: int) -> None:
+        """Put the next items of a map in line."""
+        for work in self.maps[node].feed(node):
+            self.queue(work)
+
+    def start(self, work: Work) -> None:
+        self.leave(work)
+        work.start()
+        self.running += 1
+
+    def leave(self, work: Work) -> None:
+        """Take an attempt out of whatever it was in."""
+        phase = work.phase
+        if phase is RUNNING:
+            self.running -= 1
+        elif phase is READY:
+            self.ready_count -= 1
+        elif phase is WAITING:
+            self.waiting.pop((work.node, work.item), None)
+        work.phase = ENDED
+        work.due = None
+
+    def set_timer(self, work: Work, due: int) -> None:
+        work.due = due
+        self._timer_order += 1
+        heappush(self.timers, (due, self._timer_order, work))
+
+    def ask_for_slot(self) -> None:
+        """Ask once, until the answer comes or the need is gone."""
+        if self.needs_slot and not self._slot_asked:
+            self._slot_asked = True
+            self.commands.append(NeedSlot())
+
+    def slot_answered(self) -> None:
+        self._slot_asked = False

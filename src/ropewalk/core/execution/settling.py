@@ -1,0 +1,298 @@
+"""What every signal ends with: skip what will never run, start what may, end what is over, park what only waits."""
+
+from heapq import heappop
+
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.events import (
+    DeadlinePassed,
+    ExecutionCancelled,
+    ExecutionFailed,
+    ExecutionSucceeded,
+    ExecutionTimedOut,
+    ItemFailed,
+    ItemsGivenUp,
+    ItemsStarted,
+    ItemSucceeded,
+    NodeFailed,
+    NodesSkipped,
+    NodesStarted,
+    NodeSucceeded,
+    RunFailed,
+    RunStarted,
+    SlotReleased,
+    StopRequested,
+)
+from ropewalk.core.execution.evolving import EXPIRED
+from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.view import output_of
+from ropewalk.core.execution.work import Phase, Work
+from ropewalk.core.expression import ExpressionError
+from ropewalk.core.signals import Failed, Succeeded
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState
+from ropewalk.core.waits import BreakerWait, Timer
+
+RUNNING, NODE_READY = ExecutionState.RUNNING, NodeState.READY
+GRACE = 10 * SECOND
+PARK_AFTER = 10 * SECOND
+
+
+def settle(x: Progress, now: int) -> None:
+    """Draw every conclusion from what is known at `now`."""
+    if x.is_ended:
+        return
+    wake_at = x.wake_at
+    if wake_at is not None and wake_at <= now:
+        fire_timers(x, now)
+    if x.to_skip:
+        skip(x, now)
+    if x.ending is None and x.state is RUNNING:
+        go_on(x, now)
+    if x.ending is not None:
+        end_when_quiet(x, now)
+    elif x.has_slot and not x.running and x.state is ExecutionState.PAUSED:
+        record(x, SlotReleased(now))
+    if not x.has_slot:
+        x.ask_for_slot()
+
+
+def skip(x: Progress, now: int) -> None:
+    """Every edge into these nodes is dead: they will never run, nor what depends on them alone."""
+    ids = x.plan.ids
+    record(x, NodesSkipped(now, tuple([ids[node] for node in x.to_skip])))
+
+
+def go_on(x: Progress, now: int) -> None:
+    """Start what is ready, unless a failure stops everything, then see whether that was all."""
+    if x.has_slot and x.ready_count and not _must_stop(x):
+        start_ready(x, now)
+    if _must_stop(x):
+        record(x, StopRequested(now, x.plan.ids[next(iter(x.new_failures))]))
+    elif not x.open_nodes:
+        finish(x, now)
+    elif x.has_slot and not x.running and not x.ready_count and _only_waits(x, now):
+        record(x, SlotReleased(now))
+
+
+def _must_stop(x: Progress) -> bool:
+    return bool(x.new_failures) and x.plan.stop_on_failure
+
+
+def _only_waits(x: Progress, now: int) -> bool:
+    due = x.next_timer()
+    return due is None or due - now > PARK_AFTER
+
+
+def start_ready(x: Progress, now: int) -> None:
+    """Start attempts in the order they became ready, as many as `maxParallel` and the worker have room for."""
+    limit = x.plan.max_parallel
+    most = None if x.room is None else x.running + x.room
+    while x.ready_count and not _must_stop(x):
+        room = x.ready_count if limit is None else limit - x.running
+        room = room if most is None else min(room, most - x.running)
+        works: list[Work] = []
+        while len(works) < room and (work := x.next_in_line()) is not None:
+            works.append(work)
+        if not works:
+            return
+        _start(x, works, now)
+        if x.to_skip:
+            skip(x, now)
+
+
+def _start(x: Progress, works: list[Work], now: int) -> None:
+    """Record the starts; those of one kind that stand together are one event."""
+    at = 0
+    while at < len(works) and not _must_stop(x):
+        names = _first_starts(x, works, at)
+        if names:
+            record(x, NodesStarted(now, names))
+            _settle_maps(x, works[at : at + len(names)], now)
+            at += len(names)
+        else:
+            at += _start_other(x, works, at, now)
+
+
+def _first_starts(x: Progress, works: list[Work], at: int) -> tuple[str, ...]:
+    """The nodes from `at` on that start for the first time since they became ready."""
+    nodes, ids = x.nodes, x.plan.ids
+    names = []
+    for work in works[at:] if at else works:
+        if work.item is not None or nodes[work.node] is not NODE_READY:
+            break
+        names.append(ids[work.node])
+    return tuple(names)
+
+
+def _start_other(x: Progress, works: list[Work], at: int, now: int) -> int:
+    """Items of one map that start for the first time stand together too; any other attempt starts by itself."""
+    first = works[at]
+    node = x.plan.ids[first.node]
+    items: list[int] = []
+    while at + len(items) < len(works):
+        work = works[at + len(items)]
+        if work.node != first.node or work.item is None or work.used or work.again:
+            break
+        items.append(work.item)
+    if items:
+        record(x, ItemsStarted(now, node, tuple(items)))
+        return len(items)
+    record(x, RunStarted(now, node, first.next_attempt, first.item))
+    return 1
+
+
+def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
+    """A map that goes on after a reopening may have nothing left to do."""
+    if x.maps:
+        for work in works:
+            settle_map(x, work.node, now)
+
+
+# Outcomes
+
+
+def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
+    """An attempt ended well, and with it its node or item."""
+    node = x.plan.ids[work.node]
+    if work.item is None:
+        record(x, NodeSucceeded(now, node, work.attempt, report.output, report.ports, report.inputs, report.blob))
+    else:
+        record(x, ItemSucceeded(now, node, work.item, work.attempt, report.output, report.inputs, report.blob))
+        settle_map(x, work.node, now)
+
+
+def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *, lost: bool = False) -> None:
+    """An attempt failed; another follows, unless the execution is ending."""
+    retry_at = now + delay if x.ending is None else None
+    node = x.plan.ids[work.node]
+    record(x, RunFailed(now, node, work.attempt, report.error, retry_at, work.item, report.inputs, lost))
+
+
+def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: int,
+            child: ExecutionState | None = None) -> None:  # fmt: skip
+    """A node or item has failed for good; a dead letter unless an error edge or a map's tolerance handles it."""
+    if x.ending is ExecutionState.CANCELLED:
+        retry_later(x, work, report, 0, now)
+    elif work.item is None:
+        handled = bool(x.plan.has_error_edge[work.node]) and why is not GaveUp.MANUAL
+        node = x.plan.ids[work.node]
+        letter = None if handled else why
+        record(x, NodeFailed(now, node, report.error, work.attempt, handled, letter, report.inputs, child))
+    else:
+        _give_up_item(x, work, work.item, report, why, now, child)
+
+
+def _give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp | None, now: int,
+                  child: ExecutionState | None) -> None:  # fmt: skip
+    map_, node = x.maps[work.node], x.plan.ids[work.node]
+    is_handled = bool(x.plan.has_error_edge[work.node])
+    is_too_many = map_.failures + 1 > map_.limit
+    letter = why if why is GaveUp.MANUAL or (is_too_many and not is_handled) else None
+    record(x, ItemFailed(now, node, item, work.attempt, report.error, letter, report.inputs, child))
+    if is_too_many and not map_.stopped:
+        record(x, ItemsGivenUp(now, node, _quarantined(x, work.node)))
+    settle_map(x, work.node, now)
+
+
+def _quarantined(x: Progress, index: int) -> tuple[int, ...]:
+    """The failures that become dead letters when their map fails: all that have none, unless an error edge does."""
+    map_ = x.maps[index]
+    if x.plan.has_error_edge[index]:
+        return ()
+    return tuple(each for each in map_.errors if _is_quarantinable(map_.works[each]))
+
+
+def _is_quarantinable(work: Work) -> bool:
+    """A failure becomes a dead letter once; a failed child keeps its own."""
+    return not work.gave_up and work.child is None
+
+
+def settle_map(x: Progress, index: int, now: int) -> None:
+    """End a map whose items are all done, or that has failed and has none under way."""
+    map_ = x.maps.get(index)
+    if map_ is None or x.nodes[index] is not NodeState.RUNNING or not map_.is_over:
+        return
+    node = x.plan.ids[index]
+    if not map_.has_failed:
+        record(x, NodeSucceeded(now, node))
+        return
+    # Failures of an earlier opening count for the end, though not for stopping in this one.
+    if not map_.stopped and (letters := _quarantined(x, index)):
+        record(x, ItemsGivenUp(now, node, letters))
+    first = next(iter(map_.errors.values()))
+    message = f"{len(map_.errors)} of {map_.count} items failed, {map_.limit} tolerated; the first: {first.message}"
+    record(x, NodeFailed(now, node, RunError(first.type, message), handled=bool(x.plan.has_error_edge[index])))
+
+
+# Time
+
+
+def fire_timers(x: Progress, now: int) -> None:
+    """Let happen what was to happen by now, in the order it was due."""
+    while x.ending is None and (due := x.next_timer()) is not None and due <= now:
+        work = heappop(x.timers)[2]
+        if work.phase is Phase.BACKOFF:
+            x.leave(work)
+            x.queue(work)
+        else:
+            _wait_is_over(x, work, now)
+    if x.deadline is not None and x.deadline <= now:
+        record(x, DeadlinePassed(now, now + GRACE))
+
+
+def _wait_is_over(x: Progress, work: Work, now: int) -> None:
+    node = x.plan.ids[work.node]
+    if isinstance(work.wait, BreakerWait):
+        release(x, work)
+    elif isinstance(work.wait, Timer):
+        succeed(x, work, Succeeded(node, work.attempt), now)
+    elif work.item is None and EXPIRED[0] in x.plan.port_names[work.node]:
+        succeed(x, work, Succeeded(node, work.attempt, ports=EXPIRED), now)
+    else:
+        error = RunError(ErrorType.TIMEOUT, "nobody answered in time")
+        give_up(x, work, Failed(node, work.attempt, error), GaveUp.MAX_RETRIES, now)
+
+
+def release(x: Progress, work: Work) -> None:
+    """A held attempt gets back in line, under its number."""
+    x.leave(work)
+    x.queue(work)
+
+
+# The end
+
+
+def end_when_quiet(x: Progress, now: int) -> None:
+    """An ending execution is over when nothing runs any more, or when the grace is used up."""
+    is_over = not x.running and not x.waiting
+    if x.grace_until is not None and x.grace_until <= now:
+        is_over = True
+    if not is_over:
+        return
+    if x.ending is ExecutionState.CANCELLED:
+        record(x, ExecutionCancelled(now))
+    elif x.ending is ExecutionState.TIMEOUT:
+        record(x, ExecutionTimedOut(now))
+    else:
+        record(x, ExecutionFailed(now, failure_message(x)))
+
+
+def finish(x: Progress, now: int) -> None:
+    """Nothing is ready, running or waiting: the execution ended, well if no failure is unhandled."""
+    if x.unhandled:
+        record(x, ExecutionFailed(now, failure_message(x)))
+        return
+    try:
+        output = output_of(x)
+    except ExpressionError as error:
+        record(x, ExecutionFailed(now, f"output: {error}"))
+    else:
+        record(x, ExecutionSucceeded(now, output))
+
+
+def failure_message(x: Progress) -> str:
+    """Which node failed first, why, and how many others did."""
+    index = next(iter(x.unhandled))
+    more = f" (and {len(x.unhandled) - 1} more)" if len(x.unhandled) > 1 else ""
+    return f"{x.plan.ids[index]}: {x.errors[index].message}{more}"

@@ -1,0 +1,99 @@
+"""What expressions of an execution see."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ropewalk.core.events import Blob, ExecutionAccepted
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.work import NodeError, Work
+from ropewalk.core.expression import Scope
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.state import NodeState
+
+NOTHING = Scope()
+
+
+class NodesView(Mapping[str, Any]):
+    """`nodes`: each node's output, state and errors, looked up only when asked for."""
+
+    __slots__ = ("_progress",)
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def __getitem__(self, node: str) -> dict[str, Any]:
+        x = self._progress
+        index = x.plan.index[node]
+        record: dict[str, Any] = {"output": self._output(index), "state": str(x.node_state(index)), "error": None}
+        if index in x.errors:
+            record["error"] = error_record(x.errors[index])
+        if index in x.maps:
+            record["errors"] = [error_record(each) for each in x.maps[index].errors.values()]
+        return record
+
+    def _output(self, index: int) -> Any:
+        output, blobs = self._progress.outputs.get(index), self._progress.blobs
+        if isinstance(output, Blob):
+            return blobs[output.hash]
+        if index in self._progress.maps and blobs:
+            return [blobs[each.hash] if isinstance(each, Blob) else each for each in output or ()]
+        return output
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._progress.plan.ids)
+
+    def __len__(self) -> int:
+        return len(self._progress.plan.ids)
+
+
+def error_record(error: NodeError) -> dict[str, Any]:
+    """A failure as expressions see it."""
+    record = {"type": str(error.type), "message": error.message, "attempts": error.attempts}
+    return record if error.index is None else {**record, "index": error.index}
+
+
+def scope(x: Progress, item: Any = None, index: int | None = None) -> Scope:
+    """The names an expression of this execution may use."""
+    accepted = x.accepted
+    assert accepted is not None, "an execution is accepted before anything is evaluated"
+    return Scope(
+        input=accepted.input,
+        vars=accepted.vars,
+        nodes=NodesView(x),
+        item=item,
+        index=index,
+        execution=x.about or about(x, accepted),
+        workspace=accepted.workspace,
+        env=accepted.env,
+    )
+
+
+def about(x: Progress, accepted: ExecutionAccepted) -> dict[str, Any]:
+    """What `execution` means, made once."""
+    x.about = {"id": accepted.execution, "startedAt": None if x.started_at is None else rfc3339(x.started_at)}
+    return x.about
+
+
+def output_of(x: Progress) -> Any:
+    """The `output` expression, else the outputs of the successful sinks by id."""
+    if x.plan.output is not None:
+        return x.plan.output.resolve(scope(x))
+    nodes = NodesView(x)
+    sinks = (x.plan.ids[sink] for sink in x.plan.sinks if x.nodes[sink] is NodeState.SUCCESS)
+    return {sink: nodes[sink]["output"] for sink in sinks}
+
+
+def items_of(x: Progress, node: int) -> Any:
+    """What a map's `forEach` evaluates to."""
+    template = x.plan.for_each[node]
+    assert template is not None, "only a map has items"
+    return template.resolve(scope(x))
+
+
+def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
+    """The node's `with`, resolved: evaluated once, then as recorded; a requeue's overrides replace keys."""
+    if work.inputs is not None:
+        return work.inputs
+    template = x.plan.with_template(work.node)
+    resolved = template.resolve(NOTHING if template.is_constant else scope(x, item, work.item))
+    return {**resolved, **work.overrides} if work.overrides else resolved

@@ -1,0 +1,181 @@
+"""What an execution remembers about the attempts at one node, and about the items of a map."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.state import ExecutionState
+from ropewalk.core.waits import Wait
+
+MAX_ITEMS = 100_000
+
+
+class Phase(StrEnum):
+    """What is happening to a node, or to an item of a map, between its attempts."""
+
+    READY = "READY"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    BACKOFF = "BACKOFF"
+    ENDED = "ENDED"
+
+
+# Looked up on every signal; an enum's members are slow to reach through their class.
+READY, RUNNING, WAITING, ENDED = Phase.READY, Phase.RUNNING, Phase.WAITING, Phase.ENDED
+
+
+class NodeError(Struct, frozen=True, gc=False):
+    """What expressions see as `nodes.<id>.error`."""
+
+    type: ErrorType
+    message: str
+    attempts: int
+    index: int | None = None
+
+
+class Work(Struct, eq=False, gc=False):
+    """The attempts at one node or item. Numbers go on for life; `used` and `lost` restart with a reopening."""
+
+    node: int
+    item: int | None = None
+    phase: Phase = Phase.READY
+    turn: int = 0
+    attempt: int = 0
+    used: int = 0
+    lost: int = 0
+    again: bool = False
+    held_since: int | None = None
+    due: int | None = None
+    wait: Wait | None = None
+    child: ExecutionState | None = None
+    gave_up: bool = False
+    inputs: Any = None
+    overrides: dict[str, Any] | None = None
+
+    @property
+    def next_attempt(self) -> int:
+        """An attempt that was handed back or held goes on under its number."""
+        return self.attempt if self.again else self.attempt + 1
+
+    def start(self) -> None:
+        if self.again:
+            self.again = False
+        else:
+            self.attempt += 1
+            self.used += 1
+        self.phase = RUNNING
+        self.wait = None
+
+    def renew(self, overrides: dict[str, Any] | None = None) -> None:
+        """Begin again after a reopening: a fresh budget and fresh inputs."""
+        self.used = self.lost = 0
+        self.again = self.gave_up = False
+        self.due = self.wait = self.child = self.inputs = self.held_since = None
+        self.overrides = overrides
+
+    def revive(self) -> None:
+        """Begin again after the execution ended around it; inputs a person chose stand until they were tried."""
+        self.renew(None if self.used else self.overrides)
+
+
+_UNSTARTED, _ACTIVE, _SUCCEEDED, _FAILED = range(4)
+
+
+class Map:
+    """The items of one map node: which are done, which are under way, and which comes next."""
+
+    __slots__ = ("_cursor", "_status", "count", "errors", "failures", "in_flight", "limit", "outputs", "stopped",
+                 "width", "works")  # fmt: skip
+
+    def __init__(self, count: int, width: int, limit: int) -> None:
+        self.count = count
+        self.width = width
+        self.limit = limit
+        self.works: dict[int, Work] = {}
+        self.outputs: list[Any] = [None] * count
+        self.errors: dict[int, NodeError] = {}
+        self.in_flight = 0
+        self.failures = 0
+        self.stopped = False
+        self._status = bytearray(count)
+        self._cursor = 0
+
+    @property
+    def has_failed(self) -> bool:
+        return len(self.errors) > self.limit
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing under way, and nothing left that may start."""
+        return not self.in_flight and (self.stopped or self._seek() is None)
+
+    def feed(self, node: int) -> Iterator[Work]:
+        """The items that may start now, at most `width` under way at once."""
+        while not self.stopped and self.in_flight < self.width and (item := self._seek()) is not None:
+            self._status[item] = _ACTIVE
+            self.in_flight += 1
+            yield self.works.setdefault(item, Work(node, item))
+
+    def _seek(self) -> int | None:
+        while self._cursor < self.count:
+            if self._status[self._cursor] == _UNSTARTED:
+                return self._cursor
+            self._cursor += 1
+        return None
+
+    def succeed(self, item: int, output: Any) -> None:
+        self.works.pop(item)
+        self.outputs[item] = output
+        self._end(item, _SUCCEEDED)
+
+    def fail(self, item: int, error: RunError, attempts: int) -> None:
+        self.errors[item] = NodeError(error.type, error.message, attempts, item)
+        self.failures += 1
+        self._end(item, _FAILED)
+
+    def _end(self, item: int, status: int) -> None:
+        self._status[item] = status
+        self.in_flight -= 1
+
+    def drop(self, item: int) -> None:
+        """An item that was about to start does not."""
+        self._end(item, _UNSTARTED)
+
+    def fix(self, item: int, output: Any) -> None:
+        del self.errors[item]
+        self.works.pop(item)
+        self.outputs[item] = output
+        self._status[item] = _SUCCEEDED
+        self.reopen()
+
+    def requeue(self, item: int) -> Work:
+        del self.errors[item]
+        self._status[item] = _UNSTARTED
+        self.reopen()
+        return self.works[item]
+
+    def reattach(self, item: int) -> Work:
+        """A failed item waits for its reopened child again."""
+        del self.errors[item]
+        self._status[item] = _ACTIVE
+        self.in_flight += 1
+        self.reopen()
+        return self.works[item]
+
+    def reopen(self) -> None:
+        """Items that never ran have their turn again; failures are counted anew."""
+        self.stopped = False
+        self.failures = 0
+        self._cursor = 0
+
+    def interrupt(self) -> None:
+        """The execution ended around the map: what was under way counts as never started."""
+        for item, work in self.works.items():
+            if self._status[item] == _ACTIVE:
+                self._status[item] = _UNSTARTED
+                work.revive()
+        self.in_flight = 0
+        self.reopen()

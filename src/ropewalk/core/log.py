@@ -1,0 +1,86 @@
+"""How events are written down and read again, in a versioned envelope.
+
+What one append adds to one execution's log is one entry: `{"v": 2, "seq": 7, "events": [...]}`, the events
+numbered from `seq`. Old versions are read for ever: an entry of version n goes through every upcaster from n
+on, on plain JSON, before it becomes events.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.core.errors import RopewalkError
+from ropewalk.core.events import Event
+from ropewalk.core.instant import rfc3339
+
+VERSION: Final = 2
+
+
+class UnknownVersion(RopewalkError):
+    """The log was written by a newer Ropewalk; upgrade this one."""
+
+
+class _Entry(Struct, frozen=True, gc=False):
+    v: int
+    seq: int
+    events: msgspec.Raw
+
+
+class _CurrentEntry(Struct, frozen=True, gc=False):
+    v: int
+    seq: int
+    events: list[Event]
+
+
+_encoder = msgspec.json.Encoder()
+_entries = msgspec.json.Decoder(_Entry)
+_events = msgspec.json.Decoder(list[Event])
+
+
+def encode(seq: int, events: list[Event]) -> bytes:
+    """One log entry; `seq` is the number of its first event."""
+    return _encoder.encode(_CurrentEntry(VERSION, seq, events))
+
+
+def decode(entry: bytes) -> tuple[int, list[Event]]:
+    """The number of the first event, and the events, brought up to the current version."""
+    head = _entries.decode(entry)
+    if head.v == VERSION:
+        return head.seq, _events.decode(head.events)
+    if head.v > VERSION or head.v < 1:
+        raise UnknownVersion(f"log entry {head.seq} has version {head.v}; this Ropewalk reads 1 to {VERSION}")
+    return head.seq, msgspec.convert(_upcast(head.v, msgspec.json.decode(head.events)), list[Event])
+
+
+def decode_all(entries: Iterable[bytes]) -> Iterator[Event]:
+    """Every event of a log, in order."""
+    for entry in entries:
+        yield from decode(entry)[1]
+
+
+def envelope(execution: str, seq: int, event: Event) -> dict[str, Any]:
+    """One event as the outside sees it: `{v, type, executionId, seq, at, data}`."""
+    data = msgspec.to_builtins(event)
+    at, kind = data.pop("at"), data.pop("type")
+    return {"v": VERSION, "type": kind, "executionId": execution, "seq": seq, "at": rfc3339(at), "data": data}
+
+
+# Upcasters: from each old version to the next
+
+
+def _upcast(version: int, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for step in range(version, VERSION):
+        events = [UPCAST[step](event) for event in events]
+    return events
+
+
+def _from_1(event: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 recorded every start by itself."""
+    if event["type"] == "NodeStarted":
+        return {"type": "NodesStarted", "at": event["at"], "nodes": [event["node"]]}
+    return event
+
+
+UPCAST: Final[dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _from_1}

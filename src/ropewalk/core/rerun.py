@@ -1,0 +1,64 @@
+"""What a rerun from a node takes over from an execution that ended."""
+
+from ropewalk.core.errors import InvalidTransition, NotFound
+from ropewalk.core.events import NodesCarriedOver
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.plan import Plan
+from ropewalk.core.state import NodeState
+
+CARRIED = (NodeState.SUCCESS, NodeState.SKIPPED)
+
+
+def carry_over(source: Progress, node: str, plan: Plan, now: int) -> NodesCarriedOver:
+    """The results a rerun of `plan` from `node` starts with.
+
+    A result stands if its node is neither `node` nor behind it, has the same configuration and the same edges
+    into it, and every result it was made from stands too.
+    """
+    if not source.state.is_ended or source.accepted is None:
+        raise InvalidTransition(f"cannot rerun: the execution is {source.state}; wait for its end")
+    if node not in plan.index:
+        raise NotFound(f"the workflow has no node {node!r}")
+    carried: dict[int, None] = {}
+    for index in plan.order:
+        name = plan.ids[index]
+        stands = all(each in carried for each in plan.predecessors(index))
+        if name != node and stands and _is_same(source, plan, name):
+            carried[index] = None
+    return _event(source, [plan.ids[index] for index in carried], now)
+
+
+def _is_same(source: Progress, plan: Plan, name: str) -> bool:
+    old = source.plan.index.get(name)
+    if old is None or source.nodes[old] not in CARRIED:
+        return False
+    if source.plan is plan:
+        return True
+    new = plan.index[name]
+    return source.plan.config_hash(old) == plan.config_hash(new) and _edges(source.plan, old) == _edges(plan, new)
+
+
+def _edges(plan: Plan, node: int) -> list[tuple[str, str | None]]:
+    """The edges into a node, as the document writes them."""
+    return sorted(
+        (
+            (plan.ids[source], port)
+            for source in plan.predecessors(node)
+            for target, port in zip(plan.targets[source], plan.ports[source], strict=True)
+            if target == node
+        ),
+        key=str,
+    )
+
+
+def _event(source: Progress, names: list[str], now: int) -> NodesCarriedOver:
+    assert source.accepted is not None
+    index = source.plan.index
+    succeeded = [name for name in names if source.nodes[index[name]] is NodeState.SUCCESS]
+    return NodesCarriedOver(
+        now,
+        source.accepted.execution,
+        {name: source.outputs[index[name]] for name in succeeded},
+        {name: source.ports[index[name]] for name in succeeded if index[name] in source.ports},
+        tuple(name for name in names if source.nodes[index[name]] is NodeState.SKIPPED),
+    )

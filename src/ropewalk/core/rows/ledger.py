@@ -1,0 +1,90 @@
+"""The rows of runs, at the least cost: most nodes start once and succeed, and need no more than a start time.
+
+The first event that says anything else hands over to the full projection; the two are held equal by test.
+"""
+
+from collections.abc import Iterable
+
+from ropewalk.core.events import (
+    Event,
+    ExecutionAccepted,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    NodesSkipped,
+    NodesStarted,
+    NodeSucceeded,
+    SignalReceived,
+    SlotReleased,
+    SlotTaken,
+)
+from ropewalk.core.plan import Plan
+from ropewalk.core.rows.projection import RunProjection
+from ropewalk.core.rows.tables import LetterRow, RunRow, run_id
+from ropewalk.core.state import RunState
+
+_WITHOUT_RUNS = frozenset(
+    {ExecutionAccepted, ExecutionStarted, ExecutionSucceeded, NodesSkipped, SignalReceived, SlotReleased, SlotTaken}
+)
+_SUCCESS = RunState.SUCCESS
+
+
+class RunLedger:
+    """Runs and dead letters of one execution, as they change."""
+
+    __slots__ = ("_accepted", "_full", "_plan", "_runs", "_started")
+
+    def __init__(self, plan: Plan, accepted: ExecutionAccepted) -> None:
+        self._plan = plan
+        self._accepted = accepted
+        self._started: dict[str, int] = {}
+        self._runs: list[RunRow] = []
+        self._full: RunProjection | None = None
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take in the next events of the log."""
+        for event in events:
+            if self._full is not None:
+                self._full.add((event,))
+            elif not self._is_simple(event):
+                self._hand_over(event)
+
+    def _is_simple(self, event: Event) -> bool:
+        """Book the event if it is one of the common kind."""
+        kind = type(event)
+        if kind is NodeSucceeded:
+            return self._end(event)  # type: ignore[arg-type]  # told by its type, which a checker cannot follow
+        if kind is NodesStarted:
+            return self._start(event)  # type: ignore[arg-type]  # the same
+        return kind in _WITHOUT_RUNS
+
+    def _start(self, event: NodesStarted) -> bool:
+        if self._plan.has_maps:
+            return False
+        for node in event.nodes:
+            self._started[node] = event.at
+        return True
+
+    def _end(self, event: NodeSucceeded) -> bool:
+        started = self._started.pop(event.node, None)
+        if started is None:
+            return False
+        name = run_id(self._accepted.execution, event.node, None, 1, started)
+        has_inputs = event.inputs is not None
+        self._runs.append(
+            RunRow(name, event.node, None, 1, started, _SUCCESS, event.at, None, None, has_inputs, has_output=True)
+        )
+        return True
+
+    def _hand_over(self, event: Event) -> None:
+        self._full = RunProjection(self._plan)
+        self._full.add((self._accepted, *(NodesStarted(at, (node,)) for node, at in self._started.items())))
+        self._full.take()
+        self._full.add((event,))
+
+    def take(self) -> tuple[list[RunRow], list[LetterRow]]:
+        """The rows that changed since the last call; to be used at once."""
+        runs, self._runs = self._runs, []
+        if self._full is None:
+            return runs, []
+        more, letters = self._full.take()
+        return runs + more, letters

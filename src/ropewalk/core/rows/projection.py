@@ -1,0 +1,395 @@
+"""Folds a log into the rows it stands for.
+
+`rows` gives them all. A `Projection` gives those that changed: the store writes exactly these in the commit of the
+events that changed them, so the cost of keeping the tables is that of the events.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.events import (
+    CancelRequested,
+    ChildResumed,
+    DeadlinePassed,
+    Event,
+    ExecutionAccepted,
+    ExecutionCancelled,
+    ExecutionFailed,
+    ExecutionPaused,
+    ExecutionReopened,
+    ExecutionResumed,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ExecutionTimedOut,
+    ItemFailed,
+    ItemsGivenUp,
+    ItemsStarted,
+    ItemSucceeded,
+    MapExpanded,
+    NodeFailed,
+    NodeFixed,
+    NodeRequeued,
+    NodesCarriedOver,
+    NodesReset,
+    NodesSkipped,
+    NodesStarted,
+    NodeSucceeded,
+    RunFailed,
+    RunReturned,
+    RunStarted,
+    RunWaiting,
+    SignalReceived,
+    SlotReleased,
+    SlotTaken,
+    StopRequested,
+)
+from ropewalk.core.plan import Plan
+from ropewalk.core.rows.books import Books
+from ropewalk.core.rows.tables import ExecutionRow, LetterRow, NodeRow, Rows, RunRow
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState
+from ropewalk.core.waits import ChildWait
+
+
+class Projection(Books):
+    """The rows of one execution, kept up with its log."""
+
+    __slots__ = ()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Fold these events, the next of the log; never refuses a fact."""
+        for event in events:
+            FOLD[type(event)](self, event)
+
+
+class RunProjection(Projection):
+    """The runs and dead letters only, for whoever keeps just those as rows: nodes are a fold away."""
+
+    __slots__ = ("_unkept",)
+
+    def __init__(self, plan: Plan) -> None:
+        self._unkept = NodeRow("")
+        super().__init__(plan)
+
+    def take(self) -> tuple[list[RunRow], list[LetterRow]]:
+        """The rows that changed since the last call; not copies, so to be used at once."""
+        runs, letters = list(self._changed_runs.values()), list(self._changed_letters.values())
+        self._forget_changes()
+        return runs, letters
+
+    def node(self, index: int) -> NodeRow:
+        return self._unkept
+
+    def set_node(self, index: int, state: NodeState) -> NodeRow:
+        return self._unkept
+
+    def settle(self, index: int, state: NodeState, at: int, error: RunError | None = None) -> None:
+        """Not kept."""
+
+    def withdraw(self, index: int, state: NodeState) -> None:
+        """Not kept."""
+
+    def decide(self, index: int, ports: tuple[str, ...]) -> None:
+        """Not kept."""
+
+    def decide_failed(self, index: int) -> None:
+        """Not kept."""
+
+
+def rows(plan: Plan, events: Iterable[Event]) -> Rows:
+    """Every row the log stands for."""
+    projection = Projection(plan)
+    projection.add(events)
+    changes = projection.take_changes()
+    nodes = {row.node: row for row in changes.nodes}
+    every = [nodes.get(node) or NodeRow(node) for node in plan.ids]
+    return Rows(changes.execution, every, changes.runs, changes.letters)
+
+
+# The execution as a whole
+
+
+def _accepted(p: Books, event: ExecutionAccepted) -> None:
+    row = ExecutionRow(event.execution, event.workspace, event.workflow, event.version, event.hash, event.at)
+    row.trigger, row.payload = event.trigger, event.payload
+    row.input, row.vars = event.input, event.vars
+    row.parent, row.priority, row.concurrency_key = event.parent, event.priority, event.concurrency_key
+    p.accept(row)
+
+
+def _carried_over(p: Books, event: NodesCarriedOver) -> None:
+    # In graph order, so that a node is opened before its own result settles it.
+    skipped = dict.fromkeys(event.skipped)
+    for index in p.plan.order:
+        name = p.plan.ids[index]
+        if name in skipped:
+            p.settle(index, NodeState.SKIPPED, event.at)
+        elif name in event.outputs:
+            p.settle(index, NodeState.SUCCESS, event.at)
+            p.decide(index, event.ports.get(name, ()))
+
+
+def _started(p: Books, event: ExecutionStarted) -> None:
+    row = p.execution
+    row.state = ExecutionState.RUNNING
+    row.started = event.at if row.started is None else row.started
+    p.is_started = True
+
+
+def _paused(p: Books, event: ExecutionPaused) -> None:
+    p.execution.state = ExecutionState.PAUSED
+
+
+def _resumed(p: Books, event: ExecutionResumed) -> None:
+    p.execution.state = ExecutionState.RUNNING if p.is_started else ExecutionState.PENDING
+
+
+def _ending(p: Books, event: StopRequested | CancelRequested | DeadlinePassed) -> None:
+    """Waits are dropped; what waits for a child is over when the child is."""
+    p.is_ending = True
+    waiting = [key for key, lane in p.open.items() if lane.run.state is RunState.WAITING and not lane.waits_for_child]
+    for key in waiting:
+        p.end(key, RunState.CANCELLED, event.at)
+
+
+def _succeeded(p: Books, event: ExecutionSucceeded) -> None:
+    p.execution.output, p.execution.blob = event.output, event.blob
+    _close(p, ExecutionState.SUCCESS, event.at)
+
+
+def _failed(p: Books, event: ExecutionFailed) -> None:
+    p.execution.error = event.error
+    _close(p, ExecutionState.FAILED, event.at)
+
+
+def _cancelled(p: Books, event: ExecutionCancelled) -> None:
+    _close(p, ExecutionState.CANCELLED, event.at)
+
+
+def _timed_out(p: Books, event: ExecutionTimedOut) -> None:
+    _close(p, ExecutionState.TIMEOUT, event.at)
+
+
+def _close(p: Books, state: ExecutionState, at: int) -> None:
+    p.execution.state, p.execution.finished = state, at
+    for key in list(p.open):
+        p.end(key, RunState.CANCELLED, at)
+    is_cut_short = p.is_ending or p.open_nodes > 0
+    if state is not ExecutionState.SUCCESS or is_cut_short:
+        _close_nodes(p, is_cut_short, at)
+
+
+def _close_nodes(p: Books, is_cut_short: bool, at: int) -> None:
+    """What did not get its turn is cancelled, or blocked if it stays behind a failure."""
+    for index in range(len(p.plan)):
+        state = p.node_state(index)
+        if is_cut_short and state in (NodeState.WAITING, NodeState.READY, NodeState.RUNNING):
+            p.settle(index, NodeState.CANCELLED, at)
+        elif state is NodeState.WAITING:
+            p.set_node(index, NodeState.BLOCKED)
+
+
+def _reopened(p: Books, event: ExecutionReopened) -> None:
+    row = p.execution
+    row.state = ExecutionState.PENDING
+    row.finished = row.error = None
+    p.opening += 1
+    p.is_ending = p.is_started = False
+    p.by = event.by
+    for index in range(len(p.plan)):
+        state = p.node_state(index)
+        if state is NodeState.CANCELLED and p.frontier.is_ripe(index):
+            p.withdraw(index, NodeState.READY)
+        elif state in (NodeState.CANCELLED, NodeState.BLOCKED):
+            p.withdraw(index, NodeState.WAITING)
+
+
+def _nothing(p: Books, event: SlotTaken | SlotReleased | SignalReceived) -> None:
+    """No row shows it."""
+
+
+# Nodes and maps
+
+
+def _nodes_started(p: Books, event: NodesStarted) -> None:
+    for node in event.nodes:
+        index = p.plan.index[node]
+        row = p.set_node(index, NodeState.RUNNING)
+        row.started = event.at if row.started is None else row.started
+        if index not in p.expanded:
+            p.start(index, None, event.at)
+
+
+def _nodes_skipped(p: Books, event: NodesSkipped) -> None:
+    for node in event.nodes:
+        p.settle(p.plan.index[node], NodeState.SKIPPED, event.at)
+
+
+def _node_succeeded(p: Books, event: NodeSucceeded) -> None:
+    index = p.plan.index[event.node]
+    if index not in p.expanded:
+        p.succeed((index, None), event)
+    p.settle(index, NodeState.SUCCESS, event.at)
+    p.decide(index, event.ports)
+
+
+def _node_failed(p: Books, event: NodeFailed) -> None:
+    index = p.plan.index[event.node]
+    if index not in p.expanded:
+        p.fail((index, None), event)
+    p.settle(index, NodeState.FAILED, event.at, event.error)
+    if event.handled:
+        p.decide_failed(index)
+
+
+def _map_expanded(p: Books, event: MapExpanded) -> None:
+    index = p.plan.index[event.node]
+    p.expanded[index] = None
+    p.succeed((index, None), event)
+
+
+def _items_started(p: Books, event: ItemsStarted) -> None:
+    index = p.plan.index[event.node]
+    for item in event.items:
+        p.start(index, item, event.at)
+
+
+def _item_succeeded(p: Books, event: ItemSucceeded) -> None:
+    p.succeed((p.plan.index[event.node], event.item), event)
+
+
+def _item_failed(p: Books, event: ItemFailed) -> None:
+    p.fail((p.plan.index[event.node], event.item), event)
+
+
+def _items_given_up(p: Books, event: ItemsGivenUp) -> None:
+    for item in event.items:
+        lane = p.lanes[p.plan.index[event.node], item]
+        error = lane.run.error
+        p.write_letter(lane, GaveUp.MAX_RETRIES if error is None else gave_up_for(error.type), event.at)
+
+
+def gave_up_for(error_type: ErrorType) -> GaveUp:
+    """What an error that is not tried again makes of its run."""
+    match error_type:
+        case ErrorType.PERMANENT:
+            return GaveUp.PERMANENT_ERROR
+        case ErrorType.CIRCUIT_OPEN:
+            return GaveUp.CIRCUIT_BREAKER
+        case ErrorType.TRANSIENT | ErrorType.TIMEOUT:
+            return GaveUp.MAX_RETRIES
+
+
+# Runs
+
+
+def _run_started(p: Books, event: RunStarted) -> None:
+    p.start(p.plan.index[event.node], event.item, event.at, event.attempt)
+
+
+def _run_failed(p: Books, event: RunFailed) -> None:
+    lane = p.end((p.plan.index[event.node], event.item), RunState.FAILED, event.at, event.error)
+    lane.run.retry_after = event.retry_at
+    p.note_inputs(lane, event.inputs)
+
+
+def _run_waiting(p: Books, event: RunWaiting) -> None:
+    key = (p.plan.index[event.node], event.item)
+    p.wait(key, event.inputs, is_for_child=isinstance(event.wait, ChildWait))
+
+
+def _run_returned(p: Books, event: RunReturned) -> None:
+    p.pend((p.plan.index[event.node], event.item))
+
+
+# People's verbs
+
+
+def _reset(p: Books, event: NodesReset) -> None:
+    for name in event.nodes:
+        index = p.plan.index[name]
+        if index in p.expanded:
+            for item in list(p.items.get(index, ())):
+                _begin_again(p, (index, item), event.at)
+            p.withdraw(index, NodeState.READY)
+        else:
+            is_waiting = _begin_again(p, (index, None), event.at)
+            p.withdraw(index, NodeState.RUNNING if is_waiting else NodeState.READY)
+
+
+def _begin_again(p: Books, key: tuple[int, int | None], at: int) -> bool:
+    """A failed child that can be reopened is waited for again; anything else is tried anew."""
+    child = p.lanes[key].child
+    if child is not None and child.is_reopenable:
+        p.wait_again(key)
+        return True
+    p.resolve(key, Resolution.REQUEUED, at, p.by)
+    return False
+
+
+def _requeued(p: Books, event: NodeRequeued) -> None:
+    index = p.plan.index[event.node]
+    p.resolve((index, event.item), Resolution.REQUEUED, event.at, event.by)
+    _take_up(p, index)
+
+
+def _take_up(p: Books, index: int) -> None:
+    """A node that had failed is back in line; a map that had not goes on as it is."""
+    if p.node_state(index) is NodeState.FAILED:
+        p.withdraw(index, NodeState.READY)
+
+
+def _fixed(p: Books, event: NodeFixed) -> None:
+    index = p.plan.index[event.node]
+    p.resolve((index, event.item), Resolution.FIXED, event.at, event.by)
+    if event.item is not None:
+        _take_up(p, index)
+        return
+    p.settle(index, NodeState.SUCCESS, event.at)
+    p.decide(index, event.ports)
+
+
+def _child_resumed(p: Books, event: ChildResumed) -> None:
+    index = p.plan.index[event.node]
+    p.wait_again((index, event.item))
+    if event.item is None:
+        p.withdraw(index, NodeState.RUNNING)
+    else:
+        _take_up(p, index)
+
+
+FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
+    ExecutionAccepted: _accepted,
+    NodesCarriedOver: _carried_over,
+    ExecutionStarted: _started,
+    SlotTaken: _nothing,
+    SlotReleased: _nothing,
+    ExecutionPaused: _paused,
+    ExecutionResumed: _resumed,
+    StopRequested: _ending,
+    CancelRequested: _ending,
+    DeadlinePassed: _ending,
+    ExecutionSucceeded: _succeeded,
+    ExecutionFailed: _failed,
+    ExecutionCancelled: _cancelled,
+    ExecutionTimedOut: _timed_out,
+    ExecutionReopened: _reopened,
+    NodesStarted: _nodes_started,
+    NodesSkipped: _nodes_skipped,
+    NodeSucceeded: _node_succeeded,
+    NodeFailed: _node_failed,
+    NodesReset: _reset,
+    NodeRequeued: _requeued,
+    NodeFixed: _fixed,
+    ChildResumed: _child_resumed,
+    MapExpanded: _map_expanded,
+    ItemsStarted: _items_started,
+    ItemSucceeded: _item_succeeded,
+    ItemFailed: _item_failed,
+    ItemsGivenUp: _items_given_up,
+    RunStarted: _run_started,
+    RunFailed: _run_failed,
+    RunWaiting: _run_waiting,
+    RunReturned: _run_returned,
+    SignalReceived: _nothing,
+}

@@ -1,0 +1,209 @@
+"""What an execution can be told: reports of work, the passing of time, requests of people.
+
+A report names the attempt it is about; one that comes late or twice decides nothing. A request that makes
+no sense any more is refused with `InvalidTransition`.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core.errors import RunError
+from ropewalk.core.events import Blob
+from ropewalk.core.state import ExecutionState
+from ropewalk.core.waits import Wait
+
+
+class _Signal(Struct, frozen=True, omit_defaults=True, rename="camel", tag=True, gc=False):
+    pass
+
+
+class Start(_Signal, frozen=True):
+    """A slot was granted: begin, or go on."""
+
+
+class Due(_Signal, frozen=True):
+    """Time has passed; whatever was to happen by now happens."""
+
+
+# Reports of work
+
+
+class Succeeded(_Signal, frozen=True):
+    """An attempt ended well, through `ports`."""
+
+    node: str
+    attempt: int
+    output: Any = None
+    ports: tuple[str, ...] = ()
+    item: int | None = None
+    inputs: Any = None
+    blob: Blob | None = None
+
+
+class Failed(_Signal, frozen=True):
+    """An attempt failed. `jitter` in [0, 1) spreads the retry."""
+
+    node: str
+    attempt: int
+    error: RunError
+    item: int | None = None
+    inputs: Any = None
+    jitter: float = 0.0
+
+
+class Suspended(_Signal, frozen=True):
+    """An attempt has done its part and waits."""
+
+    node: str
+    attempt: int
+    wait: Wait
+    item: int | None = None
+    inputs: Any = None
+
+
+class Expanded(_Signal, frozen=True):
+    """A map's list was evaluated: it has `count` items."""
+
+    node: str
+    attempt: int
+    count: int
+
+
+class Returned(_Signal, frozen=True):
+    """A worker stops and hands the attempt back unfinished; none is used up."""
+
+    node: str
+    attempt: int
+    item: int | None = None
+
+
+class Lost(_Signal, frozen=True):
+    """The worker that had the attempt is gone."""
+
+    node: str
+    attempt: int
+    item: int | None = None
+    jitter: float = 0.0
+
+
+# What waits are for
+
+
+class Decide(_Signal, frozen=True):
+    """A person answers an approval."""
+
+    node: str
+    approved: bool
+    by: str
+    payload: Any = None
+    item: int | None = None
+
+
+class Tell(_Signal, frozen=True):
+    """Someone tells the execution `name`; kept until a wait uses it."""
+
+    name: str
+    payload: Any = None
+
+
+class Matched(_Signal, frozen=True):
+    """A published event fits an event wait."""
+
+    node: str
+    attempt: int
+    payload: Any = None
+    item: int | None = None
+
+
+class Released(_Signal, frozen=True):
+    """The breaker that held the attempt lets it through."""
+
+    node: str
+    attempt: int
+    item: int | None = None
+
+
+class ChildEnded(_Signal, frozen=True):
+    """The child execution of a node ended."""
+
+    node: str
+    attempt: int
+    state: ExecutionState
+    output: Any = None
+    error: str | None = None
+    item: int | None = None
+    blob: Blob | None = None
+
+
+class ChildReopened(_Signal, frozen=True):
+    """The failed child of a node was reopened by someone else than this execution."""
+
+    node: str
+    attempt: int
+    by: str
+    item: int | None = None
+
+
+# Requests of people
+
+
+class Pause(_Signal, frozen=True):
+    by: str
+    reason: str | None = None
+
+
+class Resume(_Signal, frozen=True):
+    by: str
+
+
+class Cancel(_Signal, frozen=True):
+    by: str
+    reason: str | None = None
+
+
+class Retry(_Signal, frozen=True):
+    """Every unhandled failed node again."""
+
+    by: str
+
+
+class Requeue(_Signal, frozen=True):
+    """One failed node or map item again; `overrides` replace top-level keys of its inputs."""
+
+    node: str
+    by: str
+    item: int | None = None
+    overrides: dict[str, Any] | None = None
+
+
+class Fix(_Signal, frozen=True):
+    """One failed node or map item gets its output from a person."""
+
+    node: str
+    by: str
+    output: Any = None
+    ports: tuple[str, ...] = ()
+    item: int | None = None
+    blob: Blob | None = None
+
+
+class GiveUp(_Signal, frozen=True):
+    """One run under way becomes a dead letter by hand."""
+
+    node: str
+    by: str
+    item: int | None = None
+    reason: str | None = None
+
+
+class Abandon(_Signal, frozen=True):
+    """The execution could not be dispatched."""
+
+    message: str
+
+
+Report = Succeeded | Failed | Suspended | Expanded | Returned | Lost
+Arrival = Decide | Tell | Matched | Released | ChildEnded | ChildReopened
+Request = Pause | Resume | Cancel | Retry | Requeue | Fix | GiveUp | Abandon
+Signal = Start | Due | Report | Arrival | Request

@@ -1,0 +1,59 @@
+"""What a node may wait for without holding a worker.
+
+A node type returns one of these instead of an output; the core keeps it, and ends the node when what it
+waits for has come. So `delay`, `approval` or `subworkflow` are ordinary node types, and a third party's
+node may wait too.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class _Wait(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="for", gc=False):
+    pass
+
+
+class Timer(_Wait, frozen=True, tag="timer"):
+    """Until a moment (µs since the epoch)."""
+
+    due: int
+
+
+class Approval(_Wait, frozen=True, tag="approval"):
+    """Until a person says yes or no."""
+
+    title: str
+    details: Any = None
+
+
+class EventWait(_Wait, frozen=True, tag="event"):
+    """Until a matching event is published, counted from now."""
+
+    subject: str
+    filter: str | None = None
+
+
+class SignalWait(_Wait, frozen=True, tag="signal"):
+    """Until this execution is told `name`; what was told earlier and not yet used counts."""
+
+    name: str
+
+
+class ChildWait(_Wait, frozen=True, tag="child"):
+    """Until a child execution ends."""
+
+    child: str
+    workflow: str
+    input: Any = None
+    version: int | None = None
+
+
+class BreakerWait(_Wait, frozen=True, tag="breaker"):
+    """Until the target may be tried again; the attempt then goes on and none is used up."""
+
+    target: str
+    due: int
+
+
+Wait = Timer | Approval | EventWait | SignalWait | ChildWait | BreakerWait

@@ -1,0 +1,73 @@
+"""The ledger: the rows of the full projection, at less cost."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ropewalk.core import log
+from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.plan import Plan, load_plan
+from ropewalk.core.rows import RunLedger, rows
+from ropewalk.core.signals import Lost, Retry, Returned, Start
+from tests.core.executions import accepted, bad, ok, once, tell, workflow
+
+HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
+
+
+def ledger_rows(plan: Plan, events: list[Event], at_once: int) -> tuple[dict, dict]:
+    """What a store would hold after taking the events in portions of this size."""
+    first = events[0]
+    assert isinstance(first, ExecutionAccepted)
+    ledger = RunLedger(plan, first)
+    runs, letters = {}, {}
+    for start in range(0, len(events), at_once):
+        ledger.add(events[start : start + at_once])
+        new_runs, new_letters = ledger.take()
+        runs |= {run.id: str(run) for run in new_runs}
+        letters |= {letter.id: str(letter) for letter in new_letters}
+    return runs, letters
+
+
+def projected_rows(plan: Plan, events: list[Event]) -> tuple[dict, dict]:
+    projected = rows(plan, events)
+    return {run.id: str(run) for run in projected.runs}, {letter.id: str(letter) for letter in projected.letters}
+
+
+def story(plan: Plan, *signals) -> list[Event]:
+    execution = accepted(plan)
+    return [execution.accepted, *tell(execution, Start(), *signals)]
+
+
+DIAMOND = workflow([{"id": "a"}, once("b"), {"id": "c"}, {"id": "d"}], "a->b", "a->c", "b->d", "c->d")
+STORIES = {
+    "all goes well": (DIAMOND, [ok("a"), ok("b"), ok("c"), ok("d")]),
+    "one gives up, and is tried again": (
+        DIAMOND, [ok("a"), ok("c"), bad("b"), Retry("ann"), Start(), ok("b", attempt=2), ok("d")],
+    ),
+    "a worker is lost, another stops": (
+        DIAMOND, [Returned("a", 1), ok("a"), Lost("b", 1), ok("c"), Retry("ann"), Start(), ok("b", attempt=2), ok("d")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+@pytest.mark.parametrize("name", STORIES)
+def test_the_ledger_books_what_the_projection_shows(name, at_once):
+    plan, signals = STORIES[name]
+    events = story(plan, *signals)
+
+    booked, letters = ledger_rows(plan, events, at_once)
+
+    shown = projected_rows(plan, events)
+    assert booked == shown[0]
+    assert letters == shown[1]
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+def test_the_ledger_books_recorded_histories(path):
+    history = json.loads(path.read_text())
+    plan = load_plan(json.dumps(history["definition"]).encode())
+    events = list(log.decode_all(json.dumps(entry).encode() for entry in history["log"]))
+
+    assert ledger_rows(plan, events, 2) == projected_rows(plan, events)

@@ -1,0 +1,377 @@
+"""Durable waits, children, signals and slots: SPEC §3, 9 to 12."""
+
+import pytest
+
+from ropewalk.core.commands import (
+    CancelChild,
+    NeedSlot,
+    PauseChild,
+    ReopenChild,
+    ResumeChild,
+    RunNode,
+    StartChild,
+    WakeAt,
+)
+from ropewalk.core.duration import HOUR, MINUTE, SECOND
+from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.events import SlotReleased, SlotTaken
+from ropewalk.core.execution import Execution
+from ropewalk.core.signals import (
+    Cancel,
+    ChildEnded,
+    ChildReopened,
+    Decide,
+    Due,
+    Matched,
+    Pause,
+    Released,
+    Resume,
+    Retry,
+    Start,
+    Suspended,
+    Tell,
+)
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer
+from tests.core.executions import (
+    FAILED,
+    NOON,
+    SUCCESS,
+    accepted,
+    after,
+    bad,
+    commands,
+    each,
+    mapped,
+    names,
+    ok,
+    once,
+    refolded,
+    runs,
+    states,
+    tell,
+    workflow,
+)
+
+CHAIN = workflow("a b", "a->b")
+CHILD = ChildWait("c1", "refund", {"order": 7})
+
+
+def waiting(plan, wait, at=NOON) -> Execution:
+    return after(plan, Suspended("a", 1, wait), at=at)
+
+
+def test_a_timer_ends_its_node_when_it_is_due():
+    execution = waiting(CHAIN, Timer(NOON + 5 * SECOND))
+
+    assert tell(execution, Due(), at=NOON + 5 * SECOND - 1) == []
+    tell(execution, Due(), at=NOON + 5 * SECOND)
+
+    assert runs(execution) == ["b"]
+
+
+def test_a_wait_says_when_to_wake_it():
+    execution = accepted(CHAIN)
+    tell(execution, Start(), Suspended("a", 1, Timer(NOON + HOUR)))
+
+    assert commands(execution, WakeAt) == [WakeAt(NOON + HOUR)]
+
+
+def test_a_timer_fires_after_any_restart():
+    plan = CHAIN
+    execution = accepted(plan)
+    log = [execution.accepted, *tell(execution, Start(), Suspended("a", 1, Timer(NOON + HOUR)))]
+
+    copy = refolded(execution, log)
+
+    assert copy.outstanding() == [WakeAt(NOON + HOUR)]
+    tell(copy, Due(), Start(), at=NOON + HOUR)
+    assert runs(copy) == ["b"]
+
+
+# Approvals
+
+
+@pytest.mark.parametrize(("approved", "next_node"), [(True, "yes"), (False, "no")])
+def test_an_approval_takes_the_port_of_the_answer(approved, next_node):
+    plan = workflow("a yes no", "a->yes:approved", "a->no:rejected")
+    execution = waiting(plan, Approval("Refund?"))
+
+    tell(execution, Decide("a", approved, "ann"), Start())
+
+    assert runs(execution) == [next_node]
+    assert execution.outputs[0] == {"approved": approved, "by": "ann", "payload": None}
+
+
+def test_the_first_answer_wins():
+    execution = waiting(CHAIN, Approval("Refund?"))
+    tell(execution, Decide("a", True, "ann"))
+
+    with pytest.raises(InvalidTransition, match="waits for no approval"):
+        execution.handle(Decide("a", False, "bob"), NOON)
+
+
+def test_an_expired_wait_takes_the_port_expired_if_an_edge_names_it():
+    plan = workflow([{"id": "a", "timeout": "2d"}, {"id": "late"}], "a->late:expired")
+    execution = waiting(plan, Approval("Refund?"))
+
+    tell(execution, Due(), Start(), at=NOON + 48 * HOUR)
+
+    assert runs(execution) == ["late"]
+
+
+def test_an_expired_wait_without_such_an_edge_fails_and_is_not_retried():
+    execution = waiting(workflow([{"id": "a", "timeout": "1m"}]), Approval("Refund?"))
+
+    event = tell(execution, Due(), at=NOON + MINUTE)[0]
+
+    assert (event.error.type, event.gave_up) == ("TIMEOUT", GaveUp.MAX_RETRIES)
+
+
+def test_a_wait_has_no_time_limit_by_default():
+    assert waiting(CHAIN, Approval("Refund?")).wake_at is None
+
+
+# Signals and events
+
+
+def test_a_signal_told_before_the_wait_is_kept_for_it():
+    execution = after(CHAIN, Tell("paid", 1), Tell("paid", 2))
+
+    tell(execution, Suspended("a", 1, SignalWait("paid")))
+
+    assert execution.outputs[0] == 1
+    assert list(execution.signals["paid"]) == [2]
+
+
+def test_a_signal_is_used_by_the_wait_that_has_been_there_longest():
+    execution = after(workflow("a b"), Suspended("b", 1, SignalWait("go")), Suspended("a", 1, SignalWait("go")))
+
+    tell(execution, Tell("go", "x"))
+
+    assert states(execution) == {"a": NodeState.RUNNING, "b": NodeState.SUCCESS}
+
+
+def test_at_most_a_thousand_signals_are_kept():
+    execution = after(CHAIN, *[Tell("x", n) for n in range(1_000)])
+
+    with pytest.raises(InvalidTransition, match="1000 signals"):
+        execution.handle(Tell("x"), NOON)
+
+
+def test_an_ended_execution_takes_no_signal():
+    with pytest.raises(InvalidTransition):
+        after(workflow("a"), ok("a")).handle(Tell("x"), NOON)
+
+
+def test_an_event_ends_the_wait_it_matches_and_no_other():
+    execution = waiting(CHAIN, EventWait("order.paid"))
+
+    assert tell(execution, Matched("a", 2, {}), Matched("b", 1, {})) == []
+    tell(execution, Matched("a", 1, {"id": 7}))
+
+    assert execution.outputs[0] == {"id": 7}
+
+
+# Breakers
+
+
+def test_a_run_held_by_a_breaker_goes_on_as_the_same_attempt():
+    execution = waiting(workflow([once("a")]), BreakerWait("http shop", NOON + 30 * SECOND))
+
+    tell(execution, Due(), Start(), at=NOON + 30 * SECOND)
+
+    assert runs(execution) == ["a"]
+    assert tell(execution, bad("a"))[0].gave_up is GaveUp.MAX_RETRIES
+
+
+def test_a_breaker_that_closes_lets_the_run_go_at_once():
+    execution = waiting(workflow("a"), BreakerWait("http shop", NOON + 30 * SECOND))
+
+    tell(execution, Released("a", 1), Start(), at=NOON + SECOND)
+
+    assert runs(execution) == ["a"]
+
+
+# Children
+
+
+def test_a_child_is_started_once_the_wait_is_recorded():
+    execution = accepted(CHAIN)
+
+    tell(execution, Start(), Suspended("a", 1, CHILD))
+
+    assert commands(execution, StartChild) == [StartChild("a", 1, CHILD)]
+    assert StartChild("a", 1, CHILD) in execution.outstanding()
+
+
+def test_the_output_of_the_child_is_the_output_of_the_node():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, ChildEnded("a", 1, SUCCESS, {"x": 1}))
+
+    assert execution.outputs[0] == {"x": 1}
+
+
+def test_a_failed_child_fails_the_node_without_retry_or_dead_letter():
+    execution = waiting(CHAIN, CHILD)
+
+    event = tell(execution, ChildEnded("a", 1, FAILED, error="pay: boom"))[0]
+
+    assert (event.gave_up, event.handled, execution.state) == (None, False, FAILED)
+    assert "pay: boom" in event.error.message
+
+
+def test_a_child_reopened_by_someone_reopens_its_parent():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    events = tell(execution, ChildReopened("a", 1, "ann"))
+
+    assert names(events) == ["ExecutionReopened", "ChildResumed"]
+    tell(execution, Start(), ChildEnded("a", 1, SUCCESS, 1), Start())
+    assert runs(execution) == ["b"]
+
+
+def test_a_child_whose_failure_was_handled_cannot_be_reopened():
+    execution = waiting(workflow("a b", "a->b:error"), CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    with pytest.raises(InvalidTransition, match="handled"):
+        execution.handle(ChildReopened("a", 1, "ann"), NOON)
+
+
+def test_retrying_the_parent_reopens_the_child():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    tell(execution, Retry("ann"), Start())
+
+    assert commands(execution, ReopenChild) == [ReopenChild("c1")]
+    tell(execution, ChildEnded("a", 1, SUCCESS))
+    assert states(execution)["a"] is NodeState.SUCCESS
+
+
+def test_retrying_the_parent_of_a_cancelled_child_starts_another():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, ExecutionState.CANCELLED))
+
+    tell(execution, Retry("ann"), Start())
+
+    assert runs(execution) == ["a#2"]
+
+
+def test_children_in_a_map_are_reopened_with_their_parent():
+    execution = mapped(workflow([each("m")]), 2)
+    tell(execution, Suspended("m", 1, CHILD, item=0), ok("m", item=1), ChildEnded("m", 1, FAILED, item=0))
+    assert execution.state is FAILED
+
+    tell(execution, Retry("ann"), Start(), ChildEnded("m", 1, SUCCESS, "done", item=0))
+
+    assert (execution.state, execution.outputs[0]) == (SUCCESS, ["done", None])
+
+
+def test_a_child_in_a_map_reopened_by_someone_is_waited_for_again():
+    execution = mapped(workflow([each("m")]), 1)
+    tell(execution, Suspended("m", 1, CHILD, item=0), ChildEnded("m", 1, FAILED, item=0))
+
+    tell(execution, ChildReopened("m", 1, "ann", item=0), Start(), ChildEnded("m", 1, SUCCESS, "x", item=0))
+
+    assert (execution.state, execution.outputs[0]) == (SUCCESS, ["x"])
+
+
+def test_children_are_paused_resumed_and_cancelled_with_their_parent():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, Pause("ann"))
+    assert commands(execution, PauseChild) == [PauseChild("c1")]
+    tell(execution, Resume("ann"))
+    assert commands(execution, ResumeChild) == [ResumeChild("c1")]
+    tell(execution, Cancel("ann"))
+    assert commands(execution, CancelChild) == [CancelChild("c1")]
+
+    tell(execution, ChildEnded("a", 1, ExecutionState.CANCELLED))
+    assert execution.state is ExecutionState.CANCELLED
+
+
+def test_a_child_nobody_waits_for_any_more_is_called_off():
+    plan = workflow([{"id": "a", "timeout": "1m"}, {"id": "b"}], "a->b:expired")
+    execution = waiting(plan, CHILD)
+
+    tell(execution, Due(), at=NOON + MINUTE)
+
+    assert commands(execution, CancelChild) == [CancelChild("c1")]
+
+
+# Slots and parking
+
+
+def test_an_execution_that_only_waits_gives_its_slot_back_and_asks_for_one_when_woken():
+    execution = waiting(CHAIN, Approval("?"))
+    assert execution.is_parked
+
+    tell(execution, Decide("a", True, "ann"), at=NOON + HOUR)
+    assert commands(execution, NeedSlot) == [NeedSlot()]
+    assert states(execution)["b"] is NodeState.READY
+
+    events = tell(execution, Start(), at=NOON + HOUR)
+    assert names(events) == ["SlotTaken", "NodesStarted"]
+
+
+@pytest.mark.parametrize(("seconds", "is_parked"), [(10, False), (11, True)])
+def test_a_timer_that_is_near_keeps_the_slot(seconds, is_parked):
+    execution = waiting(CHAIN, Timer(NOON + seconds * SECOND))
+
+    assert execution.is_parked is is_parked
+
+
+def test_a_slot_is_kept_while_anything_runs():
+    execution = after(workflow("a b"))
+
+    assert not any(isinstance(event, SlotReleased) for event in tell(execution, Suspended("a", 1, Approval("?"))))
+    assert any(isinstance(event, SlotReleased) for event in tell(execution, ok("b")))
+
+
+def test_a_paused_execution_keeps_its_slot_until_its_last_node_ends():
+    execution = after(CHAIN, Pause("ann"))
+    assert execution.has_slot
+
+    assert names(tell(execution, ok("a"))) == ["NodeSucceeded", "SlotReleased"]
+
+
+def test_a_slot_that_is_not_needed_is_not_taken():
+    execution = waiting(CHAIN, Approval("?"))
+
+    assert execution.handle(Start(), NOON) == []
+
+
+def test_ending_needs_no_slot():
+    execution = waiting(workflow("a"), Approval("?"))
+
+    tell(execution, Decide("a", True, "ann"))
+
+    assert execution.state is SUCCESS
+
+
+def test_a_slot_is_asked_for_once():
+    execution = after(workflow("a b", "a->b"), Suspended("a", 1, Approval("?")))
+    tell(execution, Decide("a", True, "ann"), Due(), Due())
+
+    assert commands(execution, NeedSlot) == [NeedSlot()]
+    assert NeedSlot() in execution.outstanding()
+
+
+def test_outstanding_names_every_attempt_under_way():
+    execution = after(workflow("a b c", "a->c"), bad("b"))
+
+    assert execution.outstanding() == [RunNode("a", 1), WakeAt(NOON + SECOND)]
+
+
+def test_the_slot_is_taken_again_for_a_retry_after_a_long_backoff():
+    execution = after(workflow([{"id": "a", "retry": {"delay": "1m", "jitter": 0}}]), bad("a"))
+    assert execution.is_parked
+
+    events = tell(execution, Due(), Start(), at=NOON + MINUTE)
+
+    assert isinstance(events[0], SlotTaken)
+    assert runs(execution) == ["a#2"]
