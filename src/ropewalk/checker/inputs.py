@@ -1,0 +1,201 @@
+"""The rule about what runs were given, I-12: every recorded value is worked out again from what the log says."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from ropewalk.checker.attempt_rules import is_renewed
+from ropewalk.checker.graph import Graph
+from ropewalk.checker.history import Violation
+from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
+from ropewalk.core.errors import RunError
+from ropewalk.core.events import Blob, ExecutionStarted, ExecutionSucceeded, NodeRequeued, NodesCarriedOver
+from ropewalk.core.expression import ExpressionError, Scope
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.state import NodeState
+
+
+class _ElsewhereError(Exception):
+    """The value is in a blob, and not for the log to tell."""
+
+
+def inputs_are_what_the_log_says(t: Trace, graph: Graph) -> Iterator[Violation]:
+    """I-12: recorded inputs are the node's `with`, evaluated on the trigger's data and the recorded outputs of its
+    ancestors, with a requeue's overrides until they were tried; retries reuse them. The number of a map's items and
+    the output of the execution follow in the same way.
+
+    An ancestor's outcome stands once what depends on it has started, so the whole log may be read first. What hangs
+    on a blob cannot be worked out from the log and is passed over.
+    """
+    if t.accepted is None:
+        return
+    recorded = Recorded(t, graph)
+    for lane in t.lanes.values():
+        yield from _lane_inputs(t, lane, recorded)
+    for node, (seq, event) in t.expanded.items():
+        items = recorded.items(node)
+        if items is not None and len(items) != event.count:
+            yield t.violation("I-12", f"{event.node} has {len(items)} items, {event.count} are recorded", seq)
+    for seq, end in t.whole:
+        if isinstance(end, ExecutionSucceeded) and end.blob is None:
+            yield from _output(t, seq, end, recorded)
+
+
+def _lane_inputs(t: Trace, lane: Lane, recorded: "Recorded") -> Iterator[Violation]:
+    first: Mark | None = None
+    overrides: dict[str, Any] | None = None
+    for before, mark in lane.pairs():
+        if before is not None and is_renewed(before, mark):
+            first = None
+            overrides = mark.event.overrides if isinstance(mark.event, NodeRequeued) else None
+        inputs = None if mark.kind in (Kind.START, Kind.RENEW) else getattr(mark.event, "inputs", None)
+        if inputs is None:
+            continue
+        if first is not None:
+            if inputs != first.event.inputs and mark.kind is not Kind.GIVE_UP:
+                yield t.violation("I-12", f"{t.name(lane)} was retried with other inputs", mark.seq, first.seq)
+            continue
+        first = mark
+        yield from _first_inputs(t, mark, inputs, recorded.inputs(lane, overrides))
+
+
+def _first_inputs(t: Trace, mark: Mark, inputs: Any, known: tuple[Any, ...]) -> Iterator[Violation]:
+    if known and inputs != known[0]:
+        message = f"{t.name(mark)} was given {inputs!r}; the log makes it {known[0]!r}"
+        yield t.violation("I-12", message, mark.seq)
+
+
+def _output(t: Trace, seq: int, end: ExecutionSucceeded, recorded: "Recorded") -> Iterator[Violation]:
+    known = recorded.output()
+    if known and end.output != known[0]:
+        yield t.violation("I-12", f"the output is {end.output!r}; the log makes it {known[0]!r}", seq)
+
+
+class Recorded:
+    """What expressions see, from the log alone. An answer is a tuple of one, or empty if the log cannot tell."""
+
+    def __init__(self, t: Trace, graph: Graph) -> None:
+        self._trace = t
+        self._graph = graph
+        self._items: dict[int, list[Any] | None] = {}
+
+    @cached_property
+    def nodes(self) -> "_Nodes":
+        return _Nodes(self._trace, self._graph)
+
+    @cached_property
+    def _started(self) -> str | None:
+        return next((rfc3339(event.at) for _, event in self._trace.whole if isinstance(event, ExecutionStarted)), None)
+
+    def _scope(self, item: Any = None, index: int | None = None) -> Scope:
+        accepted = self._trace.accepted
+        assert accepted is not None, "only an accepted execution is evaluated"
+        return Scope(
+            input=accepted.input,
+            vars=accepted.vars,
+            nodes=self.nodes,
+            item=item,
+            index=index,
+            execution={"id": accepted.execution, "startedAt": self._started},
+            workspace=accepted.workspace,
+            env=accepted.env,
+        )
+
+    def items(self, node: int) -> list[Any] | None:
+        """The list a map was evaluated to, if the log can tell."""
+        if node not in self._items:
+            template = self._trace.plan.for_each[node]
+            known = () if template is None else self._resolved(template, self._scope())
+            self._items[node] = known[0] if known and isinstance(known[0], list) else None
+        return self._items[node]
+
+    def inputs(self, lane: Lane, overrides: dict[str, Any] | None) -> tuple[Any, ...]:
+        """The node's `with` for this lane."""
+        template = self._trace.plan.with_template(lane.node)
+        item = None
+        if lane.item is not None and not template.is_constant:
+            items = self.items(lane.node)
+            if items is None or lane.item >= len(items):
+                return ()
+            item = items[lane.item]
+        known = self._resolved(template, self._scope(item, lane.item))
+        return ({**known[0], **overrides},) if known and overrides else known
+
+    def output(self) -> tuple[Any, ...]:
+        """The `output` expression, else the outputs of the sinks that succeeded."""
+        plan = self._trace.plan
+        if plan.output is not None:
+            return self._resolved(plan.output, self._scope())
+        try:
+            sinks = [sink for sink in plan.sinks if self.nodes.states[sink] is NodeState.SUCCESS]
+            return ({plan.ids[sink]: self.nodes.output(sink) for sink in sinks},)
+        except _ElsewhereError:
+            return ()
+
+    def _resolved(self, template: Any, scope: Scope) -> tuple[Any, ...]:
+        try:
+            return (template.resolve(scope),)
+        except (_ElsewhereError, ExpressionError):
+            return ()
+
+
+class _Nodes(Mapping[str, Any]):
+    """`nodes`, from the recorded outcomes."""
+
+    def __init__(self, t: Trace, graph: Graph) -> None:
+        self._trace = t
+        self.states = graph.states
+        self._outputs: dict[int, Any] = {}
+        self._errors: dict[int, tuple[RunError, int]] = {}
+        for fact in t.facts:
+            if fact.step is Step.CARRY and isinstance(fact.event, NodesCarriedOver):
+                self._outputs[fact.node] = fact.event.outputs.get(t.plan.ids[fact.node])
+            elif fact.step in (Step.SUCCEED, Step.FIX):
+                self._outputs[fact.node] = fact.event.output if fact.event.blob is None else fact.event.blob
+            elif fact.step is Step.FAIL:
+                self._errors[fact.node] = (fact.event.error, fact.event.attempt)
+
+    def __getitem__(self, node: str) -> dict[str, Any]:
+        index = self._trace.plan.index[node]
+        state = self.states[index]
+        record: dict[str, Any] = {"output": self.output(index), "state": str(state), "error": None}
+        if state is NodeState.FAILED:
+            record["error"] = _error(*self._errors[index])
+        if index in self._trace.expanded:
+            record["errors"] = self._item_errors(index)
+        return record
+
+    def output(self, index: int) -> Any:
+        """What the node gave; of a map, the list of what its items gave."""
+        if index in self._trace.expanded:
+            return self._item_outputs(index) if self.states[index] is NodeState.SUCCESS else None
+        output = self._outputs.get(index)
+        if isinstance(output, Blob):
+            raise _ElsewhereError
+        return output
+
+    def _item_outputs(self, index: int) -> list[Any]:
+        outputs = [None] * self._trace.expanded[index][1].count
+        for item, lane in self._trace.items.get(index, {}).items():
+            for mark in lane.marks:
+                if mark.kind in (Kind.SUCCEED, Kind.FIX) and item < len(outputs):
+                    if mark.event.blob is not None:
+                        raise _ElsewhereError
+                    outputs[item] = mark.event.output
+        return outputs
+
+    def _item_errors(self, index: int) -> list[dict[str, Any]]:
+        failed = [lane for lane in self._trace.items.get(index, {}).values() if lane.failure is not None]
+        marks = [next(mark for mark in reversed(lane.marks) if mark.kind is Kind.GIVE_UP) for lane in failed]
+        marks.sort(key=lambda mark: mark.seq)
+        return [{**_error(mark.event.error, mark.number), "index": mark.item} for mark in marks]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._trace.plan.ids)
+
+    def __len__(self) -> int:
+        return len(self._trace.plan)
+
+
+def _error(error: RunError, attempts: int) -> dict[str, Any]:
+    return {"type": str(error.type), "message": error.message, "attempts": attempts}

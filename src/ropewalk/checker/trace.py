@@ -1,0 +1,393 @@
+"""A log, read once and laid out for the rules.
+
+The same events in four lists: `whole`, what happened to the execution and every start; `facts`, what happened to its
+nodes; `marks`, what happened to its attempts; and `lanes`, the marks of one node or item each. Nothing is judged here,
+and nothing is refused: a forged log is laid out as it is.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ropewalk.checker.history import History, Violation
+from ropewalk.core.events import (
+    CancelRequested,
+    ChildResumed,
+    DeadlinePassed,
+    Event,
+    ExecutionAccepted,
+    ExecutionCancelled,
+    ExecutionFailed,
+    ExecutionPaused,
+    ExecutionReopened,
+    ExecutionResumed,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ExecutionTimedOut,
+    ItemFailed,
+    ItemsGivenUp,
+    ItemsStarted,
+    ItemSucceeded,
+    MapExpanded,
+    NodeFailed,
+    NodeFixed,
+    NodeRequeued,
+    NodesCarriedOver,
+    NodesReset,
+    NodesSkipped,
+    NodesStarted,
+    NodeSucceeded,
+    RunFailed,
+    RunReturned,
+    RunStarted,
+    RunWaiting,
+    SignalReceived,
+    SlotReleased,
+    SlotTaken,
+    StopRequested,
+)
+
+Key = tuple[int, int | None]
+TERMINAL: Final = (ExecutionSucceeded, ExecutionFailed, ExecutionCancelled, ExecutionTimedOut)
+STARTS: Final = (NodesStarted, ItemsStarted, RunStarted)
+ENDINGS: Final = (StopRequested, CancelRequested, DeadlinePassed)
+
+
+class Kind(Enum):
+    """What happened to an attempt."""
+
+    START = auto()
+    WAIT = auto()
+    RETURN = auto()
+    RETRY = auto()
+    SUCCEED = auto()
+    GIVE_UP = auto()
+    QUARANTINE = auto()
+    RENEW = auto()
+    RESUME = auto()
+    FIX = auto()
+
+
+ENDS: Final = (Kind.RETRY, Kind.SUCCEED, Kind.GIVE_UP)
+
+
+class Step(Enum):
+    """What happened to a node, or, where the node is -1, to all of them."""
+
+    CARRY = auto()
+    START = auto()
+    SKIP = auto()
+    SUCCEED = auto()
+    FAIL = auto()
+    WITHDRAW = auto()
+    RESUME = auto()
+    FIX = auto()
+    END = auto()
+    REOPEN = auto()
+
+
+class Mark(Struct, frozen=True, gc=False):
+    """One step of one attempt. `opening` counts reopenings; `number` is the attempt named, or meant."""
+
+    seq: int
+    kind: Kind
+    node: int
+    item: int | None
+    number: int
+    opening: int
+    event: Any
+
+
+class Fact(Struct, frozen=True, gc=False):
+    """One step of one node."""
+
+    seq: int
+    step: Step
+    node: int
+    event: Any
+
+
+class Lane:
+    """Everything that happened to one node's or item's attempts, in order."""
+
+    __slots__ = ("item", "marks", "node", "number")
+
+    def __init__(self, node: int, item: int | None) -> None:
+        self.node = node
+        self.item = item
+        self.number = 0
+        self.marks: list[Mark] = []
+
+    @property
+    def failure(self) -> NodeFailed | ItemFailed | None:
+        """The failure for good that stands now, if one does."""
+        for mark in reversed(self.marks):
+            if mark.kind is Kind.GIVE_UP:
+                failure: NodeFailed | ItemFailed = mark.event
+                return failure
+            if mark.kind is not Kind.QUARANTINE:
+                return None
+        return None
+
+    def pairs(self) -> Iterator[tuple[Mark | None, Mark]]:
+        """Each mark with the one before it."""
+        before = None
+        for mark in self.marks:
+            yield before, mark
+            before = mark
+
+
+class Trace:
+    """One history, laid out."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.plan = history.plan
+        self.events = history.events
+        self.seqs = range(1, len(self.events) + 1) if history.seqs is None else history.seqs
+        first = self.events[0] if self.events else None
+        self.accepted = first if isinstance(first, ExecutionAccepted) else None
+        self.execution = "?" if self.accepted is None else self.accepted.execution
+        self.kinds = frozenset(map(type, self.events))
+        self.opening = 0
+        self.whole: list[tuple[int, Event]] = []
+        self.facts: list[Fact] = []
+        self.marks: list[Mark] = []
+        self.lanes: dict[Key, Lane] = {}
+        self.items: dict[int, dict[int, Lane]] = {}
+        self.expanded: dict[int, tuple[int, MapExpanded]] = {}
+        self.told: list[tuple[int, SignalReceived]] = []
+        self.strangers: list[tuple[int, str]] = []
+        for seq, event in zip(self.seqs, self.events, strict=False):
+            READ[type(event)](self, seq, event)
+
+    def violation(self, invariant: str, message: str, seq: int, other: int | None = None) -> Violation:
+        return Violation(invariant, message, self.execution, seq, other)
+
+    def name(self, of: Mark | Lane) -> str:
+        """The node or item as people write it."""
+        node = self.plan.ids[of.node]
+        return node if of.item is None else f"{node}[{of.item}]"
+
+    def is_expanded(self, node: int, seq: int) -> bool:
+        """Whether the node is a map whose list was known at that event."""
+        known = self.expanded.get(node)
+        return known is not None and known[0] < seq
+
+    def has(self, *kinds: type) -> bool:
+        """Whether the log has an event of one of these kinds; most rules are about few."""
+        return not self.kinds.isdisjoint(kinds)
+
+    # Laying out
+
+    def index(self, seq: int, node: str) -> int | None:
+        index = self.plan.index.get(node)
+        if index is None:
+            self.strangers.append((seq, node))
+        return index
+
+    def lane(self, node: int, item: int | None) -> Lane:
+        lane = self.lanes.get((node, item))
+        if lane is None:
+            lane = self.lanes[node, item] = Lane(node, item)
+            if item is not None:
+                self.items.setdefault(node, {})[item] = lane
+        return lane
+
+    def mark(self, seq: int, kind: Kind, node: int, item: int | None, event: Any, number: int | None = None) -> None:
+        """One step of an attempt; without a number it is the one under way."""
+        lane = self.lane(node, item)
+        number = lane.number if number is None else number
+        if kind is Kind.START:
+            lane.number = number
+        mark = Mark(seq, kind, node, item, number, self.opening, event)
+        lane.marks.append(mark)
+        self.marks.append(mark)
+
+    def fact(self, seq: int, step: Step, node: int, event: Any) -> None:
+        self.facts.append(Fact(seq, step, node, event))
+
+
+def _whole(t: Trace, seq: int, event: Event) -> None:
+    t.whole.append((seq, event))
+
+
+def _ended(t: Trace, seq: int, event: Event) -> None:
+    t.whole.append((seq, event))
+    t.fact(seq, Step.END, -1, event)
+
+
+def _reopened(t: Trace, seq: int, event: ExecutionReopened) -> None:
+    t.whole.append((seq, event))
+    t.opening += 1
+    t.fact(seq, Step.REOPEN, -1, event)
+
+
+def _carried_over(t: Trace, seq: int, event: NodesCarriedOver) -> None:
+    t.whole.append((seq, event))
+    for node in (*event.outputs, *event.skipped):
+        index = t.index(seq, node)
+        if index is not None:
+            t.fact(seq, Step.CARRY, index, event)
+
+
+# Nodes and maps
+
+
+def _nodes_started(t: Trace, seq: int, event: NodesStarted) -> None:
+    t.whole.append((seq, event))
+    for node in event.nodes:
+        index = t.index(seq, node)
+        if index is None:
+            continue
+        t.fact(seq, Step.START, index, event)
+        if index not in t.expanded:
+            t.mark(seq, Kind.START, index, None, event, t.lane(index, None).number + 1)
+
+
+def _nodes_skipped(t: Trace, seq: int, event: NodesSkipped) -> None:
+    for node in event.nodes:
+        index = t.index(seq, node)
+        if index is not None:
+            t.fact(seq, Step.SKIP, index, event)
+
+
+def _node_ended(t: Trace, seq: int, event: NodeSucceeded | NodeFailed) -> None:
+    index = t.index(seq, event.node)
+    if index is None:
+        return
+    is_success = isinstance(event, NodeSucceeded)
+    t.fact(seq, Step.SUCCEED if is_success else Step.FAIL, index, event)
+    # The end of a map whose list is known is that of its items, not of an attempt.
+    if index not in t.expanded:
+        t.mark(seq, Kind.SUCCEED if is_success else Kind.GIVE_UP, index, None, event, event.attempt)
+
+
+def _map_expanded(t: Trace, seq: int, event: MapExpanded) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        t.mark(seq, Kind.SUCCEED, index, None, event, event.attempt)
+        t.expanded.setdefault(index, (seq, event))
+
+
+def _items_started(t: Trace, seq: int, event: ItemsStarted) -> None:
+    t.whole.append((seq, event))
+    index = t.index(seq, event.node)
+    if index is not None:
+        for item in event.items:
+            t.mark(seq, Kind.START, index, item, event, t.lane(index, item).number + 1)
+
+
+def _item_ended(t: Trace, seq: int, event: ItemSucceeded | ItemFailed) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        kind = Kind.SUCCEED if isinstance(event, ItemSucceeded) else Kind.GIVE_UP
+        t.mark(seq, kind, index, event.item, event, event.attempt)
+
+
+def _items_given_up(t: Trace, seq: int, event: ItemsGivenUp) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        for item in event.items:
+            t.mark(seq, Kind.QUARANTINE, index, item, event)
+
+
+# Runs
+
+
+def _run(kind: Kind) -> Callable[[Trace, int, Any], None]:
+    def read(t: Trace, seq: int, event: RunStarted | RunFailed | RunWaiting | RunReturned) -> None:
+        if kind is Kind.START:
+            t.whole.append((seq, event))
+        index = t.index(seq, event.node)
+        if index is not None:
+            t.mark(seq, kind, index, event.item, event, event.attempt)
+
+    return read
+
+
+# People's verbs
+
+
+def _reset(t: Trace, seq: int, event: NodesReset) -> None:
+    for node in event.nodes:
+        index = t.index(seq, node)
+        if index is None:
+            continue
+        lanes = [t.lane(index, None)] if index not in t.expanded else list(t.items.get(index, {}).values())
+        kinds = [_begin_again(t, seq, lane, event) for lane in lanes if lane.failure is not None]
+        is_waiting = index not in t.expanded and Kind.RESUME in kinds
+        t.fact(seq, Step.RESUME if is_waiting else Step.WITHDRAW, index, event)
+
+
+def _begin_again(t: Trace, seq: int, lane: Lane, event: NodesReset) -> Kind:
+    """A failed child that can be reopened is waited for again; anything else is tried anew."""
+    failure = lane.failure
+    child = None if failure is None else failure.child
+    kind = Kind.RESUME if child is not None and child.is_reopenable else Kind.RENEW
+    t.mark(seq, kind, lane.node, lane.item, event)
+    return kind
+
+
+def _requeued(t: Trace, seq: int, event: NodeRequeued) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        t.mark(seq, Kind.RENEW, index, event.item, event)
+        t.fact(seq, Step.WITHDRAW, index, event)
+
+
+def _fixed(t: Trace, seq: int, event: NodeFixed) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        t.mark(seq, Kind.FIX, index, event.item, event)
+        t.fact(seq, Step.FIX if event.item is None else Step.WITHDRAW, index, event)
+
+
+def _child_resumed(t: Trace, seq: int, event: ChildResumed) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        t.mark(seq, Kind.RESUME, index, event.item, event, event.attempt)
+        t.fact(seq, Step.RESUME if event.item is None else Step.WITHDRAW, index, event)
+
+
+def _told(t: Trace, seq: int, event: SignalReceived) -> None:
+    t.told.append((seq, event))
+
+
+READ: Final[dict[type, Callable[[Trace, int, Any], None]]] = {
+    ExecutionAccepted: _whole,
+    NodesCarriedOver: _carried_over,
+    ExecutionStarted: _whole,
+    SlotTaken: _whole,
+    SlotReleased: _whole,
+    ExecutionPaused: _whole,
+    ExecutionResumed: _whole,
+    StopRequested: _whole,
+    CancelRequested: _whole,
+    DeadlinePassed: _whole,
+    ExecutionSucceeded: _ended,
+    ExecutionFailed: _ended,
+    ExecutionCancelled: _ended,
+    ExecutionTimedOut: _ended,
+    ExecutionReopened: _reopened,
+    NodesStarted: _nodes_started,
+    NodesSkipped: _nodes_skipped,
+    NodeSucceeded: _node_ended,
+    NodeFailed: _node_ended,
+    NodesReset: _reset,
+    NodeRequeued: _requeued,
+    NodeFixed: _fixed,
+    ChildResumed: _child_resumed,
+    MapExpanded: _map_expanded,
+    ItemsStarted: _items_started,
+    ItemSucceeded: _item_ended,
+    ItemFailed: _item_ended,
+    ItemsGivenUp: _items_given_up,
+    RunStarted: _run(Kind.START),
+    RunFailed: _run(Kind.RETRY),
+    RunWaiting: _run(Kind.WAIT),
+    RunReturned: _run(Kind.RETURN),
+    SignalReceived: _told,
+}
