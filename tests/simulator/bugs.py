@@ -1,0 +1,164 @@
+"""Seeded bugs: deliberate mistakes in the core and in the shell around it, each of which the simulator must catch.
+
+A bug is one replacement in the text of one function. It is put into the function's own code, so whoever imported the
+function gets the mistake too, and taken out again afterwards. A replacement whose text is no longer there is an error:
+the list keeps up with the code or fails.
+"""
+
+from __future__ import annotations
+import __future__
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core import graph
+from ropewalk.core.execution import deciding, evolving, evolving_whole, machine, progress, settling, verbs, work
+from tests.simulator import store, worker
+
+
+class Bug(Struct, frozen=True):
+    """What is wrong, in which function, and the text that makes it so."""
+
+    name: str
+    function: Callable[..., Any] | property
+    right: str
+    wrong: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The bug is there while the context lasts."""
+        function = _plain(self.function)
+        sound = function.__code__
+        function.__code__ = self._mutated(function)
+        try:
+            yield
+        finally:
+            function.__code__ = sound
+
+    def _mutated(self, function: FunctionType) -> CodeType:
+        source = textwrap.dedent(inspect.getsource(function))
+        if source.count(self.right) != 1:
+            raise LookupError(f"{self.name}: {self.right!r} must be there once in {function.__qualname__}")
+        scope: dict[str, Any] = {}
+        # Annotations stay unevaluated where the module wants them so.
+        flags = function.__code__.co_flags & __future__.annotations.compiler_flag
+        code = compile(source.replace(self.right, self.wrong), f"<{self.name}>", "exec", flags, dont_inherit=True)
+        exec(code, vars(sys.modules[function.__module__]), scope)
+        return _plain(scope[function.__name__]).__code__
+
+
+def _plain(function: Callable[..., Any] | property) -> FunctionType:
+    plain = function.fget if isinstance(function, property) else function
+    assert isinstance(plain, FunctionType)
+    return plain
+
+
+SHELL = (
+    Bug("fence check removed", store.Store.is_current, "row.fence == commit.fence and ", ""),
+    Bug("fence and sequence check removed", store.Store.is_current,
+        "row.fence == commit.fence and len(row.log) == commit.seq", "True"),
+    Bug("gap in the sequence after a takeover", store.Store._write,
+        "range(commit.seq + 1, commit.seq + 1 +", "range(commit.seq + row.fence, commit.seq + row.fence +"),
+    Bug("takeover forgets what was lost", worker.Worker.declare_lost, "isinstance(command, RunNode) and", "False and"),
+    Bug("lost answer taken for a failure", worker.Worker._is_written, "len(commit.row.log) > commit.seq", "False"),
+    Bug("parked execution forgets its wake-up", store.Store.disown, "if wake_at is not None:", "if False:"),
+    Bug("one slot too many", store.Store.dispatch, ">= self.slots", "> self.slots"),
+    Bug("concurrency key ignored", store.Store._take_key, "row.key is None or", "True or"),
+)  # fmt: skip
+
+GRAPH = (
+    Bug("skip not propagated", graph.Frontier._spread, "for node in skipped:", "for node in ():"),
+    Bug("one live edge is enough", graph.Frontier._decide,
+        "if not undecided[target]:", "if not undecided[target] or live[target]:"),
+    Bug("error edge taken on success", graph.Frontier.succeeded,
+        "if taken else (None,)", "if taken else (None, ERROR_PORT)"),
+    Bug("ports ignored", graph.Frontier._decide, "if port in taken:", "if True:"),
+    Bug("unhandled failure lets successors start", evolving.node_failed, "if event.handled:", "if True:"),
+    Bug("unhandled failure treated as handled", settling.give_up, "handled = bool(", "handled = True or bool("),
+    Bug("handled failure treated as unhandled", settling.give_up, "handled = bool(", "handled = False and bool("),
+    Bug("success despite an unhandled failure", settling.finish, "if x.unhandled:", "if False:"),
+    Bug("onFailure: stop ignored", settling._must_stop, "bool(x.new_failures) and x.plan.stop_on_failure", "False"),
+)  # fmt: skip
+
+REPORTS = (
+    Bug("report of an earlier attempt accepted", deciding._under_way, " or work.attempt != report.attempt", ""),
+    Bug("repeated report accepted", deciding._under_way, "work.phase is not Phase.RUNNING or ", ""),
+    Bug("match of an earlier wait accepted", deciding.matched, " and work.attempt == signal.attempt", ""),
+    Bug("one attempt too many", deciding.failed,
+        "work.used < policy.max_attempts", "work.used <= policy.max_attempts"),
+    Bug("one attempt too few", deciding.failed,
+        "work.used < policy.max_attempts", "work.used + 1 < policy.max_attempts"),
+    Bug("lost attempts not counted", evolving.run_failed,
+        "work.lost += event.lost", "work.lost += event.lost; work.used -= event.lost"),
+    Bug("handed-back attempt used up", evolving.run_returned, "work.again = True", "work.again = False"),
+    Bug("held attempt used up", evolving.run_waiting, "work.again = True", "work.again = False"),
+    Bug("permanent errors retried", deciding.failed, "if not is_retryable(report.error.type):", "if False:"),
+    Bug("failed child retried", deciding.child_ended,
+        "give_up(x, work, Failed(signal.node, work.attempt, error), None, now, signal.state)",
+        "retry_later(x, work, Failed(signal.node, work.attempt, error), 0, now)"),
+    Bug("dead letter missing", settling.give_up, "letter = None if handled else why", "letter = None"),
+    Bug("dead letter for a handled failure", settling.give_up, "letter = None if handled else why", "letter = why"),
+    Bug("signal used twice", evolving._use_signal, "kept.popleft()", "pass"),
+    Bug("latest signal first", deciding._answer, "x.signals[name][0]", "x.signals[name][-1]"),
+    Bug("fact kept in memory only", settling.retry_later, "node = x", "work.lost += 1; node = x"),
+)  # fmt: skip
+
+MAPS = (
+    Bug("map concurrency exceeded", work.Map.feed, "self.in_flight < self.width", "self.in_flight <= self.width"),
+    Bug("one failure too many tolerated", settling._give_up_item,
+        "map_.failures + 1 > map_.limit", "map_.failures > map_.limit"),
+    Bug("tolerated failures fail the map", work.Map.has_failed, "len(self.errors) > self.limit", "self.errors"),
+    Bug("outputs of items out of order", work.Map.succeed, "self.outputs[item] =", "self.outputs[-1 - item] ="),
+    Bug("dead letter of an item doubled", settling._is_quarantinable, "not work.gave_up and", ""),
+    Bug("dead letters of a failed map forgotten", settling.settle_map, "not map_.stopped and", "False and"),
+    Bug("failed map starts more items", evolving.items_given_up, "map_.stopped = True", "pass"),
+    Bug("requeued item forgets the cancelled ones", work.Map.requeue, "self.reopen()", "self.stopped = False"),
+)  # fmt: skip
+
+TIME = (
+    Bug("timer dropped", progress.Progress.set_timer, "heappush(self.timers, (due, self._timer_order, work))", "pass"),
+    Bug("wake-up not told", machine.Execution._tell_wake, "wake_at != self._wake_told", "wake_at is None"),
+    Bug("retry before its time", settling.fire_timers,
+        "due <= now:\n        work", "due <= now + 9_000_000:\n        work"),
+    Bug("deadline never set", deciding.start, "None if x.plan.timeout is None else now + x.plan.timeout", "None"),
+    Bug("deadline ignored", progress.Progress.wake_at, "return self.deadline", "return timer"),
+    Bug("deadline too early", settling.fire_timers, "x.deadline <= now:", "x.deadline <= now + 9_000_000:"),
+    Bug("time limit used up by a pause", verbs.resume, "now + x.remaining", "now"),
+    Bug("wait begun while ending", evolving.run_waiting, "x.ending is not None", "False"),
+    Bug("grace without end", settling.end_when_quiet, "x.grace_until <= now", "x.grace_until < 0"),
+    Bug("grace ignored", settling.end_when_quiet, "not x.running and not x.waiting", "True"),
+    Bug("time goes back", machine.Execution.handle, "max(now, self.now)", "now"),
+)  # fmt: skip
+
+CONTROL = (
+    Bug("pause starts nodes", settling.settle, "x.state is RUNNING:", "x.state in (RUNNING, ExecutionState.PAUSED):"),
+    Bug("nodes start after a cancel", settling.settle, "x.ending is None and x.state", "x.state"),
+    Bug("stopped by a failure of an earlier opening", evolving_whole._reopened, "x.new_failures.clear()", "pass"),
+    Bug("overrides lost before they were tried", work.Work.revive, "None if self.used else self.overrides", "None"),
+    Bug("child of a paused parent goes on", evolving.run_waiting, "x.state is ExecutionState.PAUSED", "False"),
+    Bug("retries go on while ending", settling.retry_later, "if x.ending is None else None", "if True else None"),
+    Bug("SUCCESS reopened", verbs.retry, "not x.state.is_reopenable", "not x.state.is_ended"),
+    Bug("CANCELLED reopened by a requeue", verbs._given_up, "x.is_ended and not x.state.is_reopenable", "False"),
+    Bug("dead letter requeued twice", verbs._given_up, "work.phase is not Phase.ENDED or not work.gave_up", "False"),
+    Bug("budget not renewed by a reopening", work.Work.renew, "self.used = self.lost = 0", "self.lost = 0"),
+    Bug("cancelled nodes forgotten by a reopening", evolving_whole._reopened, "state is NodeState.CANCELLED", "False"),
+    Bug("finished children not waited for again", evolving_whole._child_resumed, "x.open_nodes += 1", "pass"),
+)  # fmt: skip
+
+SLOTS = (
+    Bug("attempt twice in line", progress.Progress.next_in_line, " and work.turn == turn", ""),
+    Bug("slot kept while parked", settling.go_on, "record(x, SlotReleased(now))", "pass"),
+    Bug("slot kept while paused", settling.settle, "record(x, SlotReleased(now))", "pass"),
+    Bug("slot asked for only once", progress.Progress.slot_answered, "self._slot_asked = False", "pass"),
+    Bug("maxParallel exceeded", settling.start_ready, "limit - x.running", "limit"),
+    Bug("parked with work under way", settling.go_on, "and not x.running and not x.ready_count and", "and"),
+)  # fmt: skip
+
+BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *TIME, *CONTROL, *SLOTS)

@@ -1,0 +1,135 @@
+"""What a log must show besides the checker's invariants: promises this world can judge by what it knows."""
+
+from collections.abc import Iterator
+
+from ropewalk.core.events import (
+    CancelRequested,
+    ChildResumed,
+    DeadlinePassed,
+    Event,
+    ExecutionCancelled,
+    ExecutionPaused,
+    ExecutionReopened,
+    ExecutionResumed,
+    ExecutionStarted,
+    ExecutionTimedOut,
+    ItemFailed,
+    ItemsStarted,
+    ItemSucceeded,
+    MapExpanded,
+    NodeFailed,
+    NodeFixed,
+    NodeRequeued,
+    NodesReset,
+    NodesStarted,
+    NodeSucceeded,
+    RunStarted,
+    SignalReceived,
+    StopRequested,
+)
+from ropewalk.core.execution import Execution
+from ropewalk.core.plan import Plan
+from tests.simulator.outside import TOLD, is_output, output_of
+
+Log = list[Event]
+
+
+def broken_laws(plan: Plan, log: Log) -> Iterator[str]:
+    """Every law of this module that a log breaks."""
+    for law in (
+        outputs_are_their_own,
+        signals_are_used_once,
+        stop_is_obeyed,
+        maps_stop_when_they_fail,
+        time_limits_are_kept,
+        grace_is_granted,
+    ):
+        yield from (f"{law.__name__}: {broken}" for broken in law(plan, log))
+
+
+def outputs_are_their_own(plan: Plan, log: Log) -> Iterator[str]:
+    """What a node or item gave is what that very attempt at it reported, or the answer to that very wait."""
+    for event in log:
+        if isinstance(event, NodeSucceeded | ItemSucceeded) and is_output(event.output):
+            item = event.item if isinstance(event, ItemSucceeded) else None
+            if event.output != output_of((event.node, item, event.attempt)):
+                yield f"not the result of its own attempt: {event}"
+
+
+def signals_are_used_once(plan: Plan, log: Log) -> Iterator[str]:
+    """Each signal ends at most one wait, those of one name in the order they were told."""
+    names = {event.payload: event.name for event in log if isinstance(event, SignalReceived)}
+    last: dict[str, int] = {}
+    for event in log:
+        output = event.output if isinstance(event, NodeSucceeded | ItemSucceeded) else None
+        if not isinstance(output, str) or output not in names:
+            continue
+        number = int(output.removeprefix(TOLD))
+        if number <= last.get(names[output], 0):
+            yield f"{output!r} was used again, or after a later one"
+        last[names[output]] = number
+
+
+def stop_is_obeyed(plan: Plan, log: Log) -> Iterator[str]:
+    """`onFailure: stop`: after an unhandled failure nothing starts until someone reopens the execution."""
+    failed: dict[str, None] = {}
+    for event in log:
+        if isinstance(event, ExecutionReopened):
+            failed.clear()
+        elif isinstance(event, NodeFailed) and not event.handled:
+            failed[event.node] = None
+        elif isinstance(event, NodesStarted | ItemsStarted | RunStarted) and failed and plan.stop_on_failure:
+            yield f"started after the failure of {list(failed)}: {event}"
+        elif isinstance(event, NodeRequeued | NodeFixed | ChildResumed):
+            failed.pop(event.node, None)
+        elif isinstance(event, StopRequested) and event.node not in failed:
+            yield f"stopped by a failure of an earlier opening: {event}"
+
+
+def maps_stop_when_they_fail(plan: Plan, log: Log) -> Iterator[str]:
+    """Once more items failed than the map tolerates, no new item starts until someone steps in."""
+    failures: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    for event in log:
+        if isinstance(event, MapExpanded):
+            limits[event.node] = plan.tolerated(plan.index[event.node], event.count)
+        elif isinstance(event, ItemFailed):
+            failures[event.node] = failures.get(event.node, 0) + 1
+        elif isinstance(event, ExecutionReopened | NodesReset):
+            failures.clear()
+        elif isinstance(event, NodeRequeued | NodeFixed | ChildResumed):
+            failures.pop(event.node, None)
+        elif isinstance(event, ItemsStarted) and failures.get(event.node, 0) > limits[event.node]:
+            yield f"items started after {failures[event.node]} failures: {event}"
+
+
+def time_limits_are_kept(plan: Plan, log: Log) -> Iterator[str]:
+    """The time limit starts with the execution and stands still in a pause."""
+    deadline: int | None = None
+    left: int | None = None
+    for event in log:
+        if isinstance(event, ExecutionStarted):
+            deadline = None if plan.timeout is None else event.at + plan.timeout
+            if event.deadline != deadline:
+                yield f"the deadline should be {deadline}: {event}"
+        elif isinstance(event, ExecutionPaused):
+            left = None if deadline is None else max(0, deadline - event.at)
+        elif isinstance(event, ExecutionResumed):
+            deadline = None if left is None else event.at + left
+            if event.deadline != deadline:
+                yield f"the deadline should be {deadline}: {event}"
+        elif isinstance(event, ExecutionReopened):
+            deadline = left = None
+
+
+def grace_is_granted(plan: Plan, log: Log) -> Iterator[str]:
+    """An execution that is told to end waits for what runs, until the grace is used up."""
+    grace_until = 0
+    for seq, event in enumerate(log):
+        if isinstance(event, CancelRequested | DeadlinePassed):
+            grace_until = event.grace_until
+        elif isinstance(event, ExecutionCancelled | ExecutionTimedOut) and event.at < grace_until:
+            before = Execution(plan)
+            before.apply(log[:seq])
+            if before.running:
+                yield f"{before.running} attempts had grace until {grace_until}: {event}"

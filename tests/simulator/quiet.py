@@ -1,0 +1,66 @@
+"""What must hold when nothing is on the agenda any more, and how the waits that are left get their answers."""
+
+from collections.abc import Iterator
+
+from ropewalk.core.execution import Execution
+from ropewalk.core.signals import Due, Resume
+from ropewalk.core.state import ExecutionState
+from ropewalk.core.waits import ChildWait
+from tests.simulator.store import Entry, Row, Slot
+from tests.simulator.worker import fold
+from tests.simulator.world import World
+
+
+def is_everything_over(world: World) -> bool:
+    return all(row.end is not None for row in world.store.rows.values())
+
+
+def stuck(world: World) -> list[str]:
+    """Why executions stand still that should not (I-29): each must be over, or wait for someone outside."""
+    rows = [row for row in world.store.rows.values() if row.end is None]
+    folded = {row.id: fold(row) for row in rows}
+    return [f"I-29 {row}: {reason}" for row in rows for reason in _reasons(world, row, folded)]
+
+
+def _reasons(world: World, row: Row, folded: dict[str, Execution]) -> Iterator[str]:
+    x = folded[row.id]
+    if row.inbox:
+        yield f"nobody reads its inbox: {list(row.inbox)}"
+    if overdue := x.handle(Due(), world.now):
+        yield f"was to wake by itself: {overdue}"
+    if x.running:
+        yield f"{x.running} attempts are carried out by nobody"
+    if row.slot is Slot.HELD:
+        yield "keeps a slot while it only waits"
+    if x.needs_slot and row.slot is not Slot.QUEUED:
+        yield "needs a slot and does not ask for one"
+    if x.deadline is not None and x.deadline <= world.now:
+        yield "is past its deadline"
+    if x.state is ExecutionState.PAUSED:
+        yield from (f"is paused, its child {child} goes on" for child in _going_on(x, folded))
+
+
+def _going_on(x: Execution, folded: dict[str, Execution]) -> Iterator[str]:
+    for work in x.waiting.values():
+        if isinstance(work.wait, ChildWait) and work.wait.child in folded:
+            child = folded[work.wait.child]
+            if child.state is not ExecutionState.PAUSED and child.ending is None:
+                yield work.wait.child
+
+
+def answer_waits(world: World) -> int:
+    """Resume what is paused and answer what is waited for; how many answers were given."""
+    return sum(_answer(world, row, fold(row)) for row in world.store.rows.values() if row.end is None)
+
+
+def _answer(world: World, row: Row, x: Execution) -> int:
+    if x.state is ExecutionState.PAUSED:
+        world.store.post(row, Entry(Resume("ann")))
+        return 1
+    given = 0
+    for work in x.waiting.values():
+        signal = world.outside.answer_to(work.wait, x.plan.ids[work.node], work.attempt, work.item)
+        if signal is not None:
+            world.store.post(row, Entry(signal))
+            given += 1
+    return given

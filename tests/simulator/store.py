@@ -1,0 +1,339 @@
+"""The simulated store: logs behind fences, inboxes, the queue for slots. A commit is one step: all of it or nothing.
+
+What an execution tells other executions (its children, its parent) is written in the same commit as the events that
+cause it, as an engine on one database does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ropewalk.core.commands import (
+    CancelChild,
+    Command,
+    Finish,
+    PauseChild,
+    ReopenChild,
+    ResumeChild,
+    StartChild,
+)
+from ropewalk.core.events import (
+    Event,
+    ExecutionAccepted,
+    ExecutionCancelled,
+    ExecutionFailed,
+    ExecutionPaused,
+    ExecutionReopened,
+    ExecutionResumed,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ExecutionTimedOut,
+    ItemFailed,
+    ItemsGivenUp,
+    NodeFailed,
+    RunWaiting,
+    SlotReleased,
+    SlotTaken,
+)
+from ropewalk.core.plan import Plan
+from ropewalk.core.signals import Cancel, ChildEnded, Fix, Pause, Requeue, Resume, Retry, Signal, Start
+from ropewalk.core.state import ExecutionState
+
+if TYPE_CHECKING:
+    from tests.simulator.worker import Worker
+    from tests.simulator.world import World
+
+WORKSPACE: Final = "w"
+PARENT: Final = "parent"
+RIVAL: Final = "bob"
+Letter = tuple[str, int | None]
+RunKey = tuple[str, int | None, int]
+RunFence = tuple[RunKey, int]
+
+ENDS: Final[dict[type[Event], ExecutionState]] = {
+    ExecutionSucceeded: ExecutionState.SUCCESS,
+    ExecutionFailed: ExecutionState.FAILED,
+    ExecutionCancelled: ExecutionState.CANCELLED,
+    ExecutionTimedOut: ExecutionState.TIMEOUT,
+}
+
+
+class Answer(Enum):
+    """What the writer learns about its commit."""
+
+    WRITTEN = "written"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+    LOST = "lost"
+
+
+class Slot(Enum):
+    """How far an execution is with its slot."""
+
+    NONE = "none"
+    QUEUED = "queued"
+    GRANTED = "granted"
+    HELD = "held"
+
+
+class Entry(Struct, frozen=True):
+    """One row of an inbox. `run` is the fence of the run it reports about; `then` goes to another execution's inbox
+    once this one was accepted.
+    """
+
+    signal: Signal
+    run: RunFence | None = None
+    then: tuple[str, Signal] | None = None
+    is_for_parent: bool = False
+
+
+class Row:
+    """Everything the store knows about one execution."""
+
+    def __init__(self, accepted: ExecutionAccepted, plan: Plan) -> None:
+        self.id = accepted.execution
+        self.key = accepted.concurrency_key
+        self.plan = plan
+        self.parent = accepted.parent
+        self.log: list[Event] = [accepted]
+        self.seqs = [1]
+        self.fence = 0
+        self.owner: Worker | None = None
+        self.wake_at: int | None = None
+        self.inbox: deque[Entry] = deque()
+        self.slot = Slot.NONE
+        # How often each attempt was begun, and which of them external runners have.
+        self.begun: dict[RunKey, int] = {}
+        self.leases: dict[RunKey, int] = {}
+        self.end: ExecutionState | None = None
+        self.has_started = False
+        self.is_paused = False
+        self.is_born_paused = False
+        self.letters: list[Letter] = []
+
+    def __repr__(self) -> str:
+        return self.id
+
+
+class Commit(Struct):
+    """What one owner wants written about one execution."""
+
+    row: Row
+    fence: int
+    seq: int
+    events: list[Event]
+    commands: list[Command]
+    entries: list[Entry]
+    accepted: list[Entry]
+
+
+class Store:
+    """Rows by id, and the pool of slots they share."""
+
+    def __init__(self, world: World, slots: int) -> None:
+        self.world = world
+        self.rows: dict[str, Row] = {}
+        self.slots = slots
+        self.in_use = 0
+        # The latest event time of a slot given back: whoever takes it next does so no earlier.
+        self.freed_at = 0
+        self.keys: dict[str, str] = {}
+        self.queue: list[Row] = []
+
+    # Accepting
+
+    def accept(self, accepted: ExecutionAccepted, plan: Plan) -> Row:
+        """A new execution, in line for its first slot; the one that is there if its id is known."""
+        known = self.rows.get(accepted.execution)
+        if known is not None:
+            return known
+        row = self.rows[accepted.execution] = Row(accepted, plan)
+        self.enqueue(row)
+        return row
+
+    def post(self, row: Row, entry: Entry) -> None:
+        """Leave something for the owner, whoever that is."""
+        row.inbox.append(entry)
+        self.world.poke(row)
+
+    # Owning
+
+    def own(self, row: Row, worker: Worker) -> int:
+        """Make a worker the owner; every earlier owner's writes are refused from now on."""
+        row.owner = worker
+        row.fence += 1
+        return row.fence
+
+    def disown(self, row: Row, wake_at: int | None) -> None:
+        """Nobody owns the row until it is to wake, or something arrives for it."""
+        row.owner = None
+        row.wake_at = wake_at
+        if wake_at is not None:
+            self.world.at(wake_at, self.wake, row, wake_at)
+        if row.inbox:
+            self.world.poke(row)
+
+    def begin(self, row: Row, key: RunKey) -> int:
+        """Note that an attempt is begun, perhaps again; reports of an earlier beginning are refused from now on."""
+        row.begun[key] = row.begun.get(key, 0) + 1
+        return row.begun[key]
+
+    def is_report_current(self, row: Row, run: RunFence) -> bool:
+        return row.begun[run[0]] == run[1]
+
+    def wake(self, row: Row, wake_at: int) -> None:
+        if row.owner is None and row.wake_at == wake_at:
+            self.world.poke(row)
+
+    # Writing
+
+    def write(self, commit: Commit) -> Answer:
+        """All of the commit, or nothing; with faults about, the answer may be lost either way."""
+        if not self.is_current(commit):
+            return Answer.REFUSED
+        faults = self.world.faults
+        if faults.strike("abort"):
+            self.world.sometimes["retry after an aborted commit"] += 1
+            return Answer.ABORTED
+        if faults.strike("lost answer"):
+            if faults.coin():
+                self._write(commit)
+            return Answer.LOST
+        self._write(commit)
+        return Answer.WRITTEN
+
+    def is_current(self, commit: Commit) -> bool:
+        """Whether the writer still owns the execution and knows its whole log."""
+        row = commit.row
+        return row.fence == commit.fence and len(row.log) == commit.seq
+
+    def _write(self, commit: Commit) -> None:
+        row = commit.row
+        row.seqs.extend(range(commit.seq + 1, commit.seq + 1 + len(commit.events)))
+        row.log += commit.events
+        for entry in commit.entries:
+            row.inbox.popleft()
+            if entry.run is not None and row.leases.get(entry.run[0]) == entry.run[1]:
+                del row.leases[entry.run[0]]
+        for event in commit.events:
+            self._project(row, event)
+        self._settle_slot(row, commit.entries)
+        self._follow_up(row, commit)
+        for command in commit.commands:
+            self._tell(row, command)
+
+    def _project(self, row: Row, event: Event) -> None:
+        """Keep the columns others look at."""
+        kind = type(event)
+        if kind in ENDS:
+            row.end = ENDS[kind]
+            row.is_paused = False
+            self._give_back(row, event.at)
+            self._free_key(row, event.at)
+            if row.end.is_reopenable:
+                self.world.people.notice_failure(row)
+        elif isinstance(event, SlotReleased):
+            self._give_back(row, event.at)
+        elif isinstance(event, ExecutionStarted | SlotTaken):
+            row.slot = Slot.HELD
+            row.has_started = True
+        elif isinstance(event, ExecutionReopened):
+            row.end = None
+        elif isinstance(event, ExecutionPaused | ExecutionResumed):
+            row.is_paused = isinstance(event, ExecutionPaused)
+        elif isinstance(event, NodeFailed | ItemFailed):
+            if event.gave_up is not None:
+                row.letters.append((event.node, event.item if isinstance(event, ItemFailed) else None))
+        elif isinstance(event, ItemsGivenUp):
+            row.letters.extend((event.node, item) for item in event.items)
+        elif isinstance(event, RunWaiting):
+            self.world.outside.expect(row, event)
+
+    def _tell(self, row: Row, command: Command) -> None:
+        """Write what a command says to another execution into that one's inbox."""
+        match command:
+            case StartChild():
+                self.world.start_child(row, command)
+            case CancelChild(child):
+                self._post_child(child, Cancel(PARENT))
+            case PauseChild(child):
+                self._post_child(child, Pause(PARENT))
+            case ResumeChild(child):
+                self._post_child(child, Resume(PARENT))
+            case ReopenChild(child):
+                self._post_child(child, Retry(PARENT))
+            case Finish(state):
+                self._tell_parent(row, state)
+            case _:
+                pass
+
+    def _post_child(self, child: str, signal: Signal) -> None:
+        self.post(self.rows[child], Entry(signal, is_for_parent=True))
+
+    def _tell_parent(self, row: Row, state: ExecutionState) -> None:
+        if (parent := row.parent) is not None:
+            ended = ChildEnded(parent.node, parent.attempt, state, row.id, item=parent.item)
+            self.post(self.rows[parent.execution], Entry(ended))
+
+    def _follow_up(self, row: Row, commit: Commit) -> None:
+        for entry in commit.accepted:
+            if entry.then is not None:
+                self.post(self.rows[entry.then[0]], Entry(entry.then[1], is_for_parent=True))
+        # A parent that waits for a child which could not be reopened is told again how it ended.
+        is_asked = any(
+            entry.is_for_parent and isinstance(entry.signal, Retry | Requeue | Fix) for entry in commit.entries
+        )
+        if is_asked and row.end is not None and not any(type(event) in ENDS for event in commit.events):
+            self._tell_parent(row, row.end)
+
+    # Slots
+
+    def enqueue(self, row: Row) -> None:
+        """Ask for a slot, once."""
+        if row.slot is Slot.NONE:
+            row.slot = Slot.QUEUED
+            self.queue.append(row)
+            self.world.after(self.world.moment(), self.dispatch)
+
+    def dispatch(self) -> None:
+        """Hand free slots out: first to what has started before or has a parent, oldest first."""
+        waiting = sorted(self.queue, key=lambda row: not (row.has_started or row.parent))
+        for row in waiting:
+            if self.in_use >= self.slots:
+                self.world.sometimes["capacity wait"] += 1
+                return
+            if self._take_key(row):
+                self.queue.remove(row)
+                row.slot = Slot.GRANTED
+                self.in_use += 1
+                self.post(row, Entry(Start()))
+
+    def _take_key(self, row: Row) -> bool:
+        return row.key is None or self.keys.setdefault(row.key, row.id) == row.id
+
+    def _free_key(self, row: Row, at: int) -> None:
+        if row.key is not None and self.keys.get(row.key) == row.id:
+            del self.keys[row.key]
+            self.freed_at = max(self.freed_at, at)
+            self.world.after(0, self.dispatch)
+
+    def _give_back(self, row: Row, at: int) -> None:
+        if row.slot is Slot.HELD:
+            self._free(row, at)
+
+    def _settle_slot(self, row: Row, entries: list[Entry]) -> None:
+        """A slot that was granted but not wanted any more goes back."""
+        if row.slot is Slot.GRANTED and any(isinstance(entry.signal, Start) for entry in entries):
+            self._free(row, 0)
+            if row.end is not None:
+                self._free_key(row, 0)
+
+    def _free(self, row: Row, at: int) -> None:
+        row.slot = Slot.NONE
+        self.in_use -= 1
+        self.freed_at = max(self.freed_at, at)
+        self.world.after(0, self.dispatch)

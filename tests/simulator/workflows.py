@@ -1,0 +1,123 @@
+"""Small random workflows that use everything an execution can do."""
+
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.core.definition import Definition, NodeTypeInfo
+from ropewalk.core.plan import Plan
+
+PLANS_SHARED_BY = 4
+"""So many neighbouring seeds walk the same workflows: compiling costs as much as a short history."""
+
+PORTS: dict[str, tuple[str, ...]] = {
+    "task": (),
+    "branch": ("left", "right"),
+    "sleep": (),
+    "ask": ("approved", "rejected"),
+    "listen": (),
+    "hear": (),
+    "call": (),
+}
+WAITS = ("sleep", "ask", "listen", "hear", "call")
+NODE_TYPES = {name: NodeTypeInfo(name, ports, is_wait=name in WAITS) for name, ports in PORTS.items()}
+
+KINDS = ("task",) * 8 + ("branch",) * 3 + WAITS
+KINDS_OF_CHILDREN = ("task",) * 6 + ("branch", "sleep", "ask", "hear")
+ITEMS = ("{{ input.items }}",) * 9 + ("{{ input.missing }}",)
+BROKEN_OUTPUT = "{{ input.missing + 1 }}"
+
+
+class Workflows(Struct, frozen=True):
+    """What one world executes: top-level workflows, and those called by them."""
+
+    tops: tuple[Plan, ...]
+    children: tuple[Plan, ...]
+
+
+def workflows_of(seed: int) -> Workflows:
+    """The workflows of a world; neighbouring seeds share theirs."""
+    return _workflows(seed // PLANS_SHARED_BY)
+
+
+@lru_cache(maxsize=2)
+def _workflows(seed: int) -> Workflows:
+    chance = Random(f"workflows {seed}")
+    return Workflows(
+        tuple(Plan(Definition(document(chance, KINDS, largest=10))) for _ in range(2)),
+        tuple(Plan(Definition(document(chance, KINDS_OF_CHILDREN, largest=3))) for _ in range(2)),
+    )
+
+
+def document(chance: Random, kinds: tuple[str, ...], largest: int, smallest: int = 1) -> dict[str, Any]:
+    """A definition of `smallest` to `largest` nodes, few being likelier than many."""
+    count = smallest + int(chance.random() ** 1.5 * (largest - smallest + 1))
+    nodes = [_node(chance, f"n{i}", chance.choice(kinds)) for i in range(count)]
+    edges = _edges(chance, nodes)
+    _read_predecessors(chance, nodes, edges)
+    return {"ropewalk": 1, "name": "random", "nodes": nodes, "edges": edges, **_settings(chance, nodes)}
+
+
+def _node(chance: Random, name: str, kind: str) -> dict[str, Any]:
+    node: dict[str, Any] = {"id": name, "type": kind}
+    if chance.random() < 0.6:
+        node["retry"] = {"maxAttempts": chance.randint(1, 3), "delay": chance.choice((0, 1, 5, 30)), "jitter": 0.5}
+    if chance.random() < (0.4 if kind in WAITS else 0.1):
+        node["timeout"] = chance.choice((5, 20, 60))
+    if chance.random() < 0.25:
+        node |= _map(chance)
+    return node
+
+
+def _map(chance: Random) -> dict[str, Any]:
+    fields: dict[str, Any] = {"forEach": chance.choice(ITEMS), "with": {"it": "{{ item }}"}}
+    if chance.random() < 0.6:
+        fields["concurrency"] = chance.randint(1, 3)
+    if chance.random() < 0.6:
+        fields["failureTolerance"] = chance.choice((1, 2, "50%"))
+    return fields
+
+
+def _edges(chance: Random, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Edges from earlier to later nodes, each once."""
+    edges: dict[tuple[int, int, str | None], None] = {}
+    for target in range(1, len(nodes)):
+        for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))):
+            source = chance.randrange(target)
+            edges[source, target, _port(chance, nodes[source])] = None
+    return [
+        {"from": nodes[source]["id"], "to": nodes[target]["id"], **({"on": port} if port else {})}
+        for source, target, port in edges
+    ]
+
+
+def _port(chance: Random, source: dict[str, Any]) -> str | None:
+    if chance.random() < 0.15:
+        return "error"
+    if source["type"] in WAITS and "timeout" in source and chance.random() < 0.3:
+        return "expired"
+    ports = PORTS[source["type"]]
+    return chance.choice(ports) if ports and "forEach" not in source and chance.random() < 0.8 else None
+
+
+def _read_predecessors(chance: Random, nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> None:
+    """Let some nodes read what a predecessor gave."""
+    for edge in edges:
+        if chance.random() < 0.4:
+            node = nodes[int(edge["to"][1:])]
+            node["with"] = {**node.get("with", {}), "read": f"{{{{ nodes.{edge['from']}.output }}}}"}
+
+
+def _settings(chance: Random, nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if chance.random() < 0.2:
+        settings["timeout"] = chance.choice((10, 30, 90))
+    if chance.random() < 0.2:
+        settings["onFailure"] = "stop"
+    if chance.random() < 0.3:
+        settings["maxParallel"] = chance.randint(1, 2)
+    if chance.random() < 0.15:
+        settings["output"] = BROKEN_OUTPUT if chance.random() < 0.2 else f"{{{{ nodes.{nodes[-1]['id']}.output }}}}"
+    return settings
