@@ -1,0 +1,216 @@
+"""What a node type is, what it is given, and where the types are found by name.
+
+A node type takes parameters (its inputs, resolved and validated) and a context, and answers with an output, or with a
+wait that the core keeps. It says that it failed with `NodeFailure`; anything else it raises is classified by
+`failure_of`. `run` is awaited on the loop always: a type whose code blocks hands it to `Facilities.carry_out`, and
+`placement` tells where that is.
+"""
+
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from ropewalk.core.definition.node_type import NodeTypeInfo
+from ropewalk.core.schema import check_schema
+from ropewalk.core.waits import Wait
+from ropewalk.nodes.facilities import Facilities
+from ropewalk.nodes.failure import NodeFailure, describe, failure_of
+from ropewalk.nodes.values import Output, check_output
+from ropewalk.nodes.work import Placement
+
+if TYPE_CHECKING:
+    import aiohttp
+
+__all__ = [
+    "Facilities",
+    "Inputs",
+    "NodeContext",
+    "NodeFailure",
+    "NodeType",
+    "NodeTypeProblem",
+    "Output",
+    "Placement",
+    "Registry",
+    "Wait",
+    "check_output",
+    "failure_of",
+]
+
+ENTRY_POINTS = "ropewalk.nodes"
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*")
+_log = logging.getLogger("ropewalk.node")
+
+
+class NodeContext(Struct, frozen=True, kw_only=True):
+    """Which attempt this is, and what the worker offers. Times are µs of the store's clock."""
+
+    execution: str
+    workspace: str
+    node: str
+    make_key: Callable[[], str]
+    now: int
+    facilities: Facilities
+    attempt: int = 1
+    item: int | None = None
+    deadline: int | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this work; made when a node asks, since most never do."""
+        return self.make_key()
+
+    @property
+    def http(self) -> "aiohttp.ClientSession":
+        """The shared session, behind the network guard."""
+        return self.facilities.http
+
+    def log(self, message: str, /, **fields: Any) -> None:
+        """Writes a structured line that names this attempt."""
+        self.record("info", message, fields)
+
+    def record(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
+        """Writes a structured line of this level."""
+        about = {"execution": self.execution, "workspace": self.workspace, "node": self.node, "attempt": self.attempt}
+        _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": dict(fields)})
+
+
+class Inputs(BaseModel):
+    """What parameters derive from: camelCase in documents, unknown fields refused, values never shown in errors."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, hide_input_in_errors=True, allow_inf_nan=False
+    )
+
+
+class _NoParameters(Inputs):
+    pass
+
+
+_NOTHING = _NoParameters()
+
+
+class NodeType(ABC):
+    """One kind of node. `ports` is None when they depend on the parameters."""
+
+    name: str
+    summary: str = ""
+    Parameters: type[BaseModel] = _NoParameters
+    ports: tuple[str, ...] | None = ()
+    is_wait: bool = False
+    placement: Placement = Placement.LOOP
+
+    def accept(self, inputs: Mapping[str, Any] | None) -> Any:
+        """The parameters made of resolved inputs; a permanent failure names every field that does not fit."""
+        if self.Parameters is _NoParameters and not inputs:
+            return _NOTHING
+        try:
+            return self.Parameters.model_validate(inputs or {})
+        except ValidationError as refusal:
+            raise NodeFailure.permanent(describe(refusal, "with")) from None
+
+    def target(self, parameters: Any) -> str | None:
+        """What a circuit breaker watches: the type and the endpoint; None for work that reaches nobody."""
+        return None
+
+    @abstractmethod
+    async def run(self, parameters: Any, context: NodeContext) -> Output | Wait:
+        """Does the node's work once."""
+
+
+class NodeTypeProblem(Struct, frozen=True):
+    """A node type that could not be loaded, and why."""
+
+    name: str
+    reason: str
+
+
+class Registry:
+    """Node types by name."""
+
+    def __init__(self, types: Iterable[type[NodeType] | NodeType] = ()) -> None:
+        self._types: dict[str, NodeType] = {}
+        self._infos: dict[str, NodeTypeInfo] = {}
+        for node_type in types:
+            self.register(node_type)
+
+    @classmethod
+    def builtin(cls) -> Self:
+        """The types that come with Ropewalk."""
+        from ropewalk.nodes.builtin import TYPES  # here, since every family of types imports this module
+
+        return cls(TYPES)
+
+    def register(self, node_type: type[NodeType] | NodeType) -> None:
+        """Adds a type; ValueError if its name is taken or its description is no good."""
+        instance = node_type() if isinstance(node_type, type) else node_type
+        if not isinstance(instance, NodeType):
+            raise ValueError(f"{instance!r} is no node type")
+        if not _NAME.fullmatch(instance.name):
+            raise ValueError(f"{instance.name!r} is no name for a node type; write it like send_invoice or crm.update")
+        if instance.name in self._types:
+            raise ValueError(f"there is a node type {instance.name!r} already")
+        self._infos[instance.name] = info_of(instance)
+        self._types[instance.name] = instance
+
+    def get(self, name: str) -> NodeType | None:
+        """The type of this name, if there is one here."""
+        return self._types.get(name)
+
+    def infos(self) -> Mapping[str, NodeTypeInfo]:
+        """What a definition is checked against."""
+        return self._infos
+
+    def load_entry_points(self, found: Iterable[EntryPoint] | None = None) -> tuple[NodeTypeProblem, ...]:
+        """Adds the types of installed packages; one that cannot be loaded is reported and leaves the others alone."""
+        points = entry_points(group=ENTRY_POINTS) if found is None else found
+        reports = [self._load(point) for point in sorted(points, key=lambda point: (point.name, point.value))]
+        return tuple(report for report in reports if report is not None)
+
+    def _load(self, point: EntryPoint) -> NodeTypeProblem | None:
+        try:
+            self.register(point.load())
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing somebody's package may raise anything
+            reason = f"{type(error).__name__}: {error}"
+            _log.warning("the node type %s (%s) cannot be loaded: %s", point.name, point.value, reason)
+            return NodeTypeProblem(point.name, reason)
+        return None
+
+
+def info_of(node_type: NodeType) -> NodeTypeInfo:
+    """The type as definitions see it; ValueError if its ports or parameters cannot be described."""
+    if "error" in (node_type.ports or ()):
+        raise ValueError(f"{node_type.name}: a port cannot be named 'error', which is the edge of failures")
+    schema = _untitled(node_type.Parameters.model_json_schema())
+    if problems := check_schema(schema):
+        raise ValueError(f"{node_type.name}: its parameters cannot be described: {problems[0]}")
+    return NodeTypeInfo(
+        name=node_type.name,
+        ports=node_type.ports,
+        parameters=schema,
+        is_wait=node_type.is_wait,
+        summary=node_type.summary,
+    )
+
+
+def _untitled(schema: Any) -> Any:
+    """The schema without the titles pydantic makes up; a *property* called title stays."""
+    if isinstance(schema, list):
+        return [_untitled(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {keyword: _untitled_part(keyword, part) for keyword, part in schema.items() if keyword != "title"}
+
+
+def _untitled_part(keyword: str, part: Any) -> Any:
+    if keyword in ("properties", "patternProperties", "$defs"):
+        return {name: _untitled(inner) for name, inner in part.items()}
+    return part if keyword in ("default", "const", "enum", "examples") else _untitled(part)

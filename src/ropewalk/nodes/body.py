@@ -1,0 +1,157 @@
+"""What an HTTP answer carries, read within bounds: size, decompressed size, ratio."""
+
+import base64
+import re
+import zlib
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from ropewalk.nodes.failure import NodeFailure
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LARGEST_BODY = 16 * 1024 * 1024
+LARGEST_RATIO = 200
+# Below this a high ratio is a page of spaces, not an attack.
+HARMLESS = 1024 * 1024
+CHUNK = 64 * 1024
+MOST_MEMBERS = 100
+# What zlib calls gzip.
+GZIP = 16 + zlib.MAX_WBITS
+
+ResponseType = Literal["auto", "json", "text", "base64"]
+
+# By name: some of Python's codecs take quadratic time, and some do not make text at all.
+_CHARSET = re.compile(
+    r"utf-?(8|16|32)(-?[lb]e)?|(us-)?ascii|iso-8859-\d+|latin-?1|windows-125\d|shift_jis|euc-(jp|kr)|gb\w+|big5|koi8-\w",
+    re.ASCII,
+)
+_JSON_TYPE = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
+_TEXT_TYPE = re.compile(r"text/.*|application/(?:[\w.+-]+\+)?xml|application/x-www-form-urlencoded", re.ASCII)
+
+
+async def read_body(response: "aiohttp.ClientResponse", limit: int = LARGEST_BODY) -> bytes:
+    """The whole body, unfolded; a permanent failure when it is too large, too dense, or in an unknown encoding."""
+    folding = _folding(response)
+    content = bytearray()
+    received = 0
+    async for chunk in response.content.iter_chunked(CHUNK):
+        received += len(chunk)
+        # One byte more than fits is enough to know that it does not.
+        content += folding.unfold(chunk, limit + 1 - len(content))
+        _check_size(len(content), received, limit)
+    if received and not folding.is_whole:
+        raise NodeFailure.transient("the answer was cut short")
+    return bytes(content)
+
+
+def _check_size(size: int, received: int, limit: int) -> None:
+    if size > limit or received > limit:
+        raise NodeFailure.permanent(f"the answer is larger than {limit} bytes")
+    if size > HARMLESS and size > LARGEST_RATIO * received:
+        raise NodeFailure.permanent("the answer unfolds to too many times its size")
+
+
+async def read_excerpt(response: "aiohttp.ClientResponse", longest: int) -> str:
+    """The first characters of a body, for people; empty if they cannot be read."""
+    try:
+        beginning = _folding(response).unfold(await response.content.read(CHUNK), 4 * longest)
+    except NodeFailure:
+        return ""
+    return as_text(beginning, response.charset)[:longest]
+
+
+class _Plain:
+    """Content as it is."""
+
+    is_whole = True
+
+    def unfold(self, chunk: bytes, most: int) -> bytes:
+        return chunk[:most]
+
+
+class _Gzip:
+    """Content in one gzip member after the other."""
+
+    def __init__(self) -> None:
+        self._inflater = zlib.decompressobj(GZIP)
+        self._members = 1
+
+    @property
+    def is_whole(self) -> bool:
+        return self._inflater.eof
+
+    def unfold(self, chunk: bytes, most: int) -> bytes:
+        """The next content, at most so many bytes of it."""
+        content = bytearray()
+        while chunk and len(content) < most:
+            if self._inflater.eof:
+                self._next_member()
+            content += self._inflate(chunk, most - len(content))
+            chunk = self._inflater.unused_data
+        return bytes(content)
+
+    def _inflate(self, chunk: bytes, most: int) -> bytes:
+        try:
+            return self._inflater.decompress(chunk, most)
+        except zlib.error as error:
+            raise NodeFailure.transient(f"the answer is not what its encoding says: {error}") from error
+
+    def _next_member(self) -> None:
+        self._members += 1
+        # Each one copies what is left of the chunk, so thousands of tiny ones would keep the loop busy.
+        if self._members > MOST_MEMBERS:
+            raise NodeFailure.permanent("the answer is folded in too many pieces")
+        self._inflater = zlib.decompressobj(GZIP)
+
+
+def _folding(response: "aiohttp.ClientResponse") -> _Plain | _Gzip:
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding in ("", "identity"):
+        return _Plain()
+    if encoding in ("gzip", "x-gzip"):
+        return _Gzip()
+    raise NodeFailure.permanent(f"the answer has an encoding we did not ask for: {encoding[:40]!r}")
+
+
+def read_as(kind: ResponseType, body: bytes, content_type: str, charset: str | None) -> Any:
+    """The body as the node hands it on: parsed JSON, text, or base64 for what is neither; null for none at all."""
+    if kind == "base64":
+        return base64.b64encode(body).decode()
+    if kind == "text":
+        return as_text(body, charset)
+    if kind == "json" or (body and _JSON_TYPE.fullmatch(content_type)):
+        return _json(body, is_required=kind == "json")
+    if not body:
+        return None
+    return as_text(body, charset) if _is_text(body, content_type) else base64.b64encode(body).decode()
+
+
+def _json(body: bytes, is_required: bool) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if is_required:
+            raise NodeFailure.permanent(f"the answer is not JSON: {error}") from error
+        return as_text(body, None)
+
+
+def _is_text(body: bytes, content_type: str) -> bool:
+    if _TEXT_TYPE.fullmatch(content_type):
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in body
+
+
+def as_text(body: bytes, charset: str | None) -> str:
+    """The body as text; what cannot be read becomes �."""
+    name = (charset or "utf-8").lower()
+    try:
+        return body.decode(name if _CHARSET.fullmatch(name) else "utf-8", errors="replace")
+    except LookupError:
+        return body.decode(errors="replace")

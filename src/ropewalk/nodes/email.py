@@ -1,0 +1,186 @@
+"""`email.send`: one message by SMTP, recognisable to receivers when it comes twice."""
+
+import hashlib
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP as SMTP_POLICY
+from email.utils import format_datetime
+from typing import Annotated, Any
+
+import aiosmtplib
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
+
+from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output
+from ropewalk.nodes.facilities import Encryption, SmtpSettings
+from ropewalk.nodes.failure import shortened
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_RECIPIENTS = 100
+LONGEST_REPLY = 300
+TIMEOUT = 60.0
+
+
+def _one_line(text: str) -> str:
+    # A line break would start a header of the writer's choice.
+    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise ValueError("has a line break or another control character, which is not allowed in a header")
+    return text
+
+
+def parse_address(text: str) -> Address:
+    """The address of `ada@example.org` or `Ada <ada@example.org>`; ValueError for anything else, and for several."""
+    header: Any = SMTP_POLICY.header_factory("To", _one_line(text))
+    addresses: tuple[Address, ...] = header.addresses
+    if header.defects or len(addresses) != 1 or not (addresses[0].username and addresses[0].domain):
+        raise ValueError("is no mail address; write it like ada@example.org or Ada <ada@example.org>")
+    return addresses[0]
+
+
+def _an_address(text: str) -> str:
+    parse_address(text)
+    return text
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Line = Annotated[str, AfterValidator(_one_line), Field(max_length=998)]
+MailAddress = Annotated[str, AfterValidator(_an_address), Field(max_length=500)]
+MailAddresses = Annotated[
+    list[MailAddress],
+    BeforeValidator(_as_list),
+    Field(max_length=MOST_RECIPIENTS),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+
+
+class EmailSend(NodeType):
+    name = "email.send"
+    summary = "Sends an e-mail by SMTP."
+
+    class Parameters(Inputs):
+        to: MailAddresses
+        cc: MailAddresses = Field([])
+        bcc: MailAddresses = Field([])
+        subject: Line = ""
+        text: str | None = None
+        html: str | None = None
+        sender: MailAddress | None = Field(None, alias="from")
+        smtp: SmtpSettings | None = None
+
+        @field_validator("to")
+        @classmethod
+        def _somebody(cls, to: list[str]) -> list[str]:
+            if not to:
+                raise ValueError("names nobody")
+            return to
+
+    def target(self, parameters: Parameters) -> str | None:
+        """The server, if the parameters name one; the worker's own is the same for all."""
+        smtp = parameters.smtp
+        return f"{self.name} {smtp.host}:{smtp.port}" if smtp else self.name
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
+        server = parameters.smtp or context.facilities.smtp
+        sender = parameters.sender or context.facilities.sender
+        if server is None:
+            raise NodeFailure.permanent("no mail server: give with.smtp, or set one for the worker")
+        if sender is None:
+            raise NodeFailure.permanent("nobody to send as: give with.from, or set a sender for the worker")
+        message = compose(parameters, parse_address(sender), context.idempotency_key, context.now)
+        envelope = [_plain(text) for text in (*parameters.to, *parameters.cc, *parameters.bcc)]
+        refused = await _deliver(message, list(dict.fromkeys(envelope)), server, context)
+        accepted = [address for address in dict.fromkeys(envelope) if address not in refused]
+        return Output({"messageId": message["Message-ID"], "accepted": accepted, "refused": refused})
+
+
+def _plain(text: str) -> str:
+    return parse_address(text).addr_spec
+
+
+def compose(parameters: EmailSend.Parameters, sender: Address, key: str, now: int) -> EmailMessage:
+    """The message; the same for every attempt, its id included, so that whoever gets it twice can tell."""
+    message = EmailMessage(policy=SMTP_POLICY)
+    message["From"] = sender
+    message["To"] = ", ".join(parameters.to)
+    if parameters.cc:
+        message["Cc"] = ", ".join(parameters.cc)
+    message["Subject"] = parameters.subject
+    message["Message-ID"] = f"<{hashlib.sha256(key.encode()).hexdigest()[:40]}@{_ascii_domain(sender)}>"
+    message["Date"] = format_datetime(EPOCH + timedelta(microseconds=now))
+    _fill(message, parameters)
+    return message
+
+
+def _ascii_domain(sender: Address) -> str:
+    return sender.domain if sender.domain.isascii() else "ropewalk.invalid"
+
+
+def _fill(message: EmailMessage, parameters: EmailSend.Parameters) -> None:
+    if parameters.text is not None or parameters.html is None:
+        message.set_content(parameters.text or "")
+    if parameters.html is not None and parameters.text is not None:
+        message.add_alternative(parameters.html, subtype="html")
+    elif parameters.html is not None:
+        message.set_content(parameters.html, subtype="html")
+
+
+async def _deliver(
+    message: EmailMessage, envelope: list[str], server: SmtpSettings, context: NodeContext
+) -> dict[str, str]:
+    """Hands the message over; gives back whom the server refused while it took the others."""
+    connection = await context.facilities.guard.connect(server.host, server.port)
+    try:
+        async with _client(connection, server) as client:
+            refused, _ = await client.send_message(message, recipients=envelope)
+    except (aiosmtplib.SMTPException, OSError, ValueError) as error:
+        raise _classified(error, server) from error
+    finally:
+        connection.close()
+    return {address: f"{reply.code} {shortened(reply.message, LONGEST_REPLY)}" for address, reply in refused.items()}
+
+
+def _client(connection: socket.socket, server: SmtpSettings) -> aiosmtplib.SMTP:
+    return aiosmtplib.SMTP(
+        hostname=server.host,
+        sock=connection,
+        username=server.username,
+        password=server.password,
+        local_hostname="localhost",
+        use_tls=server.tls is Encryption.TLS,
+        start_tls=server.tls is Encryption.STARTTLS,
+        timeout=TIMEOUT,
+    )
+
+
+def _classified(error: Exception, server: SmtpSettings) -> NodeFailure:
+    """4xx and a broken connection may go by; 5xx and what the server cannot do stay."""
+    place = f"the mail server {server.host}:{server.port}"
+    codes = _codes(error)
+    if codes:
+        told = f"{place} refused: {shortened(_reply(error), LONGEST_REPLY)}"
+        return NodeFailure.transient(told) if any(code < 500 for code in codes) else NodeFailure.permanent(told)
+    told = f"{place}: {shortened(str(error), LONGEST_REPLY) or type(error).__name__}"
+    is_untrusted = isinstance(error, ssl.SSLCertVerificationError) or isinstance(
+        error.__cause__, ssl.SSLCertVerificationError
+    )
+    if isinstance(error, OSError) and not is_untrusted:
+        return NodeFailure.transient(told)
+    return NodeFailure.permanent(told)
+
+
+def _codes(error: Exception) -> list[int]:
+    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
+        return [refusal.code for refusal in error.recipients]
+    return [error.code] if isinstance(error, aiosmtplib.SMTPResponseException) else []
+
+
+def _reply(error: Exception) -> str:
+    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
+        return "; ".join(f"{refusal.recipient}: {refusal.code} {refusal.message}" for refusal in error.recipients[:3])
+    assert isinstance(error, aiosmtplib.SMTPResponseException)
+    return f"{error.code} {error.message}"

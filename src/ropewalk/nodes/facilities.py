@@ -1,0 +1,85 @@
+"""What a worker opens once and all its nodes share."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ropewalk.nodes.functions import Function, Functions
+from ropewalk.nodes.network import Guard, NetworkPolicy, Resolve, system_resolve
+from ropewalk.nodes.work import Placement, Processes, Threads
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MOST_THREADS = 64
+MOST_PROCESSES = 2
+
+
+class Encryption(StrEnum):
+    """How the connection to a mail server is protected."""
+
+    NONE = "none"
+    STARTTLS = "starttls"
+    TLS = "tls"
+
+
+class SmtpSettings(BaseModel):
+    """A mail server and how to log in to it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    host: str = Field(min_length=1, max_length=253)
+    port: int = Field(587, ge=1, le=65535)
+    username: str | None = None
+    password: str | None = Field(None, repr=False)
+    tls: Encryption = Encryption.STARTTLS
+
+
+class Facilities:
+    """The worker's session, functions, mail server, threads and processes; opened when first used."""
+
+    def __init__(
+        self,
+        policy: NetworkPolicy | None = None,
+        *,
+        smtp: SmtpSettings | None = None,
+        sender: str | None = None,
+        functions: Functions | None = None,
+        resolve: Resolve = system_resolve,
+        threads: int = MOST_THREADS,
+        processes: int = MOST_PROCESSES,
+    ) -> None:
+        self.guard = Guard(policy, resolve)
+        self.smtp = smtp
+        self.sender = sender
+        self.functions = functions or Functions()
+        self._threads = Threads(threads)
+        self._processes = Processes(processes)
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def http(self) -> "aiohttp.ClientSession":
+        """The session behind the network guard."""
+        if self._session is None:
+            from ropewalk.nodes.session import guarded_session  # here: see there
+
+            self._session = guarded_session(self.guard)
+        return self._session
+
+    async def carry_out(self, function: Function, arguments: Mapping[str, Any]) -> Any:
+        """What the function returns, carried out where it belongs."""
+        if function.placement is Placement.LOOP:
+            return await function.call(**arguments)
+        if function.placement is Placement.THREAD:
+            return await self._threads.call(function.call, arguments)
+        assert function.reference is not None
+        return await self._processes.call(function.reference, arguments)
+
+    async def close(self) -> None:
+        """Closes what was opened; nothing may be used afterwards."""
+        if self._session is not None:
+            await self._session.close()
+        self._threads.close()
+        await self._processes.close()

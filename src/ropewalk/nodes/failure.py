@@ -1,0 +1,98 @@
+"""How a node type says that it failed, and what an exception that says nothing counts as."""
+
+import traceback
+from itertools import dropwhile
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from ropewalk.core.errors import ErrorType, RopewalkError, RunError
+
+LONGEST_MESSAGE = 1_000
+LONGEST_DETAIL = 8_000
+
+_OURS = str(Path(__file__).parent.parent)
+
+
+class NodeFailure(RopewalkError):
+    """A node cannot go on; `error` says whether trying again can help."""
+
+    def __init__(self, error: RunError) -> None:
+        self.error = error
+        super().__init__(error.message)
+
+    @classmethod
+    def transient(cls, message: str, retry_after: float | None = None, detail: str | None = None) -> Self:
+        """A failure that may be gone next time, at the earliest in `retry_after` seconds."""
+        return cls(_error(ErrorType.TRANSIENT, message, detail, retry_after))
+
+    @classmethod
+    def permanent(cls, message: str, detail: str | None = None) -> Self:
+        """A failure that the same inputs meet again every time."""
+        return cls(_error(ErrorType.PERMANENT, message, detail))
+
+    @classmethod
+    def timeout(cls, message: str) -> Self:
+        """Too much time passed."""
+        return cls(_error(ErrorType.TIMEOUT, message))
+
+
+def _error(kind: ErrorType, message: str, detail: str | None = None, retry_after: float | None = None) -> RunError:
+    return RunError(
+        kind, shortened(message, LONGEST_MESSAGE), detail and shortened(detail, LONGEST_DETAIL), retry_after
+    )
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, cut where it gets too long, and always writable as UTF-8."""
+    kept = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return kept if kept.isascii() else kept.encode(errors="backslashreplace").decode()
+
+
+def failure_of(raised: BaseException) -> RunError:
+    """What a run reports for anything its node raised.
+
+    Code that fails without saying how is worth another attempt: most of what goes wrong outside goes by.
+    """
+    match raised:
+        case NodeFailure():
+            return raised.error
+        case ValidationError():
+            return _error(ErrorType.PERMANENT, describe(raised))
+        case TimeoutError():
+            return _error(ErrorType.TIMEOUT, _named(raised), _trace(raised))
+        case _:
+            return _error(ErrorType.TRANSIENT, _named(raised), _trace(raised))
+
+
+def describe(refusal: ValidationError, root: str = "") -> str:
+    """Every field that does not fit and why, without the values: one of them may be a secret."""
+    return "; ".join(
+        f"{_field(root, error['loc'])}: {error['msg'].removeprefix('Value error, ')}"
+        for error in refusal.errors(include_url=False, include_context=False, include_input=False)[:20]
+    )
+
+
+def _field(root: str, steps: tuple[int | str, ...]) -> str:
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
+    return (root + "".join(parts)).removeprefix(".") or "parameters"
+
+
+def _named(raised: BaseException) -> str:
+    text = _text(raised)
+    return f"{type(raised).__name__}: {text}" if text else type(raised).__name__
+
+
+def _text(raised: BaseException) -> str:
+    try:
+        return str(raised)
+    except Exception as broken:  # noqa: BLE001 -- a node's own exception class may fail to print itself
+        return f"(its text cannot be read: {type(broken).__name__})"
+
+
+def _trace(raised: BaseException) -> str:
+    """The frames of the node's own code; those of ours on the way to it tell its author nothing."""
+    frames = traceback.extract_tb(raised.__traceback__)
+    own = list(dropwhile(lambda frame: frame.filename.startswith(_OURS), frames))
+    return "".join(traceback.format_list(own or frames))[-LONGEST_DETAIL:]

@@ -1,0 +1,160 @@
+"""Python functions as node types: parameters and result by their type hints."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
+from ropewalk.core.waits import Wait
+from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output, Placement
+from ropewalk.nodes.failure import describe
+from ropewalk.nodes.functions import as_function
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FunctionNode(NodeType, Generic[P, R]):
+    """A node type made of a function, which can still be called as one."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        summary: str | None = None,
+        ports: tuple[str, ...] = (),
+        placement: Placement | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.function = function
+        self._work = as_function(function, name, placement)
+        self.name = self._work.name
+        self.summary = summary if summary is not None else _first_line(function)
+        self.ports = ports
+        self.placement = self._work.placement
+        # What a workflow built in Python says about nodes of this type unless told otherwise: retry, timeout, pool …
+        self.defaults = dict(defaults or {})
+        hints = _hints(function)
+        self._context_name = _context_name(hints)
+        if self._context_name and self.placement is Placement.PROCESS:
+            raise TypeError(f"{self.name}: the context cannot go to another process")
+        self._names = _parameter_names(function, self._context_name)
+        self.Parameters = _model(function, self._names, hints)
+        self._result = _adapter(hints.get("return", Any), self.name)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    async def run(self, parameters: Any, context: NodeContext) -> Output | Wait:
+        """Calls the function where it belongs and hands on what it returns, as its hint says."""
+        if self.placement is Placement.PROCESS:
+            # Only JSON goes to another process; `call_with` makes models of it again there.
+            arguments = parameters.model_dump(mode="json", by_alias=True)
+        else:
+            arguments = self._arguments(parameters, context)
+        returned = await context.facilities.carry_out(self._work, arguments)
+        if isinstance(returned, Output):
+            return returned
+        return returned if isinstance(returned, Wait) else Output(self._plain(returned))
+
+    def _arguments(self, parameters: Any, context: NodeContext | None) -> dict[str, Any]:
+        arguments = {name: getattr(parameters, field) for field, name in self._names.items()}
+        return arguments | {self._context_name: context} if self._context_name else arguments
+
+    def call_with(self, inputs: Mapping[str, Any]) -> Any:
+        """Calls the function with JSON arguments, as another process received them."""
+        return self._work.call(**self._arguments(self.accept(inputs), None))
+
+    def _plain(self, returned: Any) -> Any:
+        if self._result is None:
+            return returned
+        try:
+            return self._result.dump_python(self._result.validate_python(returned), mode="json", by_alias=True)
+        except ValidationError as refusal:
+            raise NodeFailure.permanent(describe(refusal, "output")) from None
+
+
+@overload
+def node(function: Callable[P, R], /) -> FunctionNode[P, R]: ...
+@overload
+def node(
+    *,
+    name: str | None = None,
+    summary: str | None = None,
+    ports: tuple[str, ...] = (),
+    placement: Placement | None = None,
+    **defaults: Any,
+) -> Callable[[Callable[P, R]], FunctionNode[P, R]]: ...
+def node(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    summary: str | None = None,
+    ports: tuple[str, ...] = (),
+    placement: Placement | None = None,
+    **defaults: Any,
+) -> FunctionNode[P, R] | Callable[[Callable[P, R]], FunctionNode[P, R]]:
+    """Makes a node type of a function; `defaults` (retry, timeout …) go to the nodes built of it in Python."""
+
+    def made(function: Callable[P, R]) -> FunctionNode[P, R]:
+        return FunctionNode(function, name=name, summary=summary, ports=ports, placement=placement, defaults=defaults)
+
+    return made if function is None else made(function)
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{function.__name__}: a type hint cannot be read: {error}") from error
+
+
+def _context_name(hints: Mapping[str, Any]) -> str | None:
+    names = (name for name, hint in hints.items() if name != "return" and hint is NodeContext)
+    return next(names, None)
+
+
+def _parameter_names(function: Callable[..., Any], context_name: str | None) -> dict[str, str]:
+    """The model's field for each parameter: made-up names, since `copy` or `_x` cannot be fields of a model."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
+        if parameter.kind not in named:
+            raise TypeError(f"{function.__name__}: {parameter} cannot be given by name, so no workflow can give it")
+    names = [name for name in parameters if name != context_name]
+    return {f"field{place}": name for place, name in enumerate(names)}
+
+
+def _model(function: Callable[..., Any], names: Mapping[str, str], hints: Mapping[str, Any]) -> Any:
+    parameters = inspect.signature(function).parameters
+    fields: dict[str, Any] = {
+        field: (hints.get(name, Any), Field(_default(parameters[name]), alias=name)) for field, name in names.items()
+    }
+    config = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    try:
+        return create_model(function.__name__, __config__=config, **fields)
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:
+        raise TypeError(f"{function.__name__}: a parameter has no form in JSON: {error}") from error
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    return ... if parameter.default is inspect.Parameter.empty else parameter.default
+
+
+def _adapter(hint: Any, name: str) -> TypeAdapter[Any] | None:
+    """What checks and writes the result; None when the hint says nothing about JSON."""
+    kinds = get_args(hint) or (hint,)
+    if hint is Any or any(kind is Output or kind in get_args(Wait) for kind in kinds):
+        return None
+    try:
+        return TypeAdapter(hint)
+    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:
+        raise TypeError(f"{name}: the result has no form in JSON: {error}") from error

@@ -1,0 +1,62 @@
+"""The Python functions that workflows may call by name. What is not registered cannot be called."""
+
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.work import Placement
+
+
+class Function(Struct, frozen=True):
+    """One registered function; `reference` is where another process finds it."""
+
+    name: str
+    call: Callable[..., Any]
+    placement: Placement
+    reference: str | None = None
+
+
+class Functions:
+    """Functions by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Function] = {}
+
+    def register(
+        self, function: Callable[..., Any] | str, name: str | None = None, placement: Placement | None = None
+    ) -> None:
+        """Makes a function, or the one at `module:name`, callable from workflows."""
+        found = pkgutil.resolve_name(function) if isinstance(function, str) else function
+        entry = as_function(found, name, placement)
+        if entry.name in self._by_name:
+            raise ValueError(f"a function named {entry.name!r} is registered already")
+        self._by_name[entry.name] = entry
+
+    def get(self, name: str) -> Function:
+        """The function of this name; a permanent failure says which there are."""
+        if name in self._by_name:
+            return self._by_name[name]
+        known = ", ".join(sorted(self._by_name)[:20]) or "none"
+        raise NodeFailure.permanent(f"no function named {name!r} is registered; there are: {known}")
+
+
+def as_function(call: Callable[..., Any], name: str | None = None, placement: Placement | None = None) -> Function:
+    """The function and where to carry it out: async on the loop, others on a thread, unless it asks otherwise."""
+    is_async = inspect.iscoroutinefunction(call)
+    chosen = placement or (Placement.LOOP if is_async else Placement.THREAD)
+    if chosen is Placement.LOOP and not is_async:
+        raise ValueError(f"{call!r} would block the loop; only an async function can be carried out there")
+    if chosen is Placement.THREAD and is_async:
+        raise ValueError(f"{call!r} is async; it belongs on the loop")
+    reference = _reference(call) if chosen is Placement.PROCESS else None
+    return Function(name or call.__name__, call, chosen, reference)
+
+
+def _reference(call: Callable[..., Any]) -> str:
+    if call.__module__ == "__main__" or "<" in call.__qualname__:
+        raise ValueError(f"{call!r} cannot be imported by another process; put it at the top of a module")
+    return f"{call.__module__}:{call.__qualname__}"

@@ -1,0 +1,27 @@
+"""The node that calls a registered Python function by name."""
+
+from typing import Any
+
+from pydantic import Field
+
+from ropewalk.nodes.base import Inputs, NodeContext, NodeType, Output, Placement
+
+
+class Python(NodeType):
+    name = "python"
+    summary = "Calls a registered Python function with keyword arguments."
+    # The function decides; most block.
+    placement = Placement.THREAD
+
+    class Parameters(Inputs):
+        function: str = Field(min_length=1, max_length=256, description="The name it was registered under.")
+        args: dict[str, Any] = Field({})
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
+        function = context.facilities.functions.get(parameters.function)
+        return as_output(await context.facilities.carry_out(function, parameters.args))
+
+
+def as_output(value: Any) -> Output:
+    """What a function returned, as an output; one that chose its ports did so itself."""
+    return value if isinstance(value, Output) else Output(value)

@@ -1,0 +1,323 @@
+"""What a node may hand on: plain JSON, within bounds.
+
+Nearly every output is plain already, so a quick look says yes or "perhaps not"; only then a full walk converts (a
+tuple, a dataclass, a date) or says what is wrong and where. Plain values come back as the very same object. The
+encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
+from functools import singledispatch
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from pydantic import BaseModel
+
+from ropewalk.core.canonical import DEEPEST, LARGEST_INTEGER, step
+from ropewalk.nodes.failure import NodeFailure
+
+LARGEST_OUTPUT = 64 * 1024 * 1024
+# What the walk counts is at most this many times too little: an integer of seventeen characters is counted as one.
+LARGEST_UNDERCOUNT = 20
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a node hands on, and through which of its ports."""
+
+    value: Any = None
+    ports: tuple[str, ...] = ()
+
+
+def check_output(value: Any, limit: int = LARGEST_OUTPUT) -> Any:
+    """The value as plain JSON; a permanent failure that names the place for what JSON cannot say."""
+    try:
+        left = _left(value, limit, 0)
+    except (_NotPlain, UnicodeEncodeError):
+        value, left = _walked(value, limit)
+    # Digits, escapes and wide characters were not counted: only the encoder knows the exact size of a large one.
+    if limit - left > limit // LARGEST_UNDERCOUNT and len(msgspec.json.encode(value)) > limit:
+        raise NodeFailure.permanent(f"output: {_too_large(limit)}")
+    return value
+
+
+class _NotPlain(Exception):
+    """The quick look met something it does not know."""
+
+
+def _left(value: Any, left: int, depth: int) -> int:
+    """How many bytes still fit after a plain value."""
+    kind = type(value)
+    if depth >= DEEPEST:
+        raise _NotPlain
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                raise _NotPlain
+            if not key.isascii():
+                key.encode()
+            left -= len(key) + 3
+        return _left_after(value.values(), left - 2, depth)
+    if kind is list:
+        return _left_after(value, left - 2, depth)
+    return _left_after((value,), left, depth)
+
+
+def _left_after(parts: Iterable[Any], left: int, depth: int) -> int:
+    # One loop without calls for scalars: this is paid for every output of every node.
+    for part in parts:
+        kind = type(part)
+        if kind is str:
+            left -= len(part) + 2
+            if not part.isascii():
+                part.encode()
+        elif kind is dict or kind is list:
+            left = _left(part, left, depth + 1)
+        elif kind is int:
+            if not -LARGEST_INTEGER <= part <= LARGEST_INTEGER:
+                raise _NotPlain
+            left -= 1
+        elif kind is float:
+            if not isfinite(part):
+                raise _NotPlain
+            left -= 3
+        elif part is None or kind is bool:
+            left -= 4
+        else:
+            raise _NotPlain
+        if left < 0:
+            raise _NotPlain
+    return left
+
+
+def _walked(value: Any, limit: int) -> tuple[Any, int]:
+    walk = _Walk(limit)
+    try:
+        return walk.plain(value, 0), walk.left
+    except _Refusal as refusal:
+        raise NodeFailure.permanent(refusal.told(value)) from None
+
+
+class _Refusal(Exception):
+    """Something is not JSON; the path is gathered on the way out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.path: list[str | int] = []
+
+    def told(self, root: Any) -> str:
+        steps = self.path[::-1]
+        message = str(self)
+        if len(steps) >= DEEPEST:
+            steps, message = _loop(root, steps) or (steps, message)
+        shown = "".join(f"[{place}]" if isinstance(place, int) else f".{step(place)}" for place in steps[:8])
+        return f"output{shown}{'…' if len(steps) > 8 else ''}: {message}"
+
+
+def _loop(root: Any, steps: list[str | int]) -> tuple[list[str | int], str] | None:
+    """Where a value contains itself, if that is why it is too deep."""
+    seen = [id(root)]
+    part = root
+    for count, place in enumerate(steps, start=1):
+        if not isinstance(part, dict | list | tuple):
+            return None
+        part = part[place]  # type: ignore[index]  # the path was made from these very keys
+        if id(part) in seen:
+            return steps[:count], "refers back to itself"
+        seen.append(id(part))
+    return None
+
+
+def _too_large(limit: int) -> str:
+    return f"is larger than {limit // (1024 * 1024)} MiB" if limit >= 1024 * 1024 else f"is larger than {limit} bytes"
+
+
+class _Walk:
+    """`left` is how many more bytes fit; every value takes at least what it needs in JSON."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.left = self.limit = limit
+
+    def plain(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            return self.text(value)
+        if kind is dict:
+            return self.object(value, depth)
+        if kind is list:
+            return self.list(value, depth)
+        return self.scalar(value, kind, depth)
+
+    def scalar(self, value: Any, kind: type, depth: int) -> Any:
+        self.take(1)
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return _integer(value)
+        if kind is float:
+            return _float(value)
+        return self.plain(_converted(value), depth)
+
+    def text(self, value: str) -> str:
+        self.take(len(value) + 2)
+        if not value.isascii():
+            _refuse_surrogates(value)
+        return value
+
+    def object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+        if depth >= DEEPEST:
+            _refuse_depth()
+        self.take(1 + len(value))
+        changed: dict[str, Any] = {}
+        key: Any = None
+        try:
+            for key, part in value.items():
+                if type(key) is not str:
+                    raise _Refusal("the key must be text")
+                self.text(key)
+                plain = self.plain(part, depth + 1)
+                if plain is not part:
+                    changed[key] = plain
+        except _Refusal as refusal:
+            refusal.path.append(key if isinstance(key, str) else step(key))
+            raise
+        except RuntimeError as error:
+            raise _Refusal("was changed while it was being recorded") from error
+        return {**value, **changed} if changed else value
+
+    def list(self, value: list[Any], depth: int) -> list[Any]:
+        if depth >= DEEPEST:
+            _refuse_depth()
+        self.take(1 + len(value))
+        changed: dict[int, Any] = {}
+        place = 0
+        try:
+            for place, part in enumerate(value):
+                plain = self.plain(part, depth + 1)
+                if plain is not part:
+                    changed[place] = plain
+        except _Refusal as refusal:
+            refusal.path.append(place)
+            raise
+        return [changed.get(place, part) for place, part in enumerate(value)] if changed else value
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise _Refusal(_too_large(self.limit))
+
+
+def _refuse_depth() -> None:
+    raise _Refusal(f"is nested more than {DEEPEST} levels deep")
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _Refusal("has a lone surrogate, which is no character") from None
+
+
+def _integer(value: int) -> int:
+    if -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
+        return value
+    raise _Refusal("the integer is beyond ±2⁵³; hand it on as text")
+
+
+def _float(value: float) -> float:
+    if isfinite(value):
+        return value
+    raise _Refusal(f"{'NaN' if value != value else 'Infinity'} is not JSON")
+
+
+@singledispatch
+def _converted(value: Any) -> Any:
+    """One step towards plain JSON for what has an obvious form there."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise _Refusal(f"{type(value).__name__} is not JSON")
+
+
+@_converted.register(tuple)
+@_converted.register(list)
+def _sequence(value: Iterable[Any]) -> list[Any]:
+    return list(value)
+
+
+@_converted.register
+def _mapping(value: Mapping) -> dict[Any, Any]:  # type: ignore[type-arg]  # singledispatch takes the bare class
+    return dict(value)
+
+
+@_converted.register
+def _string(value: str) -> str:
+    return str.__str__(value)
+
+
+@_converted.register
+def _number(value: int) -> int:
+    return int.__int__(value)
+
+
+@_converted.register
+def _real(value: float) -> float:
+    return float.__float__(value)
+
+
+@_converted.register
+def _member(value: Enum) -> Any:
+    return value.value
+
+
+@_converted.register
+def _model(value: BaseModel) -> dict[str, Any]:
+    return value.model_dump(by_alias=True)
+
+
+@_converted.register
+def _struct(value: msgspec.Struct) -> dict[str, Any]:
+    return {field.encode_name: getattr(value, field.name) for field in msgspec.structs.fields(value)}
+
+
+@_converted.register
+def _moment(value: datetime) -> str:
+    if value.tzinfo is None:
+        raise _Refusal("the time has no zone, so nobody can tell when it is")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+@_converted.register
+def _day(value: date) -> str:
+    return value.isoformat()
+
+
+@_converted.register
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        raise _Refusal(f"{value} is not JSON")
+    # Text, not a float: who uses decimals wants every digit kept.
+    return str(value)
+
+
+@_converted.register
+def _identifier(value: UUID) -> str:
+    return str(value)
+
+
+@_converted.register(bytes)
+@_converted.register(bytearray)
+@_converted.register(memoryview)
+def _binary(value: Any) -> Any:
+    raise _Refusal(f"{type(value).__name__} is not JSON; hand it on as base64 text")
+
+
+@_converted.register(set)
+@_converted.register(frozenset)
+def _unordered(value: Any) -> Any:
+    raise _Refusal("a set has no order; hand on a sorted list")

@@ -1,0 +1,129 @@
+"""Nodes that wait without holding a worker: for time, an event, a signal, a person, a child execution."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self, TypeAlias
+
+import uuid_utils
+from pydantic import Field, field_validator, model_validator
+
+from ropewalk.core.duration import SECOND, parse_duration
+from ropewalk.core.expression import ExpressionError, compile_expression
+from ropewalk.core.waits import Approval as ApprovalWait
+from ropewalk.core.waits import ChildWait, EventWait, SignalWait, Timer, Wait
+from ropewalk.nodes.base import Inputs, NodeContext, NodeType
+
+JSON: TypeAlias = Any
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
+
+
+class Delay(NodeType):
+    name = "delay"
+    summary = "Waits for a length of time."
+    is_wait = True
+
+    class Parameters(Inputs):
+        length: float | str = Field(alias="for", description="Like 30s, 5m, 2d, PT30S, or a number of seconds.")
+
+        @field_validator("length", mode="before")
+        @classmethod
+        def _sensible(cls, length: JSON) -> JSON:
+            parse_duration(length)
+            return length
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Wait:
+        return Timer(context.now + parse_duration(parameters.length))
+
+
+def parse_moment(value: JSON) -> int:
+    """A moment in µs since the epoch, from RFC 3339 with a zone or a number of seconds; else ValueError."""
+    if isinstance(value, str):
+        return _from_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
+        raise ValueError("must be a moment like 2026-11-15T12:00:00Z, or seconds since 1970")
+    return round(value * SECOND)
+
+
+def _from_text(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise ValueError(text)
+        return (moment - EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        raise ValueError("must be a moment with a zone, like 2026-11-15T12:00:00Z") from None
+
+
+class WaitFor(NodeType):
+    name = "wait"
+    summary = "Waits until a moment, for an event, or for a signal to this execution."
+    is_wait = True
+
+    class Parameters(Inputs):
+        until: float | str | None = Field(None, description="RFC 3339 with a zone, or seconds since 1970.")
+        event: str | None = Field(None, min_length=1, max_length=256, description="The subject of the event.")
+        filter: str | None = Field(
+            None, max_length=4096, description="An expression without braces; `item` is the event."
+        )
+        signal: str | None = Field(None, min_length=1, max_length=256, description="The name of the signal.")
+
+        @field_validator("until", mode="before")
+        @classmethod
+        def _a_moment(cls, until: JSON) -> JSON:
+            if until is not None:
+                parse_moment(until)
+            return until
+
+        @field_validator("filter")
+        @classmethod
+        def _an_expression(cls, source: str | None) -> str | None:
+            try:
+                if source is not None:
+                    compile_expression(source)
+            except ExpressionError as error:
+                raise ValueError(str(error)) from error
+            return source
+
+        @model_validator(mode="after")
+        def _one_reason(self) -> Self:
+            if sum(reason is not None for reason in (self.until, self.event, self.signal)) != 1:
+                raise ValueError("give exactly one of until, event and signal")
+            if self.filter is not None and self.event is None:
+                raise ValueError("filter goes with event only")
+            return self
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Wait:
+        if parameters.event is not None:
+            return EventWait(parameters.event, parameters.filter)
+        if parameters.signal is not None:
+            return SignalWait(parameters.signal)
+        return Timer(parse_moment(parameters.until))
+
+
+class Approval(NodeType):
+    name = "approval"
+    summary = "Waits until a person approves or rejects."
+    ports = ("approved", "rejected")
+    is_wait = True
+
+    class Parameters(Inputs):
+        title: str = Field(min_length=1, max_length=1000)
+        details: JSON = None
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Wait:
+        return ApprovalWait(parameters.title, parameters.details)
+
+
+class Subworkflow(NodeType):
+    name = "subworkflow"
+    summary = "Starts another workflow as a child execution and waits for its output."
+    is_wait = True
+
+    class Parameters(Inputs):
+        workflow: str = Field(min_length=1, max_length=256, description="Name or id of the workflow.")
+        version: int | None = Field(None, ge=1, description="Else the one published when the child starts.")
+        input: JSON = None
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Wait:
+        return ChildWait(str(uuid_utils.uuid7()), parameters.workflow, parameters.input, parameters.version)

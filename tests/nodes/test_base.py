@@ -1,0 +1,134 @@
+"""The registry, and what definitions are told about node types."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+from pydantic import BaseModel
+
+from ropewalk.core.schema import check_schema, validate
+from ropewalk.nodes.base import ENTRY_POINTS, Inputs, NodeType, Output, Registry
+
+BUILTIN = [
+    *("approval", "delay", "email.send", "fail", "filter", "http.request", "if", "log", "merge", "noop", "python"),
+    *("set", "subworkflow", "switch", "wait"),
+]
+
+
+class Greet(NodeType):
+    name = "greet"
+    summary = "Says hello."
+    ports = ("loud", "soft")
+
+    class Parameters(Inputs):
+        title: str
+        first_name: str = "you"
+
+    async def run(self, parameters, context):
+        return Output(f"{parameters.title} {parameters.first_name}", ("loud",))
+
+
+class Shadow(Greet):
+    name = "noop"
+
+
+class ErrorPort(Greet):
+    name = "error_port"
+    ports = ("error",)
+
+
+class BadName(Greet):
+    name = "no spaces, please"
+
+
+NOT_A_TYPE = BaseModel
+
+
+def entry(name, value):
+    return EntryPoint(name, value, ENTRY_POINTS)
+
+
+def test_the_builtin_types_are_there(registry):
+    assert sorted(registry.infos()) == BUILTIN
+    assert all(registry.get(name).summary for name in BUILTIN)
+    assert registry.get("nonsense") is None
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_schema_is_one_the_core_accepts(registry, name):
+    schema = registry.infos()[name].parameters
+
+    assert check_schema(schema) == []
+    assert schema["additionalProperties"] is False
+    assert "title" not in schema
+
+
+def test_waits_say_that_they_wait(registry):
+    waits = [name for name, info in registry.infos().items() if info.is_wait]
+
+    assert sorted(waits) == ["approval", "delay", "subworkflow", "wait"]
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("http.request", {"url": "https://shop.example", "method": "POST", "timeout": "30s", "expectStatus": [200]}),
+        ("email.send", {"to": "ada@example.org"}),
+        ("email.send", {"to": ["ada@example.org"], "from": "a@example.org", "smtp": {"host": "m", "tls": "none"}}),
+        ("switch", {"value": 1, "cases": {"one": 1}}),
+        ("switch", {"value": 1, "cases": [{"port": "one", "equals": 1}]}),
+        ("delay", {"for": 5}),
+        ("wait", {"until": "2027-01-15T08:00:00Z"}),
+    ],
+)
+def test_what_a_type_accepts_its_schema_accepts(registry, name, inputs):
+    registry.get(name).accept(inputs)
+
+    assert validate(registry.infos()[name].parameters, inputs) == []
+
+
+def test_a_property_called_title_stays_while_made_up_titles_go():
+    schema = Registry([Greet]).infos()["greet"].parameters
+
+    assert schema["properties"] == {"title": {"type": "string"}, "firstName": {"default": "you", "type": "string"}}
+
+
+@pytest.mark.parametrize("node_type", [Greet, Greet()])
+async def test_a_type_is_registered_as_class_or_instance(node_type):
+    registry = Registry()
+    registry.register(node_type)
+
+    assert registry.get("greet").accept({"title": "Dr"}).first_name == "you"
+
+
+@pytest.mark.parametrize("node_type", [Shadow, ErrorPort, BadName])
+def test_a_type_that_would_confuse_is_refused(node_type):
+    registry = Registry.builtin()
+
+    with pytest.raises(ValueError):
+        registry.register(node_type)
+
+    assert sorted(registry.infos()) == BUILTIN
+
+
+def test_a_package_that_cannot_be_loaded_is_reported_and_leaves_the_others_alone(caplog):
+    registry = Registry.builtin()
+
+    problems = registry.load_entry_points(
+        [
+            entry("missing", "no.such.module:Type"),
+            entry("shadow", "tests.nodes.test_base:Shadow"),
+            entry("model", "tests.nodes.test_base:NOT_A_TYPE"),
+            entry("leaves", "tests.nodes.leaving"),
+            entry("greet", "tests.nodes.test_base:Greet"),
+        ]
+    )
+
+    assert [problem.name for problem in problems] == ["leaves", "missing", "model", "shadow"]
+    assert "no" in problems[1].reason
+    assert "there is a node type 'noop' already" in problems[3].reason
+    assert registry.get("greet") is not None
+    assert len(caplog.records) == 4
+
+
+def test_installed_packages_are_looked_up():
+    assert Registry().load_entry_points() == ()

@@ -1,0 +1,236 @@
+"""`email.send` against a real SMTP server."""
+
+import asyncio
+from email import message_from_bytes
+from email.policy import default
+
+import pytest
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope
+
+from ropewalk.core.errors import ErrorType
+from ropewalk.nodes.base import Facilities, NodeFailure
+from ropewalk.nodes.facilities import SmtpSettings
+from ropewalk.nodes.network import NetworkPolicy
+
+from .conftest import context_of
+
+
+class Mailbox:
+    """What a server does with mail: keeps it, or says what it was told to say."""
+
+    def __init__(self):
+        self.envelopes: list[Envelope] = []
+        self.replies: dict[str, str] = {}
+
+    async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802 -- aiosmtpd's name
+        reply = self.replies.get(address, "250 OK")
+        if reply.startswith("250"):
+            envelope.rcpt_tos.append(address)
+        return reply
+
+    async def handle_DATA(self, server, session, envelope):  # noqa: N802 -- aiosmtpd's name
+        self.envelopes.append(envelope)
+        return self.replies.get("DATA", "250 OK")
+
+    def message(self):
+        return message_from_bytes(self.envelopes[-1].content, policy=default)
+
+
+def authenticate(server, session, envelope, mechanism, credentials):
+    return AuthResult(success=credentials.password == b"s3cret-password", handled=False)
+
+
+@pytest.fixture
+def mailbox():
+    return Mailbox()
+
+
+@pytest.fixture
+async def smtp(mailbox):
+    """The settings of a running server."""
+
+    def session():
+        return SMTP(mailbox, hostname="test", authenticator=authenticate, auth_require_tls=False)
+
+    server = await asyncio.get_running_loop().create_server(session, "127.0.0.1", 0)
+    yield {"host": "127.0.0.1", "port": server.sockets[0].getsockname()[1], "tls": "none"}
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.fixture
+def send(run, smtp):
+    async def send_mail(**inputs):
+        given = {"to": "ada@example.org", "from": "Shop <shop@example.com>", "smtp": smtp} | inputs
+        return (await run("email.send", given)).value
+
+    return send_mail
+
+
+@pytest.fixture
+def failure(send):
+    async def fail_to_send(**inputs):
+        with pytest.raises(NodeFailure) as caught:
+            await send(**inputs)
+        return caught.value.error
+
+    return fail_to_send
+
+
+async def test_a_message_arrives_with_all_its_parts(send, mailbox):
+    output = await send(
+        to=["Ada <ada@example.org>", "bob@example.org"],
+        cc="eve@example.org",
+        bcc="boss@example.org",
+        subject="Grüße",
+        text="Hallo",
+        html="<p>Hallo</p>",
+    )
+
+    everyone = ["ada@example.org", "bob@example.org", "eve@example.org", "boss@example.org"]
+    message = mailbox.message()
+    assert mailbox.envelopes[0].rcpt_tos == output["accepted"] == everyone
+    assert mailbox.envelopes[0].mail_from == "shop@example.com"
+    assert (message["To"], message["Cc"], message["Bcc"]) == (
+        "Ada <ada@example.org>, bob@example.org",
+        "eve@example.org",
+        None,
+    )
+    assert (message["Subject"], message["From"]) == ("Grüße", "Shop <shop@example.com>")
+    assert message["Date"] == "Fri, 15 Jan 2027 08:00:00 +0000"
+    assert message.get_body(("plain",)).get_content().strip() == "Hallo"
+    assert message.get_body(("html",)).get_content().strip() == "<p>Hallo</p>"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind"), [({"html": "<p>x</p>"}, "text/html"), ({"text": "x"}, "text/plain"), ({}, "text/plain")]
+)
+async def test_a_message_may_have_one_form_only(send, mailbox, inputs, kind):
+    await send(**inputs)
+
+    assert mailbox.message().get_content_type() == kind
+
+
+async def test_every_attempt_sends_the_same_message_id(run, smtp, mailbox):
+    inputs = {"to": "ada@example.org", "from": "shop@example.com", "smtp": smtp}
+
+    outputs = [await run("email.send", inputs, attempt=attempt) for attempt in (1, 2)]
+    other = await run("email.send", inputs, idempotency_key="other work")
+
+    assert outputs[0] == outputs[1] != other
+    assert mailbox.message()["Message-ID"] == other.value["messageId"]
+
+
+async def test_the_workers_own_server_and_sender_are_the_default(registry, smtp, mailbox):
+    facilities = Facilities(NetworkPolicy(allow=("127.0.0.1",)), smtp=SmtpSettings(**smtp), sender="rope@example.com")
+    node_type = registry.get("email.send")
+
+    await node_type.run(node_type.accept({"to": "ada@example.org"}), context_of(facilities))
+
+    assert mailbox.envelopes[0].mail_from == "rope@example.com"
+
+
+async def test_whom_the_server_refuses_is_told_while_the_others_get_the_message(send, mailbox):
+    mailbox.replies["bob@example.org"] = "550 no such user"
+
+    output = await send(to=["ada@example.org", "bob@example.org"])
+
+    assert output["accepted"] == ["ada@example.org"]
+    assert output["refused"] == {"bob@example.org": "550 no such user"}
+
+
+@pytest.mark.parametrize(
+    ("place", "reply", "kind"),
+    [
+        ("ada@example.org", "450 mailbox busy", ErrorType.TRANSIENT),
+        ("ada@example.org", "550 no such user", ErrorType.PERMANENT),
+        ("DATA", "451 try later", ErrorType.TRANSIENT),
+        ("DATA", "554 looks like spam", ErrorType.PERMANENT),
+    ],
+)
+async def test_a_reply_says_whether_trying_again_can_help(failure, mailbox, place, reply, kind):
+    mailbox.replies[place] = reply
+
+    error = await failure()
+
+    assert error.type is kind
+    assert reply in error.message
+
+
+async def test_login_works_and_a_wrong_password_is_permanent_and_not_told(send, failure, smtp):
+    account = smtp | {"username": "shop"}
+
+    await send(smtp=account | {"password": "s3cret-password"})
+    error = await failure(smtp=account | {"password": "wr0ng-password"})
+
+    assert error.type is ErrorType.PERMANENT
+    assert "wr0ng-password" not in error.message
+
+
+async def test_a_server_without_tls_is_not_used_when_tls_was_asked_for(failure, mailbox, smtp):
+    error = await failure(smtp=smtp | {"tls": "starttls"})
+
+    assert error.type is ErrorType.PERMANENT
+    assert mailbox.envelopes == []
+
+
+@pytest.mark.parametrize("says", [b"", b"421 not now\r\n"])
+async def test_a_server_that_hangs_up_may_answer_next_time(failure, peer, says):
+    port = (await peer(says, is_asked=False)).port
+
+    error = await failure(smtp={"host": "127.0.0.1", "port": port, "tls": "none"})
+
+    assert error.type is ErrorType.TRANSIENT
+
+
+async def test_a_closed_port_may_be_open_next_time(failure):
+    assert (await failure(smtp={"host": "127.0.0.1", "port": 1, "tls": "none"})).type is ErrorType.TRANSIENT
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "169.254.169.254", "2130706433"])
+async def test_the_mail_server_is_behind_the_same_guard(failure, host):
+    assert (await failure(smtp={"host": host, "port": 25, "tls": "none"})).type is ErrorType.PERMANENT
+
+
+@pytest.mark.parametrize(
+    ("inputs", "field"),
+    [
+        ({"subject": "hi\r\nBcc: eve@example.org"}, "with.subject"),
+        ({"to": "ada@example.org\nBcc: eve@example.org"}, "with.to[0]"),
+        ({"to": ["ada@example.org", "bob@example.org\r\n"]}, "with.to[1]"),
+        ({"from": "shop@example.com\r\nX: y"}, "with.from"),
+        ({"to": "ada@example.org, eve@example.org"}, "with.to[0]"),
+        ({"to": "Ada\x00 <ada@example.org>"}, "with.to[0]"),
+        ({"to": "ada"}, "with.to[0]"),
+        ({"to": "<>"}, "with.to[0]"),
+        ({"to": []}, "with.to"),
+        ({"to": 5}, "with.to"),
+        ({"smtp": {"host": "a", "port": 0}}, "with.smtp.port"),
+        ({"smtp": {"host": "a", "tls": "maybe"}}, "with.smtp.tls"),
+    ],
+)
+async def test_what_would_forge_a_header_or_is_no_address_is_refused(failure, mailbox, inputs, field):
+    error = await failure(**inputs)
+
+    assert error.type is ErrorType.PERMANENT
+    assert error.message.startswith(f"{field}: ")
+    assert mailbox.envelopes == []
+
+
+@pytest.mark.parametrize("missing", ["smtp", "from"])
+async def test_without_a_server_or_a_sender_nothing_can_be_sent(run, missing):
+    inputs = {"to": "ada@example.org", "from": "shop@example.com", "smtp": {"host": "mail.example"}}
+    del inputs[missing]
+
+    with pytest.raises(NodeFailure, match=f"with.{missing}"):
+        await run("email.send", inputs)
+
+
+def test_the_breaker_watches_the_server(registry):
+    node_type = registry.get("email.send")
+    inputs = {"to": "ada@example.org"}
+
+    assert node_type.target(node_type.accept(inputs)) == "email.send"
+    assert (
+        node_type.target(node_type.accept(inputs | {"smtp": {"host": "mail.example"}})) == "email.send mail.example:587"
+    )

@@ -1,0 +1,169 @@
+"""Functions under `@node`."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from ropewalk.core.errors import ErrorType
+from ropewalk.core.schema import check_schema
+from ropewalk.core.waits import Timer
+from ropewalk.nodes.base import NodeContext, NodeFailure, Output, Placement, Registry
+from ropewalk.nodes.function import node
+
+from .conftest import context_of
+from .samples import weigh
+
+
+class Order(BaseModel):
+    order_id: Annotated[str, Field(alias="orderId")]
+    total: Decimal = Decimal(0)
+
+
+@dataclass
+class Receipt:
+    at: datetime
+    amount: Decimal
+
+
+async def carried_out(facilities, node_type, **inputs):
+    return await node_type.run(node_type.accept(inputs), context_of(facilities))
+
+
+@node
+def charge(order: Order, rate: float = 1.0) -> Receipt:
+    """Charges an order.
+
+    Twice if need be.
+    """
+    return Receipt(datetime(2026, 11, 15, tzinfo=UTC), order.total * Decimal(rate))
+
+
+async def test_parameters_and_result_follow_the_hints(facilities):
+    output = await carried_out(facilities, charge, order={"orderId": "o1", "total": "9.90"}, rate=2)
+
+    assert output == Output({"at": "2026-11-15T00:00:00Z", "amount": "19.80"})
+
+
+def test_a_decorated_function_is_still_a_function():
+    assert charge(Order(orderId="o1", total=Decimal(3))).amount == Decimal(3)
+
+
+def test_name_summary_and_schema_come_from_the_function():
+    info = Registry([charge]).infos()["charge"]
+
+    assert (info.summary, info.ports, charge.placement) == ("Charges an order.", (), Placement.THREAD)
+    assert info.parameters["required"] == ["order"]
+    assert info.parameters["properties"]["rate"] == {"default": 1.0, "type": "number"}
+    assert check_schema(info.parameters) == []
+
+
+def test_options_override_what_the_function_says():
+    @node(name="crm.sync", summary="Syncs.", ports=("new", "old"), retry={"maxAttempts": 5}, timeout="10s")
+    async def sync() -> None:
+        return None
+
+    assert (sync.name, sync.summary, sync.ports, sync.placement) == (
+        "crm.sync",
+        "Syncs.",
+        ("new", "old"),
+        Placement.LOOP,
+    )
+    assert sync.defaults == {"retry": {"maxAttempts": 5}, "timeout": "10s"}
+
+
+async def test_the_context_is_given_to_whoever_asks_for_it(facilities):
+    @node
+    async def key(context: NodeContext, prefix: str = "") -> str:
+        return prefix + context.idempotency_key
+
+    assert await carried_out(facilities, key, prefix="k:") == Output("k:key-of-this-work")
+    assert "context" not in Registry([key]).infos()["key"].parameters["properties"]
+
+
+async def test_a_function_may_choose_ports_or_wait(facilities):
+    @node(ports=("left", "right"))
+    async def choose(side: str) -> Output:
+        return Output(side, (side,))
+
+    @node
+    async def rest(context: NodeContext) -> Timer:
+        return Timer(context.now + 1)
+
+    assert await carried_out(facilities, choose, side="left") == Output("left", ("left",))
+    assert isinstance(await carried_out(facilities, rest), Timer)
+
+
+async def test_models_cross_into_another_process_as_json(facilities):
+    output = await carried_out(facilities, weigh, order={"due": "2026-11-15", "prices": [60, 50.5]})
+
+    assert output == Output({"due": "2026-11-15", "total": 110.5}, ("big",))
+
+
+async def test_names_that_no_model_could_have_are_fine(facilities):
+    @node
+    async def odd(copy: int, model_config: int, schema: int, _x: int = 4) -> list[int]:
+        return [copy, model_config, schema, _x]
+
+    assert await carried_out(facilities, odd, copy=1, model_config=2, schema=3) == Output([1, 2, 3, 4])
+
+
+async def test_without_hints_anything_goes_through(facilities):
+    @node
+    def loose(a, b=None):
+        return {"a": a, "b": b}
+
+    assert await carried_out(facilities, loose, a=[1]) == Output({"a": [1], "b": None})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "with.order: Field required"),
+        ({"order": {"orderId": 5}}, "with.order.orderId: Input should be a valid string"),
+        ({"order": {"orderId": "a"}, "rat": 1}, "with.rat: Extra inputs are not permitted"),
+    ],
+)
+async def test_inputs_that_do_not_fit_the_hints_are_permanent_failures(facilities, inputs, message):
+    with pytest.raises(NodeFailure) as caught:
+        await carried_out(facilities, charge, **inputs)
+
+    assert (caught.value.error.type, caught.value.error.message) == (ErrorType.PERMANENT, message)
+
+
+async def test_a_result_that_does_not_fit_its_hint_is_a_permanent_failure(facilities):
+    @node
+    async def lies() -> dict[str, int]:
+        return {"a": "secret"}  # type: ignore[dict-item]  # on purpose
+
+    with pytest.raises(NodeFailure) as caught:
+        await carried_out(facilities, lies)
+
+    assert caught.value.error.type is ErrorType.PERMANENT
+    assert caught.value.error.message.startswith("output.a: Input should be a valid integer")
+    assert "secret" not in caught.value.error.message
+
+
+def star(*args: int) -> None: ...
+def stars(**kwargs: int) -> None: ...
+def positional(a: int, /) -> None: ...
+def unreadable(a: "Nowhere") -> None: ...  # noqa: F821 -- on purpose
+def formless(a: object.__class__, b: NodeFailure) -> None: ...
+def formless_result() -> NodeFailure: ...  # type: ignore[empty-body]  # never called
+
+
+@pytest.mark.parametrize("function", [star, stars, positional, unreadable, formless, formless_result])
+def test_a_function_that_no_workflow_could_call_is_refused_at_once(function):
+    with pytest.raises(TypeError, match=function.__name__):
+        node(function)
+
+
+def test_the_context_cannot_go_to_another_process():
+    def probe(context: NodeContext) -> Any: ...
+
+    probe.__qualname__ = "probe"
+    with pytest.raises(TypeError, match="context"):
+        node(placement=Placement.PROCESS)(probe)
