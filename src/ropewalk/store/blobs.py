@@ -1,0 +1,155 @@
+"""Values too large for the log, kept as files under their hash: `<root>/ab/abcdef…`.
+
+A blob is whole or absent: written under another name, synced, renamed, and the directory synced. It is written before
+the commit that names it, so nothing in the store ever points to a missing one. What a crash leaves half written is
+swept away at the next opening, when nobody else can be writing.
+"""
+
+import asyncio
+import contextlib
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from uuid_utils import uuid7
+
+from ropewalk.core.errors import NotFound, RopewalkError
+from ropewalk.core.events import Blob
+from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.errors import StoreCorrupted, StoreFull, StoreUnavailable
+from ropewalk.store.rows import BlobEntry
+
+LARGEST: Final = 64 * 1024 * 1024
+_HASH: Final = re.compile("[0-9a-f]{64}")
+_UNFINISHED: Final = ".unfinished"
+# By handle and never through a link: nobody can lead us out of our directory.
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class BlobTooLarge(RopewalkError):
+    """The value is larger than a blob may be; hand on a reference instead."""
+
+
+class BlobFiles:
+    """Blobs in one directory, which comes to be with the first."""
+
+    def __init__(self, root: str, largest: int = LARGEST) -> None:
+        self.root = root
+        self.largest = largest
+
+    async def put(self, value: bytes | bytearray | memoryview) -> Blob:
+        """Keeps the value; durable on return. A value that is there already is not written again."""
+        return await asyncio.to_thread(self.put_here, value)
+
+    async def get(self, digest: str) -> bytes:
+        """The value under this hash, checked against it."""
+        return await asyncio.to_thread(self._get, digest)
+
+    def sweep(self) -> int:
+        """Removes what was never finished; how many there were. Only for the owner, before it writes."""
+        with contextlib.suppress(FileNotFoundError), _opened(self.root, None) as root:
+            unfinished = [name for name in os.listdir(root) if name.endswith(_UNFINISHED)]
+            for name in unfinished:
+                os.unlink(name, dir_fd=root)
+            return len(unfinished)
+        return 0
+
+    def put_here(self, value: bytes | bytearray | memoryview) -> Blob:
+        """The same on the calling thread, for where nothing may come in between."""
+        if len(value) > self.largest:
+            raise BlobTooLarge(f"{len(value)} bytes are too many for a blob, at most {self.largest} are kept")
+        digest = hashlib.sha256(value).hexdigest()
+        with _in_our_words(self.root):
+            os.makedirs(self.root, mode=0o700, exist_ok=True)
+            with _opened(self.root, None) as root:
+                self._place(root, digest, value)
+        return Blob(digest, len(value))
+
+    def _place(self, root: int, digest: str, value: bytes | bytearray | memoryview) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(digest[:2], 0o700, dir_fd=root)
+            os.fsync(root)
+        with _opened(digest[:2], root) as shelf:
+            if not _is_there(shelf, digest, len(value)):
+                _write_whole(root, shelf, digest, value)
+
+    def _get(self, digest: str) -> bytes:
+        if not _HASH.fullmatch(digest):
+            raise NotFound(f"there is no blob {digest[:80]!r}")
+        value = self._read(digest)
+        if hashlib.sha256(value).hexdigest() != digest:
+            raise StoreCorrupted(f"blob {digest} in {self.root} is damaged: restore it from a backup")
+        return value
+
+    def _read(self, digest: str) -> bytes:
+        try:
+            with _in_our_words(self.root), _opened(self.root, None) as root, _opened(digest[:2], root) as shelf:
+                descriptor = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=shelf)
+                with open(descriptor, "rb", buffering=0) as file:
+                    return file.readall()
+        except FileNotFoundError as error:
+            raise NotFound(f"there is no blob {digest}") from error
+
+
+@contextmanager
+def _opened(name: str, parent: int | None) -> Iterator[int]:
+    descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _in_our_words(root: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StoreFull(f"there is no room left in {root}: make some on its disk, then try again") from error
+        raise StoreUnavailable(f"{root} cannot be used ({error.strerror}): it must be a directory of ours") from error
+
+
+def _is_there(shelf: int, digest: str, size: int) -> bool:
+    try:
+        return os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_size == size
+    except FileNotFoundError:
+        return False
+
+
+def _write_whole(root: int, shelf: int, digest: str, value: bytes | bytearray | memoryview) -> None:
+    name = f"{uuid7()}{_UNFINISHED}"
+    try:
+        _write_synced(root, name, value)
+        os.rename(name, digest, src_dir_fd=root, dst_dir_fd=shelf)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=root)
+        raise
+    os.fsync(shelf)
+
+
+def _write_synced(root: int, name: str, value: bytes | bytearray | memoryview) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
+    with open(descriptor, "wb", buffering=0) as file:
+        rest = memoryview(value)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(descriptor)
+
+
+async def record(tx: Transaction, blob: Blob, now: int) -> None:
+    """The store knows of the blob."""
+    await tx.execute("insert_blob", *BlobEntry(blob.hash, blob.size, now))
+
+
+async def find(reader: Reader, digest: str) -> Blob | None:
+    """The blob under this hash, if the store knows of it."""
+    row = await reader.fetch_one("get_blob", digest)
+    return None if row is None else Blob(digest, row[0])

@@ -1,0 +1,46 @@
+"""Breakers: the health of each target, shared by all workers."""
+
+from ropewalk.core.breaker import Breaker, BreakerState
+from ropewalk.store.access import Reader, Row, Transaction
+from ropewalk.store.rows import BreakerEntry
+
+
+async def get(reader: Reader, workspace: str, target: str) -> Breaker:
+    """The target's breaker; a new one if nobody has called the target."""
+    return _breaker(await reader.fetch_one("get_breaker", workspace, target))
+
+
+async def lock(tx: Transaction, workspace: str, target: str) -> Breaker:
+    """The same, kept from others until the end of the transaction."""
+    return _breaker(await tx.fetch_one("lock_breaker", workspace, target))
+
+
+def _breaker(row: Row | None) -> Breaker:
+    return Breaker() if row is None else Breaker(BreakerState(row[0]), *row[1:])
+
+
+async def put(tx: Transaction, workspace: str, target: str, breaker: Breaker) -> None:
+    """The target's breaker is this one."""
+    await tx.execute("upsert_breaker", *entry(workspace, target, breaker))
+
+
+def entry(workspace: str, target: str, breaker: Breaker) -> BreakerEntry:
+    """The breaker as a row of a batch."""
+    return BreakerEntry(
+        workspace,
+        target,
+        breaker.state,
+        breaker.failure_count,
+        breaker.success_count,
+        breaker.window_start,
+        breaker.last_failure,
+        breaker.opened_at,
+        breaker.next_retry,
+        breaker.probe_until,
+    )
+
+
+async def listed(reader: Reader, workspace: str, *, after: str = "", limit: int = 50) -> list[tuple[str, Breaker]]:
+    """The targets of a workspace and their breakers, after a cursor."""
+    rows = await reader.fetch("list_breakers", workspace, after, limit)
+    return [(row[0], _breaker(row[1:])) for row in rows]

@@ -1,0 +1,39 @@
+"""What can go wrong with a store, branched by what one can do about it."""
+
+from ropewalk.core.errors import Conflict, RopewalkError, Unavailable
+
+
+class StoreUnavailable(Unavailable):
+    """The store cannot be read or written now; the message names the path and the remedy."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no room left on the disk: make some, then try again. Nothing of the commit was kept."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Another program keeps the database locked."""
+
+
+class StoreInUse(StoreUnavailable):
+    """Another process owns the store; only one may write."""
+
+
+class NotADatabase(RopewalkError):
+    """The file is something else; choose another path."""
+
+
+class StoreCorrupted(RopewalkError):
+    """The database is damaged; restore it from a backup."""
+
+
+class IncompatibleStore(RopewalkError):
+    """The store's schema is not the one this version knows."""
+
+
+class StaleWriter(Conflict):
+    """Another process has taken over; nothing of the commit was written, and nothing more will be."""
+
+
+class StoreDefect(RopewalkError):
+    """A statement and what it was given do not fit: a mistake of ours, nobody else can mend it."""

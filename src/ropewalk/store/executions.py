@@ -1,0 +1,92 @@
+"""Executions: one row each for life; what they were given and gave is in their logs."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.core.state import ENDED, ExecutionState, TriggerType
+from ropewalk.store.access import Reader, Transaction, Value
+from ropewalk.store.rows import ExecutionChange, NewExecution
+
+NEWEST: Final = "~"
+"""A cursor before every id."""
+_NEVER: Final = 2**62
+
+
+class Execution(Struct, frozen=True):
+    """One pass through one version of a workflow."""
+
+    id: str
+    workspace: str
+    workflow: str
+    version: int
+    state: str
+    trigger: str
+    parent: str | None
+    parent_node: str | None
+    parent_item: int | None
+    parent_attempt: int | None
+    concurrency_key: str | None
+    accepted_at: int
+    started_at: int | None
+    finished_at: int | None
+    error: str | None
+
+
+class Filter(Struct, frozen=True):
+    """Which executions are wanted; None is any. Times are of acceptance, `until` not included."""
+
+    workflow: str | None = None
+    state: ExecutionState | None = None
+    trigger: TriggerType | None = None
+    since: int = 0
+    until: int = _NEVER
+
+
+ANY: Final = Filter()
+
+
+async def insert(tx: Transaction, execution: NewExecution) -> None:
+    """An execution was accepted."""
+    await tx.execute("insert_execution", *execution)
+
+
+async def change(tx: Transaction, to: ExecutionChange) -> None:
+    """An execution stands somewhere else now."""
+    await tx.execute("set_execution", *to)
+
+
+async def get(reader: Reader, workspace: str, execution: str) -> Execution | None:
+    """The execution of this id, if it is the workspace's."""
+    row = await reader.fetch_one("get_execution", workspace, execution)
+    return None if row is None else Execution(*row)
+
+
+async def load(reader: Reader, execution: str) -> Execution | None:
+    """The execution of this id, for whoever executes it."""
+    row = await reader.fetch_one("load_execution", execution)
+    return None if row is None else Execution(*row)
+
+
+async def listed(
+    reader: Reader, workspace: str, wanted: Filter = ANY, *, before: str = NEWEST, limit: int = 50
+) -> list[Execution]:
+    """The executions of a workspace, newest first; the last one's id is the cursor to go on."""
+    arguments: tuple[Value, ...] = (
+        workspace, before, wanted.workflow, wanted.state, wanted.trigger, wanted.since, wanted.until, limit,
+    )  # fmt: skip
+    return [Execution(*row) for row in await reader.fetch(_statement(wanted), *arguments)]
+
+
+def _statement(wanted: Filter) -> str:
+    """The statement whose index leaves out most."""
+    if wanted.state is not None and wanted.state.is_reopenable:
+        return "list_failed_executions"
+    if wanted.state is not None and wanted.state not in ENDED:
+        return "list_live_executions"
+    return "list_executions" if wanted.workflow is None else "list_workflow_executions"
+
+
+async def children(reader: Reader, parent: str, *, after: str = "", limit: int = 50) -> list[Execution]:
+    """The executions an execution started, oldest first, after a cursor."""
+    return [Execution(*row) for row in await reader.fetch("list_children", parent, after, limit)]

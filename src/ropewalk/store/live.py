@@ -1,0 +1,78 @@
+"""What is not over: who owns each execution, and when the parked ones wake."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.rows import LiveChange, NewLive
+
+
+class Live(Struct, frozen=True):
+    """An execution that is not over; no owner means parked or queued."""
+
+    execution: str
+    workspace: str
+    owner: str | None
+    fence: int
+    last_seq: int
+    wake_at: int | None
+    has_slot: int
+    has_key: int
+    concurrency_key: str | None
+    priority: int
+
+
+async def insert(tx: Transaction, live: NewLive) -> None:
+    """An execution begins to be."""
+    await tx.execute("insert_live", *live)
+
+
+async def change(tx: Transaction, to: LiveChange) -> None:
+    """Owner, progress, waking and holdings are as they are said here."""
+    await tx.execute("update_live", *to)
+
+
+async def remove(tx: Transaction, execution: str) -> None:
+    """The execution is over; slot and key are free with it."""
+    await tx.execute("delete_live", execution)
+
+
+async def get(reader: Reader, execution: str) -> Live | None:
+    """The execution, if it is not over."""
+    row = await reader.fetch_one("get_live", execution)
+    return None if row is None else Live(*row)
+
+
+async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 1000) -> list[Live]:
+    """What a worker owns, after a cursor: after a crash, what is to be picked up."""
+    return [Live(*row) for row in await reader.fetch("owned_live", worker, after, limit)]
+
+
+async def own(tx: Transaction, worker: str, executions: Sequence[str]) -> None:
+    """The worker is the owner from now on, each under a fence one higher."""
+    await tx.execute_many("own_live", [(worker, execution) for execution in executions])
+
+
+async def park(tx: Transaction, execution: str, fence: int, last_seq: int, wake_at: int | None) -> bool:
+    """Nobody has it until `wake_at` or a signal; its slot is free. False for a fence that has moved."""
+    return await tx.execute("park_live", last_seq, wake_at, execution, fence) == 1
+
+
+async def due(tx: Transaction, now: int, limit: int) -> list[Live]:
+    """Parked executions whose time has come, the earliest first."""
+    return [Live(*row) for row in await tx.fetch("due_live", now, limit)]
+
+
+async def take_due(tx: Transaction, worker: str, now: int, limit: int) -> list[Live]:
+    """The same, owned by the worker from now on; `fence` is the one it writes under."""
+    found = await due(tx, now, limit)
+    await own(tx, worker, [live.execution for live in found])
+    return [replace(live, owner=worker, fence=live.fence + 1) for live in found]
+
+
+async def next_wake(reader: Reader) -> int | None:
+    """When the next parked execution is due."""
+    row = await reader.fetch_one("next_wake")
+    return None if row is None else row[0]

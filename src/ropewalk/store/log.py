@@ -1,0 +1,19 @@
+"""Logs: the truth about each execution, append-only."""
+
+from typing import Final
+
+from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.rows import LogEntry
+
+_ALL: Final = 2**62
+
+
+async def append(tx: Transaction, entry: LogEntry) -> None:
+    """Adds an entry; Conflict if its number is taken, since then someone else has appended."""
+    await tx.execute("insert_log", *entry)
+
+
+async def entries(reader: Reader, execution: str, *, start: int = 1, limit: int = _ALL) -> list[tuple[int, bytes]]:
+    """The entries (number of the first event, bytes) from the one that holds event `start` on, in order."""
+    rows = await reader.fetch("log_entries", execution, start, limit)
+    return [(seq, entry) for seq, entry in rows]

@@ -1,0 +1,9 @@
+-- insert_blob: a blob exists; one that was there stays as it is.
+insert into blob (hash, size, created_at)
+values ($1, $2, $3)
+on conflict (hash) do nothing;
+
+-- get_blob: the size of a blob.
+select size
+  from blob
+ where hash = $1;

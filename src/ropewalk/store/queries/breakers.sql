@@ -1,0 +1,26 @@
+-- upsert_breaker: the health of a target as it is now.
+insert into breaker (workspace, target, state, failure_count, success_count, window_start, last_failure, opened_at,
+                     next_retry, probe_until)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (workspace, target) do update
+   set state = excluded.state, failure_count = excluded.failure_count, success_count = excluded.success_count,
+       window_start = excluded.window_start, last_failure = excluded.last_failure, opened_at = excluded.opened_at,
+       next_retry = excluded.next_retry, probe_until = excluded.probe_until;
+
+-- get_breaker: the health of one target.
+select state, failure_count, success_count, window_start, last_failure, opened_at, next_retry, probe_until
+  from breaker
+ where workspace = $1 and target = $2;
+
+-- lock_breaker: the same, kept from others until the end of the transaction.
+select state, failure_count, success_count, window_start, last_failure, opened_at, next_retry, probe_until
+  from breaker
+ where workspace = $1 and target = $2
+   {{for_update}};
+
+-- list_breakers: the targets of a workspace, after a cursor.
+select target, state, failure_count, success_count, window_start, last_failure, opened_at, next_retry, probe_until
+  from breaker
+ where workspace = $1 and target > $2
+ order by target
+ limit $3;

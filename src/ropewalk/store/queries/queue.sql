@@ -1,0 +1,61 @@
+-- insert_queue: an execution waits for its turn; one that is in the queue already waits anew.
+insert into queue (id, workspace, state, priority, is_new, enqueued_at, not_before, attempts)
+values ($1, $2, $3, $4, $5, $6, $7, 0)
+on conflict (id) do update
+   set state = excluded.state, priority = excluded.priority, is_new = excluded.is_new,
+       enqueued_at = excluded.enqueued_at, not_before = excluded.not_before, attempts = 0,
+       claimed_by = null, claimed_at = null, error = null;
+
+-- update_queue: where an entry stands now.
+update queue
+   set state = $1, not_before = $2, attempts = $3, claimed_by = $4, claimed_at = $5, error = $6
+ where id = $7;
+
+-- delete_queue: the execution is over.
+delete from queue
+ where id = $1;
+
+-- get_queue: one entry.
+select id, workspace, state, priority, is_new, enqueued_at, not_before, attempts, claimed_by, claimed_at, error
+  from queue
+ where id = $1;
+
+-- lock_waiting_workspaces: workspaces with something due, in turn after the one served last, kept from other claimers.
+-- Locked first: a count taken in the claiming statement sees an older snapshot. The one here only saves the trouble.
+select id, slots
+  from workspace
+ where (slots is null
+        or slots > (select count(*) from live where live.workspace = workspace.id and live.has_slot = 1))
+   and exists (select 1 from queue
+                where queue.workspace = workspace.id and queue.state = 'PENDING' and queue.not_before <= $1)
+ order by case when id > $2 then 0 else 1 end, id
+ limit $3 {{skip_locked}};
+
+-- count_slots: how many slots of a workspace are taken. Uses live_by_slot.
+select count(*)
+  from live
+ where workspace = $1 and has_slot = 1;
+
+-- claimable: what is due in a workspace and may have its key, in the order it is to start. Uses queue_by_claim.
+select queue.id, queue.workspace, execution.workflow, execution.version, live.fence, live.last_seq, queue.priority,
+       queue.is_new, queue.enqueued_at, queue.attempts, live.concurrency_key
+  from queue
+ inner join live on live.execution = queue.id
+ inner join execution on execution.id = queue.id
+ where queue.workspace = $1 and queue.state = 'PENDING' and queue.not_before <= $2
+   and (live.concurrency_key is null or live.has_key = 1
+        or not exists (select 1 from live as holder
+                        where holder.workspace = $1 and holder.concurrency_key = live.concurrency_key
+                          and holder.has_key = 1))
+ order by queue.is_new, queue.priority desc, queue.enqueued_at, queue.id
+ limit $3;
+
+-- dispatch_queue: the entry is in its owner's hands.
+update queue
+   set state = 'DISPATCHED', claimed_by = $1, claimed_at = $2
+ where id = $3 and state = 'PENDING';
+
+-- next_due: when the earliest entry that waits for a time may go.
+select min(not_before)
+  from queue
+ where state = 'PENDING' and not_before > $1;

@@ -1,0 +1,39 @@
+-- register_worker: a worker comes, or comes back; its epoch is raised, so whoever wrote under the old one is refused.
+insert into worker (id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_at)
+values ($1, 1, $2, $3, $4, $5, $6, 0, $7, $7)
+on conflict (id) do update
+   set epoch = worker.epoch + 1, host = excluded.host, pid = excluded.pid, version = excluded.version,
+       pool = excluded.pool, slots = excluded.slots, load = 0, started_at = excluded.started_at,
+       heartbeat_at = excluded.heartbeat_at
+returning epoch;
+
+-- check_epoch: one row if the worker may still write; first in every commit.
+select 1
+  from worker
+ where id = $1 and epoch = $2
+   {{for_key_share}};
+
+-- mark_time: the worker may still write, and the store's time has come this far.
+update worker
+   set heartbeat_at = $1
+ where id = $2 and epoch = $3;
+
+-- raise_epoch: whoever writes as this worker is refused from now on.
+update worker
+   set epoch = epoch + 1
+ where id = $1;
+
+-- latest_mark: the latest time any worker left in the store.
+select max(heartbeat_at)
+  from worker;
+
+-- get_worker: one worker.
+select id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_at
+  from worker
+ where id = $1;
+
+-- list_workers: every worker, those heard of last first.
+select id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_at
+  from worker
+ order by heartbeat_at desc, id
+ limit $1;

@@ -1,0 +1,67 @@
+-- insert_workflow: a new name; one that is taken stays as it is.
+insert into workflow (id, workspace, name, created_at)
+values ($1, $2, $3, $4)
+on conflict (workspace, name) do nothing;
+
+-- lock_workflow: the workflow of this name, kept from other savers until the end of the transaction.
+select id
+  from workflow
+ where workspace = $1 and name = $2
+   {{for_update}};
+
+-- latest_version: the newest version of a workflow.
+select version, hash
+  from workflow_version
+ where workflow = $1
+ order by version desc
+ limit 1;
+
+-- insert_version: the next version.
+insert into workflow_version (workflow, version, hash, document, created_at, created_by)
+values ($1, $2, $3, $4, $5, $6);
+
+-- revive_workflow: the workflow is there again.
+update workflow
+   set archived_at = null
+ where id = $1 and archived_at is not null;
+
+-- publish_version: starts that name no version take this one.
+update workflow
+   set published = $1
+ where id = $2 and archived_at is null
+   and exists (select 1 from workflow_version where workflow = $2 and version = $1);
+
+-- archive_workflow: no new starts; what is queued still runs.
+update workflow
+   set archived_at = $1, published = null
+ where workspace = $2 and id = $3 and archived_at is null;
+
+-- get_workflow: one workflow of a workspace by its id.
+select id, workspace, name, published, archived_at, created_at
+  from workflow
+ where workspace = $1 and id = $2;
+
+-- get_workflow_by_name: one workflow of a workspace by its name.
+select id, workspace, name, published, archived_at, created_at
+  from workflow
+ where workspace = $1 and name = $2;
+
+-- list_workflows: the workflows of a workspace by name, after a cursor, archived ones if asked for.
+-- Uses the index of unique (workspace, name).
+select id, workspace, name, published, archived_at, created_at
+  from workflow
+ where workspace = $1 and name > $2 and (archived_at is null or $3 = 1)
+ order by name
+ limit $4;
+
+-- get_version: one version of a workflow.
+select workflow, version, hash, document, created_at, created_by
+  from workflow_version
+ where workflow = $1 and version = $2;
+
+-- list_versions: the versions of a workflow without their documents, newest first, before a cursor.
+select workflow, version, hash, created_at, created_by
+  from workflow_version
+ where workflow = $1 and version < $2
+ order by version desc
+ limit $3;

@@ -1,0 +1,26 @@
+-- ensure_workspace: the workspace exists; one that was there stays as it is.
+insert into workspace (id, plan, slots, created_at)
+values ($1, $2, $3, $4)
+on conflict (id) do nothing;
+
+-- get_workspace: one workspace.
+select id, plan, slots, created_at
+  from workspace
+ where id = $1;
+
+-- list_workspaces: workspaces by id, after a cursor.
+select id, plan, slots, created_at
+  from workspace
+ where id > $1
+ order by id
+ limit $2;
+
+-- set_plan: another plan, and its limit in force.
+update workspace
+   set plan = $1, slots = $2
+ where id = $3;
+
+-- set_slots: another limit in force, whatever the plan.
+update workspace
+   set slots = $1
+ where id = $2;

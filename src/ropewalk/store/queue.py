@@ -1,0 +1,124 @@
+"""The queue: who waits for a slot, and whose turn it is.
+
+A claim takes only what has a slot and its key, so the limits are exact. Workspaces get turns: the room is shared out
+evenly among those that wait, beginning after the one served last.
+"""
+
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.rows import NewQueueEntry, QueueChange
+
+CANDIDATES: Final = 256
+"""How many waiting workspaces one claim looks at; the next begins after the one served last."""
+
+
+class QueueEntry(Struct, frozen=True):
+    """An accepted start, or an execution that goes on; its id is the execution's."""
+
+    id: str
+    workspace: str
+    state: str
+    priority: int
+    is_new: int
+    enqueued_at: int
+    not_before: int
+    attempts: int
+    claimed_by: str | None
+    claimed_at: int | None
+    error: str | None
+
+
+class Claimed(Struct, frozen=True):
+    """An execution the claimer owns now, with a slot and under this fence; `last_seq` events are in its log."""
+
+    execution: str
+    workspace: str
+    workflow: str
+    version: int
+    fence: int
+    last_seq: int
+    priority: int
+    is_new: int
+    enqueued_at: int
+    attempts: int
+    concurrency_key: str | None
+
+
+async def enqueue(tx: Transaction, entry: NewQueueEntry) -> None:
+    """The execution waits for its turn; one that waited or failed before waits anew."""
+    await tx.execute("insert_queue", *entry)
+
+
+async def change(tx: Transaction, to: QueueChange) -> None:
+    """The entry stands elsewhere."""
+    await tx.execute("update_queue", *to)
+
+
+async def remove(tx: Transaction, execution: str) -> bool:
+    """The execution is over; whether it was in the queue still."""
+    return await tx.execute("delete_queue", execution) == 1
+
+
+async def get(reader: Reader, execution: str) -> QueueEntry | None:
+    """The entry of this execution, if it is in the queue."""
+    row = await reader.fetch_one("get_queue", execution)
+    return None if row is None else QueueEntry(*row)
+
+
+async def next_due(reader: Reader, now: int) -> int | None:
+    """When the earliest entry that waits for a time may go."""
+    row = await reader.fetch_one("next_due", now)
+    return None if row is None else row[0]
+
+
+async def claim(tx: Transaction, worker: str, now: int, limit: int, *, after: str = "") -> list[Claimed]:
+    """Gives the worker up to `limit` executions: ownership, slot, key and DISPATCHED at once.
+
+    `after` is the workspace served last, so that a small limit reaches everyone in turn.
+    """
+    taken = _in_turns(await _offers(tx, now, limit, after), limit)
+    await tx.execute_many("claim_live", [(worker, entry.execution) for entry in taken])
+    await tx.execute_many("dispatch_queue", [(worker, now, entry.execution) for entry in taken])
+    return taken
+
+
+async def _offers(tx: Transaction, now: int, limit: int, after: str) -> list[list[Claimed]]:
+    """What each workspace has to start, for as many workspaces as can be served."""
+    offers: list[list[Claimed]] = []
+    for workspace, slots in await tx.fetch("lock_waiting_workspaces", now, after, CANDIDATES):
+        if len(offers) == limit:
+            break
+        if offer := await _offer(tx, workspace, slots, now, limit):
+            offers.append(offer)
+    return offers
+
+
+async def _offer(tx: Transaction, workspace: str, slots: int | None, now: int, limit: int) -> list[Claimed]:
+    """What of one workspace may start now, in order: as many as it has slots, one per key."""
+    room = limit if slots is None else min(limit, slots - await _slots_taken(tx, workspace))
+    if room <= 0:
+        return []
+    waiting = [Claimed(*row) for row in await tx.fetch("claimable", workspace, now, room)]
+    first: dict[str | int, Claimed] = {}
+    for place, entry in enumerate(waiting):
+        # Whatever has no key stands for itself.
+        first.setdefault(place if entry.concurrency_key is None else entry.concurrency_key, entry)
+    # The fence as it will be once the entry is taken.
+    return [replace(entry, fence=entry.fence + 1) for entry in first.values()]
+
+
+async def _slots_taken(tx: Transaction, workspace: str) -> int:
+    row = await tx.fetch_one("count_slots", workspace)
+    return 0 if row is None else row[0]
+
+
+def _in_turns(offers: list[list[Claimed]], limit: int) -> list[Claimed]:
+    """One of each workspace, then the next of each, and so on."""
+    longest = max(map(len, offers), default=0)
+    dealt = (offer[place] for place in range(longest) for offer in offers if place < len(offer))
+    return list(islice(dealt, limit))

@@ -1,0 +1,242 @@
+"""The rows a batch of `write` is made of, in the order of their statement's parameters.
+
+This is the one place that fixes names and orders; plain tuples of the same order are as good. Ids, JSON and states are
+text, times µs, flags 0 or 1. Changes name their row last.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class NewExecution(NamedTuple):
+    """insert_execution"""
+
+    id: str
+    workspace: str
+    workflow: str
+    version: int
+    state: str
+    trigger: str
+    parent: str | None
+    parent_node: str | None
+    parent_item: int | None
+    parent_attempt: int | None
+    concurrency_key: str | None
+    accepted_at: int
+    started_at: int | None
+
+
+class ExecutionChange(NamedTuple):
+    """set_execution"""
+
+    state: str
+    started_at: int | None
+    finished_at: int | None
+    error: str | None
+    id: str
+
+
+class NewLive(NamedTuple):
+    """insert_live"""
+
+    execution: str
+    workspace: str
+    owner: str | None
+    fence: int
+    last_seq: int
+    wake_at: int | None
+    has_slot: int
+    has_key: int
+    concurrency_key: str | None
+    priority: int
+
+
+class LiveChange(NamedTuple):
+    """update_live"""
+
+    owner: str | None
+    last_seq: int
+    wake_at: int | None
+    has_slot: int
+    has_key: int
+    execution: str
+
+
+class LogEntry(NamedTuple):
+    """insert_log; `seq` is the number of the entry's first event"""
+
+    execution: str
+    seq: int
+    entry: bytes
+
+
+class RunEntry(NamedTuple):
+    """upsert_run; leases are outside, see `runs.py`"""
+
+    id: str
+    execution: str
+    node: str
+    item: int | None
+    attempt: int
+    state: str
+    worker: str | None
+    retry_after: int | None
+    started_at: int | None
+    finished_at: int | None
+    error_type: str | None
+    error: str | None
+
+
+class DeadLetterEntry(NamedTuple):
+    """upsert_dead_letter; one that is resolved already stays as it is"""
+
+    id: str
+    workspace: str
+    run: str
+    execution: str
+    workflow: str
+    node: str
+    item: int | None
+    attempt: int
+    failure_type: str
+    error_type: str
+    reason: str
+    fingerprint: str
+    inputs: str | None
+    config: str | None
+    created_at: int
+    resolution: str
+    resolved_at: int | None
+    reviewed_by: str | None
+
+
+class DeadLetterResolution(NamedTuple):
+    """resolve_dead_letter; only one that is PENDING"""
+
+    resolution: str
+    resolved_at: int
+    reviewed_by: str | None
+    notes: str | None
+    id: str
+
+
+class NewQueueEntry(NamedTuple):
+    """insert_queue; one that is there already goes back to the start"""
+
+    id: str
+    workspace: str
+    state: str
+    priority: int
+    is_new: int
+    enqueued_at: int
+    not_before: int
+
+
+class QueueChange(NamedTuple):
+    """update_queue"""
+
+    state: str
+    not_before: int
+    attempts: int
+    claimed_by: str | None
+    claimed_at: int | None
+    error: str | None
+    id: str
+
+
+class NewSignal(NamedTuple):
+    """insert_inbox"""
+
+    id: str
+    execution: str
+    signal: str
+    sent_at: int
+
+
+class AuditEntry(NamedTuple):
+    """insert_audit"""
+
+    id: str
+    at: int
+    workspace: str
+    actor: str
+    verb: str
+    object: str
+    before: str | None
+    after: str | None
+    detail: str | None
+
+
+class IdempotencyEntry(NamedTuple):
+    """insert_idempotency"""
+
+    workspace: str
+    route: str
+    key: str
+    body_hash: str
+    answer: str
+    created_at: int
+
+
+class BreakerEntry(NamedTuple):
+    """upsert_breaker"""
+
+    workspace: str
+    target: str
+    state: str
+    failure_count: int
+    success_count: int
+    window_start: int | None
+    last_failure: int | None
+    opened_at: int | None
+    next_retry: int | None
+    probe_until: int | None
+
+
+class BlobEntry(NamedTuple):
+    """insert_blob"""
+
+    hash: str
+    size: int
+    created_at: int
+
+
+class CachedResult(NamedTuple):
+    """upsert_cached_result"""
+
+    workspace: str
+    key: str
+    output: str | None
+    blob: str | None
+    ports: str | None
+    expires_at: int
+
+
+class ById(NamedTuple):
+    """delete_live, delete_queue, delete_inbox"""
+
+    id: str
+
+
+ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "insert_execution": NewExecution._fields,
+    "set_execution": ExecutionChange._fields,
+    "insert_live": NewLive._fields,
+    "update_live": LiveChange._fields,
+    "delete_live": ById._fields,
+    "insert_log": LogEntry._fields,
+    "upsert_run": RunEntry._fields,
+    "upsert_dead_letter": DeadLetterEntry._fields,
+    "resolve_dead_letter": DeadLetterResolution._fields,
+    "insert_queue": NewQueueEntry._fields,
+    "update_queue": QueueChange._fields,
+    "delete_queue": ById._fields,
+    "insert_inbox": NewSignal._fields,
+    "delete_inbox": ById._fields,
+    "insert_audit": AuditEntry._fields,
+    "insert_idempotency": IdempotencyEntry._fields,
+    "upsert_breaker": BreakerEntry._fields,
+    "insert_blob": BlobEntry._fields,
+    "upsert_cached_result": CachedResult._fields,
+}
+"""The statements of the hot path and the columns of their rows."""

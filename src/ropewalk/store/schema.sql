@@ -1,0 +1,225 @@
+-- The whole schema, for readers; the database itself is made by migrations/, and a test holds the two equal.
+-- Times are µs since the epoch, JSON is text, log entries and blobs are bytes, ids are UUIDv7 text.
+
+create table migration (
+    number bigint primary key,
+    name text not null,
+    checksum text not null,
+    applied_at bigint not null
+);
+
+create table workspace (
+    id text primary key,
+    plan text not null,
+    slots bigint,                       -- the limit in force: the plan's or an override; null: none
+    created_at bigint not null
+);
+
+create table workflow (
+    id text primary key,
+    workspace text not null references workspace (id),
+    name text not null,
+    published bigint,                   -- version; null: nothing to start
+    archived_at bigint,
+    created_at bigint not null,
+    unique (workspace, name)
+);
+
+create table workflow_version (
+    workflow text not null references workflow (id),
+    version bigint not null,
+    hash text not null,
+    document text not null,
+    created_at bigint not null,
+    created_by text not null,
+    primary key (workflow, version)
+);
+
+-- History: one row per execution for life; what it was given and gave is in its log. No index on anything that changes while it runs; failures are found by theirs.
+create table execution (
+    id text primary key,
+    workspace text not null,
+    workflow text not null,
+    version bigint not null,
+    state text not null,
+    trigger text not null,
+    parent text,
+    parent_node text,                   -- where the child's end is reported: node, item, attempt
+    parent_item bigint,
+    parent_attempt bigint,
+    concurrency_key text,
+    accepted_at bigint not null,
+    started_at bigint,
+    finished_at bigint,
+    error text
+);
+create index execution_by_workspace on execution (workspace, id);
+create index execution_by_workflow on execution (workflow, id);
+create index execution_by_failure on execution (workspace, id) where state in ('FAILED', 'TIMEOUT');
+create index execution_by_parent on execution (parent) where parent is not null;
+
+-- What is not over: small, hot, deleted at the end.
+create table live (
+    execution text primary key,
+    workspace text not null,
+    owner text,                         -- worker; null: parked or queued
+    fence bigint not null,
+    last_seq bigint not null,
+    wake_at bigint,
+    has_slot bigint not null,
+    has_key bigint not null,            -- 1 from the first claim to the end; a pause before it holds nothing
+    concurrency_key text,
+    priority bigint not null
+);
+create index live_by_wake on live (wake_at) where wake_at is not null and owner is null;
+create index live_by_owner on live (owner) where owner is not null;
+create index live_by_slot on live (workspace) where has_slot = 1;
+create unique index live_by_key on live (workspace, concurrency_key) where has_key = 1;
+
+-- The truth: what each append added, in a versioned envelope; seq is the number of its first event.
+create table log (
+    execution text not null,
+    seq bigint not null,
+    entry bytea not null,
+    primary key (execution, seq)
+);
+
+create table queue (
+    id text primary key,                -- the execution's
+    workspace text not null,
+    state text not null,
+    priority bigint not null,
+    is_new bigint not null,             -- 0: woken, resumed, reopened, child; these go first
+    enqueued_at bigint not null,
+    not_before bigint not null,
+    attempts bigint not null,
+    claimed_by text,
+    claimed_at bigint,
+    error text
+);
+create index queue_by_claim on queue (workspace, is_new, priority desc, enqueued_at, id) where state = 'PENDING';
+
+-- Written once, at the end of the attempt; earlier only while someone else must see it.
+create table run (
+    id text primary key,
+    execution text not null,
+    node text not null,
+    item bigint,
+    attempt bigint not null,
+    state text not null,
+    worker text,
+    leased_by text,
+    lease_until bigint,
+    fence bigint not null default 0,
+    heartbeat_at bigint,
+    retry_after bigint,
+    started_at bigint,
+    finished_at bigint,
+    error_type text,
+    error text
+);
+create index run_by_execution on run (execution, id);
+create index run_by_lease on run (retry_after) where state = 'PENDING';
+create index run_by_expiry on run (lease_until) where state in ('LEASED', 'RUNNING') and lease_until is not null;
+
+create table dead_letter (
+    id text primary key,
+    workspace text not null,
+    run text not null unique,
+    execution text not null,
+    workflow text not null,
+    node text not null,
+    item bigint,
+    attempt bigint not null,
+    failure_type text not null,
+    error_type text not null,
+    reason text not null,
+    fingerprint text not null,
+    inputs text,
+    config text,
+    created_at bigint not null,
+    resolution text not null,
+    resolved_at bigint,
+    reviewed_by text,
+    notes text
+);
+create index dead_letter_by_workspace on dead_letter (workspace, resolution, id);
+create index dead_letter_by_fingerprint on dead_letter (workspace, resolution, fingerprint, id);
+create index dead_letter_by_execution on dead_letter (execution);
+
+-- Signals from elsewhere, consumed in the transaction of the events they cause.
+create table inbox (
+    id text primary key,
+    execution text not null,
+    signal text not null,
+    sent_at bigint not null
+);
+create index inbox_by_execution on inbox (execution, id);
+
+create table breaker (
+    workspace text not null,
+    target text not null,
+    state text not null,
+    failure_count bigint not null,
+    success_count bigint not null,
+    window_start bigint,
+    last_failure bigint,
+    opened_at bigint,
+    next_retry bigint,
+    probe_until bigint,
+    primary key (workspace, target)
+);
+
+create table worker (
+    id text primary key,
+    epoch bigint not null,
+    host text not null,
+    pid bigint not null,
+    version text not null,
+    pool text not null,
+    slots bigint not null,
+    load bigint not null,
+    started_at bigint not null,
+    heartbeat_at bigint not null
+);
+
+create table blob (
+    hash text primary key,
+    size bigint not null,
+    created_at bigint not null
+);
+
+create table cached_result (
+    workspace text not null,
+    key text not null,
+    output text,
+    blob text,
+    ports text,
+    expires_at bigint not null,
+    primary key (workspace, key)
+);
+create index cached_result_by_expiry on cached_result (expires_at);
+
+create table idempotency (
+    workspace text not null,
+    route text not null,
+    key text not null,
+    body_hash text not null,
+    answer text not null,
+    created_at bigint not null,
+    primary key (workspace, route, key)
+);
+create index idempotency_by_age on idempotency (created_at);
+
+create table audit (
+    id text primary key,
+    at bigint not null,
+    workspace text not null,
+    actor text not null,
+    verb text not null,
+    object text not null,
+    before text,
+    after text,
+    detail text
+);
+create index audit_by_workspace on audit (workspace, id);

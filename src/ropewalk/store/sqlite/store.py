@@ -1,0 +1,294 @@
+"""Writing the store: one connection, one turn at a time, group commits.
+
+Every transaction takes the turn (first come, first served), starts by asking whether this process may still write, and
+is on the disk when it returns. A small one is committed on the calling thread, since a hop to another costs more than
+the commit; a large one on the writer's thread, so that the loop lives on.
+
+A COMMIT that fails is rolled back, and that is definite: the next one overwrites whatever reached the write-ahead log.
+The exception is a sync that failed: nobody knows what is on the disk, so the store refuses to write until it is opened
+anew, and recovery tells.
+"""
+
+import asyncio
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from typing import Final, Self
+
+from ropewalk.core.errors import RopewalkError
+from ropewalk.store.access import Batch, Row, Value
+from ropewalk.store.blobs import BlobFiles
+from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
+from ropewalk.store.sqlite.faults import at_the_door, is_unsure, translated
+from ropewalk.store.sqlite.ownership import Ownership
+from ropewalk.store.sqlite.reader import SqliteReader
+
+WORKER: Final = "local"
+INLINE_ROWS: Final = 64
+MARK_EVERY: Final = 50_000
+"""Store time is left in the database at most this often (µs), with a commit that happens anyway."""
+
+# The clock that goes on while the machine sleeps, where there is one: a timer must not be late by a night.
+_TICKING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def _ticks() -> int:
+    return time.clock_gettime_ns(_TICKING) // 1000
+
+
+class SqliteTransaction:
+    """One transaction, between `async with store.transaction()` and its end."""
+
+    def __init__(self, store: "SqliteStore") -> None:
+        self._store: SqliteStore | None = store
+
+    async def fetch(self, name: str, *arguments: Value) -> list[Row]:
+        """Every row the statement gives, what was written before in this transaction included."""
+        return self._opened().execute(name, arguments).fetchall()
+
+    async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
+        """The first row the statement gives, if any."""
+        rows = await self.fetch(name, *arguments)
+        return rows[0] if rows else None
+
+    async def execute(self, name: str, *arguments: Value) -> int:
+        """Carries the statement out; how many rows it touched."""
+        return self._opened().execute(name, arguments).rowcount
+
+    async def execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Carries the statement out once per row."""
+        await self._opened().execute_many(name, rows)
+
+    def end(self) -> None:
+        """Nothing more may be done with it."""
+        self._store = None
+
+    def _opened(self) -> "SqliteStore":
+        if self._store is None:
+            raise RuntimeError("the transaction is over")
+        return self._store
+
+
+class SqliteStore:
+    """The store of the process that owns it."""
+
+    def __init__(self, path: str, worker: str, version: str, inline_rows: int, wall: int) -> None:
+        """Takes ownership and brings the database up to date; use `open`."""
+        self.path = path
+        self.worker = worker
+        self.inline_rows = inline_rows
+        self.stale_writes = 0
+        self.blobs = BlobFiles(f"{os.path.realpath(path)}.blobs")
+        self._statements = statements()
+        self._turn = asyncio.Lock()
+        self._holder: asyncio.Task[object] | None = None
+        self._stopped: str | None = None
+        with ExitStack() as undo:
+            self._ownership = Ownership(path, wall)
+            undo.callback(self._ownership.release)
+            self._connection = connect_writer(path, wall)
+            undo.callback(self._connection.close)
+            self._start_clock(wall)
+            self.epoch = self._register(version)
+            self._reader = SqliteReader(path)
+            self.blobs.sweep()
+            undo.pop_all()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ropewalk-store")
+
+    @classmethod
+    async def open(
+        cls,
+        path: str,
+        *,
+        create: bool = True,
+        worker: str = WORKER,
+        version: str = "",
+        inline_rows: int = INLINE_ROWS,
+        wall: int | None = None,
+    ) -> Self:
+        """The store at `path`, owned by this process until `close`; `wall` is the time of day in µs, by default now."""
+        with at_the_door(path):
+            check_path(path, create=create)
+            return cls(path, worker, version, inline_rows, time.time_ns() // 1000 if wall is None else wall)
+
+    def _start_clock(self, wall: int) -> None:
+        latest = self._connection.execute(self._statements["latest_mark"]).fetchone()[0]
+        # What was committed after the last mark is less than one interval younger.
+        self._began_at = wall if latest is None else max(wall, latest + MARK_EVERY)
+        self._began_ticking = _ticks()
+        self._marked = self._now = self._began_at
+
+    def _register(self, version: str) -> int:
+        row = (self.worker, socket.gethostname(), os.getpid(), version, "default", 0, self._began_at)
+        epoch: int = self._connection.execute(self._statements["register_worker"], row).fetchone()[0]
+        return epoch
+
+    def now(self) -> int:
+        """Store time (µs): never before anything the store has recorded, and never going back."""
+        return self._began_at + _ticks() - self._began_ticking
+
+    def set_socket(self, path: str | None) -> None:
+        """Says in the lock file where this process can be spoken to."""
+        self._ownership.set_socket(path)
+
+    # Reading
+
+    async def fetch(self, name: str, *arguments: Value) -> list[Row]:
+        """Every row the statement gives, of what is committed; waits for no writer."""
+        return await self._reader.fetch(name, *arguments)
+
+    async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
+        """The first row the statement gives, if any."""
+        return await self._reader.fetch_one(name, *arguments)
+
+    async def scan(self, name: str, *arguments: Value) -> list[Row]:
+        """Like `fetch`, for what takes its time: in a thread."""
+        return await self._reader.scan(name, *arguments)
+
+    # Writing
+
+    async def write(self, batch: Batch) -> None:
+        """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit."""
+        self._check_turn()
+        async with self._turn:
+            if sum(len(rows) for _, rows in batch) <= self.inline_rows:
+                self._write(batch)
+            else:
+                await self._in_thread(partial(self._write, batch))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[SqliteTransaction]:
+        """Several statements as one, durable at the end; undone by an exception. Nobody else writes meanwhile."""
+        self._check_turn()
+        async with self._turn:
+            self._require_usable()
+            self._holder = asyncio.current_task()
+            transaction = SqliteTransaction(self)
+            try:
+                self._begin()
+                changes = self._connection.total_changes
+                yield transaction
+                await self._finish(self._connection.total_changes - changes)
+            except sqlite3.Error as error:
+                raise self._ours(error) from error
+            finally:
+                self._undo()
+                transaction.end()
+                self._holder = None
+
+    def execute(self, name: str, arguments: Sequence[Value]) -> sqlite3.Cursor:
+        """For a transaction: one statement, here and now."""
+        try:
+            return self._connection.execute(self._statements[name], arguments)
+        except sqlite3.Error as error:
+            raise self._ours(error) from error
+
+    async def execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
+        """For a transaction: one statement for many rows, where there is room for it."""
+        work = partial(self._execute_many, name, rows)
+        if len(rows) <= self.inline_rows:
+            work()
+        else:
+            await self._in_thread(work)
+
+    async def close(self) -> None:
+        """Gives the store up, whole and in one file. Twice is once."""
+        async with self._turn:
+            if self._stopped == _CLOSED:
+                return
+            self._stopped = _CLOSED
+            try:
+                await self._reader.close()
+                await asyncio.to_thread(self._thread.shutdown)
+                self._connection.close()
+            finally:
+                self._ownership.release()
+
+    # One transaction, step by step
+
+    def _write(self, batch: Batch) -> None:
+        connection, texts = self._connection, self._statements
+        self._require_usable()
+        try:
+            self._begin()
+            for name, rows in batch:
+                connection.executemany(texts[name], rows)
+            self._commit()
+        except sqlite3.Error as error:
+            raise self._ours(error) from error
+        finally:
+            self._undo()
+
+    def _require_usable(self) -> None:
+        if self._stopped is not None:
+            raise StoreUnavailable(f"{self.path} {self._stopped}: open it again")
+
+    def _begin(self) -> None:
+        """Opens the transaction, and refuses to go on if another process has raised the epoch."""
+        self._connection.execute("begin immediate")
+        self._now = self.now()
+        if not self._is_current():
+            self.stale_writes += 1
+            raise StaleWriter(f"{self.path} was taken over by another process; this one writes no more")
+
+    def _is_current(self) -> bool:
+        if self._now - self._marked < MARK_EVERY:
+            asked = self._connection.execute(self._statements["check_epoch"], (self.worker, self.epoch))
+            return asked.fetchone() is not None
+        marked = self._connection.execute(self._statements["mark_time"], (self._now, self.worker, self.epoch))
+        return marked.rowcount == 1
+
+    def _commit(self) -> None:
+        self._connection.execute("commit")
+        if self._now - self._marked >= MARK_EVERY:
+            self._marked = self._now
+
+    async def _finish(self, changes: int) -> None:
+        if changes <= self.inline_rows:
+            self._commit()
+        else:
+            await self._in_thread(self._commit)
+
+    def _undo(self) -> None:
+        """Rolls back what was not committed, if anything."""
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+
+    def _execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
+        try:
+            self._connection.executemany(self._statements[name], rows)
+        except sqlite3.Error as error:
+            raise self._ours(error) from error
+
+    def _ours(self, error: sqlite3.Error) -> RopewalkError:
+        if is_unsure(error):
+            self._stopped = f"stopped writing, since what is on the disk is unsure ({error})"
+        return translated(error, self.path)
+
+    def _check_turn(self) -> None:
+        if self._holder is not None and self._holder is asyncio.current_task():
+            raise RuntimeError("this task is inside a transaction already: use that one")
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        """Does the work on the writer's thread; waits for its end even when cancelled: the turn is kept till then."""
+        done = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        cancelled: asyncio.CancelledError | None = None
+        while not done.done():
+            try:
+                await asyncio.wait((done,))
+            except asyncio.CancelledError as error:
+                cancelled = error
+        failure = done.exception()
+        if cancelled is not None:
+            raise cancelled from failure
+        if failure is not None:
+            raise failure
+
+
+_CLOSED: Final = "was closed"

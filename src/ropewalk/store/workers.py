@@ -1,0 +1,53 @@
+"""Workers: who may write, and who was heard of when."""
+
+from msgspec import Struct
+
+from ropewalk.store.access import Reader, Transaction
+
+
+class Worker(Struct, frozen=True):
+    """A process that owns executions; what it writes counts only under its current epoch."""
+
+    id: str
+    epoch: int
+    host: str
+    pid: int
+    version: str
+    pool: str
+    slots: int
+    load: int
+    started_at: int
+    heartbeat_at: int
+
+
+async def register(
+    tx: Transaction,
+    worker: str,
+    host: str,
+    pid: int,
+    now: int,
+    *,
+    version: str = "",
+    pool: str = "default",
+    slots: int = 0,
+) -> int:
+    """A worker comes, or comes back under its name: its epoch, one higher than ever before."""
+    row = await tx.fetch_one("register_worker", worker, host, pid, version, pool, slots, now)
+    assert row is not None, "an insert that returns gives its row"
+    return int(row[0])
+
+
+async def expel(tx: Transaction, worker: str) -> bool:
+    """Whoever writes as this worker is refused from now on; whether there is such a worker."""
+    return await tx.execute("raise_epoch", worker) == 1
+
+
+async def get(reader: Reader, worker: str) -> Worker | None:
+    """The worker of this id, if there is one."""
+    row = await reader.fetch_one("get_worker", worker)
+    return None if row is None else Worker(*row)
+
+
+async def listed(reader: Reader, limit: int = 100) -> list[Worker]:
+    """The workers heard of last, first."""
+    return [Worker(*row) for row in await reader.fetch("list_workers", limit)]

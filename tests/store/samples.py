@@ -1,0 +1,79 @@
+"""Rows to try things with; what a test is about it says itself."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from ropewalk.store import executions, live, queue
+from ropewalk.store.access import Transaction
+from ropewalk.store.rows import (
+    DeadLetterEntry,
+    LogEntry,
+    NewExecution,
+    NewLive,
+    NewQueueEntry,
+    RunEntry,
+)
+
+NOON = 1_800_000_000_000_000
+SECOND = 1_000_000
+ROOT = Path(__file__).parents[2]
+
+
+def execution(id: str = "e1", **changes: Any) -> NewExecution:  # noqa: A002 (the column's name)
+    row = NewExecution(id, "default", "w1", 1, "PENDING", "MANUAL", None, None, None, None, None, NOON, None)
+    return row._replace(**changes)
+
+
+def live_row(id: str = "e1", **changes: Any) -> NewLive:  # noqa: A002 (the column's name)
+    return NewLive(id, "default", None, 0, 1, None, 0, 0, None, 5)._replace(**changes)
+
+
+def waiting(id: str = "e1", **changes: Any) -> NewQueueEntry:  # noqa: A002 (the column's name)
+    return NewQueueEntry(id, "default", "PENDING", 5, 1, NOON, NOON)._replace(**changes)
+
+
+def run(id: str = "r1", **changes: Any) -> RunEntry:  # noqa: A002 (the column's name)
+    row = RunEntry(
+        id, "e1", "a", None, 1, "SUCCESS", "local", None, NOON, NOON + 5, None, None
+    )  # fmt: skip
+    return row._replace(**changes)
+
+
+def letter(id: str = "d1", **changes: Any) -> DeadLetterEntry:  # noqa: A002 (the column's name)
+    row = DeadLetterEntry(
+        id, "default", f"run of {id}", "e1", "w1", "a", None, 3, "MAX_RETRIES", "TRANSIENT", "no answer", "f1",
+        "{}", "{}", NOON, "PENDING", None, None,
+    )  # fmt: skip
+    return row._replace(**changes)
+
+
+def entries(name: str, count: int) -> list[LogEntry]:
+    """A log of so many entries."""
+    return [LogEntry(name, seq, b"{}") for seq in range(1, count + 1)]
+
+
+async def accept(tx: Transaction, id: str, *, workspace: str = "default", **changes: Any) -> None:  # noqa: A002 (as above)
+    """An execution waits for its turn; changes are those of its place in the queue, `concurrency_key` aside."""
+    key = changes.pop("concurrency_key", None)
+    await executions.insert(tx, execution(id, workspace=workspace, concurrency_key=key))
+    await live.insert(tx, live_row(id, workspace=workspace, concurrency_key=key))
+    await queue.enqueue(tx, waiting(id, workspace=workspace, **changes))
+
+
+def ask(path: str, question: str) -> list[tuple[Any, ...]]:
+    """What another connection sees in the file."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(question).fetchall()
+    finally:
+        connection.close()
+
+
+def tell(path: str, order: str, *arguments: Any) -> None:
+    """Someone else changes the file."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute(order, arguments)
+    finally:
+        connection.close()

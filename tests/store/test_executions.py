@@ -1,0 +1,92 @@
+"""Executions: found by their workspace only, listed page by page, by whatever filter."""
+
+import pytest
+
+from ropewalk.core.state import ExecutionState, TriggerType
+from ropewalk.store import executions, live
+from ropewalk.store.executions import Filter
+from ropewalk.store.rows import ExecutionChange
+from ropewalk.store.sqlite import SqliteStore
+from tests.store.samples import NOON, SECOND, execution, live_row
+
+
+async def test_an_accepted_execution_is_found_in_its_workspace_only(store: SqliteStore):
+    async with store.transaction() as tx:
+        await executions.insert(tx, execution())
+
+    found = await executions.get(store, "default", "e1")
+    assert found == await executions.load(store, "e1")
+    assert found is not None
+    assert (found.state, found.accepted_at) == ("PENDING", NOON)
+    assert await executions.get(store, "other", "e1") is None
+
+
+async def test_an_end_is_recorded(store: SqliteStore):
+    async with store.transaction() as tx:
+        await executions.insert(tx, execution())
+        await executions.change(tx, ExecutionChange("FAILED", NOON, NOON + 5, "no", "e1"))
+
+    found = await executions.load(store, "e1")
+    assert found is not None
+    assert (found.state, found.started_at, found.finished_at, found.error) == ("FAILED", NOON, NOON + 5, "no")
+
+
+STATES = ["SUCCESS", "FAILED", "RUNNING", "TIMEOUT", "PAUSED", "CANCELLED"]
+
+
+@pytest.fixture
+async def history(store: SqliteStore) -> SqliteStore:
+    """Sixty executions, e00 to e59, one a second: six states in turn, two workflows, every third by cron."""
+    rows = [
+        execution(
+            f"e{n:02}",
+            workflow=f"w{n % 2}",
+            state=STATES[n % 6],
+            trigger="MANUAL" if n % 3 else "CRON",
+            accepted_at=NOON + n * SECOND,
+        )
+        for n in range(60)
+    ]
+    lives = [live_row(row.id) for row in rows if row.state in ("RUNNING", "PAUSED")]
+    await store.write([("insert_execution", rows), ("insert_execution", [execution("e99", workspace="other")])])
+    async with store.transaction() as tx:
+        for row in lives:
+            await live.insert(tx, row)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Filter(), range(60)),
+        (Filter(workflow="w1"), range(1, 60, 2)),
+        (Filter(trigger=TriggerType.CRON), range(0, 60, 3)),
+        (Filter(state=ExecutionState.SUCCESS), range(0, 60, 6)),
+        (Filter(state=ExecutionState.FAILED), range(1, 60, 6)),
+        (Filter(state=ExecutionState.TIMEOUT), range(3, 60, 6)),
+        (Filter(state=ExecutionState.RUNNING), range(2, 60, 6)),
+        (Filter(state=ExecutionState.PAUSED, workflow="w0"), range(4, 60, 6)),
+        (Filter(state=ExecutionState.PAUSED, workflow="w1"), range(0)),
+        (Filter(state=ExecutionState.FAILED, workflow="w1", trigger=TriggerType.MANUAL), range(1, 60, 6)),
+        (Filter(since=NOON + 10 * SECOND, until=NOON + 20 * SECOND), range(10, 20)),
+        (Filter(workflow="w0", since=NOON + 50 * SECOND), range(50, 60, 2)),
+    ],
+)
+async def test_pages_together_are_every_execution_wanted_newest_first(
+    history: SqliteStore, wanted: Filter, expected: range
+):
+    found: list[str] = []
+    cursor = executions.NEWEST
+    while page := await executions.listed(history, "default", wanted, before=cursor, limit=7):
+        assert len(page) <= 7
+        found += [row.id for row in page]
+        cursor = page[-1].id
+
+    assert found == [f"e{n:02}" for n in reversed(expected)]
+
+
+async def test_children_are_listed_oldest_first_after_a_cursor(store: SqliteStore):
+    rows = [execution(name, parent="p", parent_node="a", parent_attempt=1) for name in ("c1", "c2", "c3")]
+    await store.write([("insert_execution", [*rows, execution("p")])])
+
+    assert [row.id for row in await executions.children(store, "p", after="c1")] == ["c2", "c3"]

@@ -1,0 +1,72 @@
+"""The statements: named once, promised, and in step with the rows and indexes they speak of."""
+
+import re
+
+import pytest
+
+from ropewalk.store.queries import FOLDER, rendered, split, statements
+from ropewalk.store.rows import ROWS
+from ropewalk.store.sqlite import SqliteStore
+from tests.store.samples import ask
+
+TEXT = "\n\n".join(file.read_text() for file in sorted(FOLDER.glob("*.sql")))
+INDEXED = re.findall(r"(?:^|\n)-- ([a-z_]+): (?:[^\n]*\n--)?[^\n]*Uses ([a-z_]+)\.", TEXT)
+PLAIN = {"skip_locked": "", "for_update": "", "for_key_share": ""}
+
+
+def parameters(text: str) -> int:
+    return max((int(number) for number in re.findall(r"\$(\d+)", text)), default=0)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_has_a_field_for_every_parameter_of_its_statement(name: str):
+    assert parameters(statements()[name]) == len(ROWS[name])
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name.startswith(("insert", "upsert"))])
+def test_an_inserted_row_names_its_columns_in_the_order_of_the_statement(name: str):
+    columns = re.search(r"insert into \w+ \(([^)]*)\)", statements()[name])
+
+    assert columns
+    assert tuple(re.split(r",\s*", columns[1]))[: len(ROWS[name])] == ROWS[name]
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name.startswith(("update", "finish", "set", "resolve"))])
+def test_a_change_names_its_columns_in_the_order_of_the_statement(name: str):
+    assigned = re.findall(r"(\w+) = (?:coalesce\()?\$(\d+)", statements()[name])
+
+    assert tuple(column for column, _ in sorted(assigned, key=lambda pair: int(pair[1]))) == ROWS[name]
+
+
+@pytest.mark.parametrize("name", statements())
+async def test_sqlite_understands_every_statement(store: SqliteStore, name: str):
+    text = rendered(PLAIN, "?")[name]
+
+    assert ask(store.path, f"explain {re.sub(r'[?][0-9]+', 'null', text)}")
+
+
+@pytest.mark.parametrize(("name", "index"), INDEXED)
+async def test_a_statement_uses_the_index_it_names(store: SqliteStore, name: str, index: str):
+    text = re.sub(r"\?\d+", "'1'", rendered(PLAIN, "?")[name])
+
+    plan = ask(store.path, f"explain query plan {text}")
+
+    assert any(f"INDEX {index} " in f"{step[3]} " for step in plan), plan
+
+
+def test_many_statements_say_which_index_they_use():
+    assert len(INDEXED) >= 15
+
+
+def test_a_marker_becomes_the_words_of_the_dialect():
+    spoken = rendered({**PLAIN, "skip_locked": "for update skip locked"}, "$")["expired_leases"]
+
+    assert spoken.endswith("limit $2 for update skip locked")
+
+
+def test_a_script_is_split_without_its_comments():
+    assert split("-- one; not two\nselect 1; -- and\nselect 2;\n") == ["select 1", "select 2"]
+
+
+def test_no_statement_speaks_only_one_dialect():
+    assert not re.search(r"pragma|sqlite|rowid|json_each|::|unnest|\breplace into\b", TEXT, re.IGNORECASE)
