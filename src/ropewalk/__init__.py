@@ -1,0 +1,47 @@
+"""Ropewalk: a durable workflow engine.
+
+Nodes run at least once, results are recorded once, stale writers are refused.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ropewalk.authoring import execution, index, item
+    from ropewalk.local import ExecutionEnded, LocalEngine, LocalExecution, open, run  # noqa: A004
+    from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
+    from ropewalk.nodes.function import node
+    from ropewalk.workflow import Workflow
+
+__all__ = [
+    "ExecutionEnded",
+    "LocalEngine",
+    "LocalExecution",
+    "NodeContext",
+    "NodeFailure",
+    "NodeType",
+    "Output",
+    "Workflow",
+    "execution",
+    "index",
+    "item",
+    "node",
+    "open",
+    "run",
+]
+
+_HOMES = {
+    "ropewalk.authoring": ("execution", "index", "item"),
+    "ropewalk.local": ("ExecutionEnded", "LocalEngine", "LocalExecution", "open", "run"),
+    "ropewalk.nodes.base": ("NodeContext", "NodeFailure", "NodeType", "Output"),
+    "ropewalk.nodes.function": ("node",),
+    "ropewalk.workflow": ("Workflow",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for when it is: the command line starts without the HTTP client of a node."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -14,6 +14,7 @@ from ropewalk.nodes.functions import as_function
 
 P = ParamSpec("P")
 R = TypeVar("R")
+PLAIN_TYPES = (dict, list, str, int, float, bool)
 
 
 class FunctionNode(NodeType, Generic[P, R]):
@@ -44,6 +45,13 @@ class FunctionNode(NodeType, Generic[P, R]):
         self._names = _parameter_names(function, self._context_name)
         self.Parameters = _model(function, self._names, hints)
         self._result = _adapter(hints.get("return", Any), self.name)
+        self._nothing = None if self._names else self.Parameters()
+        # A result of exactly the hinted plain type needs no converting.
+        self._plain_type = hints.get("return") if hints.get("return") in PLAIN_TYPES else None
+
+    def accept(self, inputs: Mapping[str, Any] | None) -> Any:
+        """The function's arguments; a function without any accepts no inputs and costs no validation."""
+        return self._nothing if not inputs and self._nothing is not None else super().accept(inputs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -56,6 +64,8 @@ class FunctionNode(NodeType, Generic[P, R]):
         else:
             arguments = self._arguments(parameters, context)
         returned = await context.facilities.carry_out(self._work, arguments)
+        if type(returned) is self._plain_type:
+            return Output(returned)
         if isinstance(returned, Output):
             return returned
         return returned if isinstance(returned, Wait) else Output(self._plain(returned))

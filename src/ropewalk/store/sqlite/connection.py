@@ -42,6 +42,11 @@ def statements() -> dict[str, str]:
     return rendered(_MARKERS, "?")
 
 
+def library_version() -> tuple[str, bool]:
+    """The version of SQLite this Python has, and whether it is new enough."""
+    return sqlite3.sqlite_version, sqlite3.sqlite_version_info >= FLOOR
+
+
 def check_path(path: str, *, create: bool) -> None:
     """Refuses what is no database before anything is touched."""
     if sqlite3.sqlite_version_info < FLOOR:

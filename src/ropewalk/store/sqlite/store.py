@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
+from time import clock_gettime_ns
 from typing import Final, Self
 
 from ropewalk.core.errors import RopewalkError
@@ -36,10 +37,6 @@ MARK_EVERY: Final = 50_000
 
 # The clock that goes on while the machine sleeps, where there is one: a timer must not be late by a night.
 _TICKING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def _ticks() -> int:
-    return time.clock_gettime_ns(_TICKING) // 1000
 
 
 class SqliteTransaction:
@@ -121,7 +118,7 @@ class SqliteStore:
         latest = self._connection.execute(self._statements["latest_mark"]).fetchone()[0]
         # What was committed after the last mark is less than one interval younger.
         self._began_at = wall if latest is None else max(wall, latest + MARK_EVERY)
-        self._began_ticking = _ticks()
+        self._offset = self._began_at - clock_gettime_ns(_TICKING) // 1000
         self._marked = self._now = self._began_at
 
     def _register(self, version: str) -> int:
@@ -131,7 +128,7 @@ class SqliteStore:
 
     def now(self) -> int:
         """Store time (µs): never before anything the store has recorded, and never going back."""
-        return self._began_at + _ticks() - self._began_ticking
+        return self._offset + clock_gettime_ns(_TICKING) // 1000
 
     def set_socket(self, path: str | None) -> None:
         """Says in the lock file where this process can be spoken to."""

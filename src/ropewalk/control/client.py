@@ -1,0 +1,146 @@
+"""The other side of the control socket: the verbs of the service, carried out by the process that owns the store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from ropewalk.control import wire
+from ropewalk.control.wire import LONGEST_ANSWER, Item, Refusal, Request, SavedVersion
+from ropewalk.core import log
+from ropewalk.core.canonical import JSON
+from ropewalk.core.errors import RopewalkError, Unavailable
+from ropewalk.core.events import Event
+from ropewalk.engines.base import Ended
+
+Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class NoAnswer(Unavailable):
+    """Nobody listens on the socket: its owner is gone, or was never there. Nothing was asked."""
+
+
+class RemoteService:
+    """Asks the owner of a store; every request has a connection of its own, so that many can wait at once."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @classmethod
+    async def connect(cls, path: str) -> "RemoteService":
+        """The service behind a socket; NoAnswer if there is none."""
+        remote = cls(path)
+        async with remote._talk():
+            return remote
+
+    async def save(self, document: JSON, by: str = "local") -> SavedVersion:
+        return msgspec.convert(await self._ask(wire.Save(document, by)), SavedVersion)
+
+    async def start(self, version: SavedVersion, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
+                    actor: str = "local", priority: int = 5) -> str:  # fmt: skip
+        request = wire.Start(version.workflow, version.version, input, dict(vars or {}), actor, priority)
+        return str(await self._ask(request))
+
+    async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
+        return bool(await self._ask(wire.Cancel(execution, by, reason)))
+
+    async def pause(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
+        return bool(await self._ask(wire.Pause(execution, by, reason)))
+
+    async def resume(self, execution: str, by: str = "local") -> bool:
+        return bool(await self._ask(wire.Resume(execution, by)))
+
+    async def retry(self, execution: str, by: str = "local") -> bool:
+        return bool(await self._ask(wire.Retry(execution, by)))
+
+    async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
+        return bool(await self._ask(wire.Signal(execution, name, payload, by)))
+
+    async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
+                     item: int | None = None) -> bool:  # fmt: skip
+        return bool(await self._ask(wire.Decide(execution, node, approved, by, payload, item)))
+
+    async def give_up(self, execution: str, node: str, item: int | None = None, by: str = "local",
+                      reason: str | None = None) -> bool:  # fmt: skip
+        return bool(await self._ask(wire.GiveUp(execution, node, item, by, reason)))
+
+    async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None) -> str:
+        return str(await self._ask(wire.Rerun(execution, node, by, version)))
+
+    async def replay(self, execution: str, by: str = "local") -> str:
+        return str(await self._ask(wire.Replay(execution, by)))
+
+    async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
+        return str(await self._ask(wire.Requeue(letter, overrides, by)))
+
+    async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
+        return str(await self._ask(wire.Fix(letter, output, by, ports)))
+
+    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
+        await self._ask(wire.Discard(letter, by, notes))
+
+    async def ended(self, execution: str) -> Ended:
+        return msgspec.convert(await self._ask(wire.Ended(execution)), Ended)
+
+    async def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
+        """Every event after the given number, those recorded and those to come, until the end."""
+        async with self._talk() as talk:
+            await _send(talk, wire.Follow(execution, after))
+            while isinstance(answer := await _received(talk), Item):
+                seq, events = log.decode(bytes(answer.value))
+                yield seq, events[0]
+
+    # One request
+
+    async def _ask(self, request: Request) -> Any:
+        async with self._talk() as talk:
+            await _send(talk, request)
+            answer = await _received(talk)
+            assert not isinstance(answer, Item), "only a stream has items"
+            return answer.value
+
+    @asynccontextmanager
+    async def _talk(self) -> AsyncIterator[Talk]:
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
+        except OSError as error:
+            raise NoAnswer(f"nobody listens on {self._path} ({error.strerror}): try again") from error
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+
+
+async def _send(talk: Talk, request: Request) -> None:
+    line = wire.line_of(request)
+    if len(line) > wire.LONGEST_REQUEST:
+        raise RopewalkError(f"the request has {len(line):,} bytes; at most {wire.LONGEST_REQUEST:,} can be sent")
+    try:
+        talk[1].write(line)
+        await talk[1].drain()
+    except ConnectionError as error:
+        raise _hung_up() from error
+
+
+async def _received(talk: Talk) -> wire.Result | Item:
+    """The next answer; a refusal is raised as the error it was."""
+    try:
+        line = await talk[0].readline()
+    except ConnectionError as error:
+        raise _hung_up() from error
+    except ValueError as error:
+        raise RopewalkError(f"the answer has more than {LONGEST_ANSWER:,} bytes") from error
+    if not line.endswith(b"\n"):
+        raise _hung_up()
+    answer = wire.answer_in(line)
+    if isinstance(answer, Refusal):
+        raise wire.error_of(answer)
+    return answer
+
+
+def _hung_up() -> Unavailable:
+    return Unavailable(
+        "the process that owns the store went away before it answered: see what was done, then try again"
+    )

@@ -1,0 +1,1 @@
+"""Engines keep logs and deliver signals and commands durably; the rules are the core's."""

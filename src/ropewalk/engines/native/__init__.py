@@ -1,0 +1,1 @@
+"""The native engine: executions in memory, their logs in the store, one group commit for all of them."""

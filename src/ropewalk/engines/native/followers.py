@@ -1,0 +1,144 @@
+"""Those who wait for an execution's end, or follow its events."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from ropewalk.core import log
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.events import (
+    Event,
+    ExecutionCancelled,
+    ExecutionFailed,
+    ExecutionSucceeded,
+    ExecutionTimedOut,
+)
+from ropewalk.core.state import ExecutionState
+from ropewalk.engines.base import Ended
+from ropewalk.engines.native.commit import Committed
+from ropewalk.store import log as stored_log
+from ropewalk.store.access import Reader
+
+TERMINAL = {
+    ExecutionSucceeded: ExecutionState.SUCCESS,
+    ExecutionFailed: ExecutionState.FAILED,
+    ExecutionCancelled: ExecutionState.CANCELLED,
+    ExecutionTimedOut: ExecutionState.TIMEOUT,
+}
+Item = tuple[int, Event] | None
+
+
+class Followers:
+    """Tells whoever listens what became durable, and nothing earlier."""
+
+    def __init__(self, reader: Reader, is_under_way: Callable[[str], bool]) -> None:
+        self._reader = reader
+        self._is_under_way = is_under_way
+        self._waiting: dict[str, asyncio.Future[Ended]] = {}
+        self._queues: dict[str, list[asyncio.Queue[Item]]] = {}
+
+    def publish(self, committed: Committed) -> None:
+        execution = committed.live.id
+        if execution in self._queues:
+            numbered = enumerate(committed.events, committed.first_seq)
+            for seq, event in numbered:
+                self._put(execution, (seq, event))
+        if committed.is_ended and committed.events:
+            self._put(execution, None)
+            waiting = self._waiting.pop(execution, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(ending(execution, committed.events[-1]))
+
+    def _put(self, execution: str, item: Item) -> None:
+        for queue in self._queues.get(execution, ()):
+            queue.put_nowait(item)
+
+    async def ended(self, execution: str) -> Ended:
+        """How the execution ended; waits for it if it has not."""
+        waiting = self._waiting.get(execution)
+        if waiting is None:
+            waiting = self._waiting[execution] = asyncio.get_running_loop().create_future()
+            # Asked after the future is there: an end that is committed meanwhile is not missed.
+            if not self._is_under_way(execution):
+                await self._look_up(execution, waiting)
+        return await asyncio.shield(waiting)
+
+    async def _look_up(self, execution: str, waiting: asyncio.Future[Ended]) -> None:
+        """Answer at once if the end is recorded, or if there is nothing to wait for."""
+        try:
+            row = await self._reader.fetch_one("last_entry", execution)
+            if row is None:
+                raise NotFound(f"there is no execution {execution}")
+        except RopewalkError as error:
+            self._waiting.pop(execution, None)
+            waiting.set_exception(error)
+            return
+        known = _end_of(execution, row[0])
+        if known is not None and self._waiting.pop(execution, None) is not None:
+            waiting.set_result(known)
+
+    async def catch_up(self, execution: str) -> None:
+        """Tell what is in the log and may not have been told, since the answer to its commit was lost."""
+        if execution not in self._queues and execution not in self._waiting:
+            return
+        last = None
+        for seq, last in await self._recorded(execution):
+            self._put(execution, (seq, last))
+        if last is not None and type(last) in TERMINAL:
+            self._put(execution, None)
+            waiting = self._waiting.pop(execution, None)
+            if waiting is not None:
+                waiting.set_result(ending(execution, last))
+
+    async def follow(self, execution: str, after: int) -> AsyncIterator[tuple[int, Event]]:
+        """Every event after the given number, in order, until the end."""
+        queue: asyncio.Queue[Item] = asyncio.Queue()
+        self._queues.setdefault(execution, []).append(queue)
+        try:
+            seen, last = after, None
+            for seq, last in await self._recorded(execution):
+                if seq > after:
+                    seen = seq
+                    yield seq, last
+            # An end in the middle of the log was followed by a reopening; only the last event tells.
+            if type(last) in TERMINAL and queue.empty():
+                return
+            while (item := await queue.get()) is not None:
+                if item[0] > seen:
+                    seen = item[0]
+                    yield item
+        finally:
+            self._queues[execution].remove(queue)
+            if not self._queues[execution]:
+                del self._queues[execution]
+
+    async def _recorded(self, execution: str) -> list[tuple[int, Event]]:
+        rows = await stored_log.entries(self._reader, execution)
+        if not rows:
+            raise NotFound(f"there is no execution {execution}")
+        return [numbered for _, entry in rows for numbered in _numbered(entry)]
+
+    def close(self) -> None:
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(Unavailable("the engine was closed before the execution ended; it goes on later"))
+                future.exception()
+        for execution in list(self._queues):
+            self._put(execution, None)
+
+
+def _numbered(entry: bytes) -> Iterator[tuple[int, Event]]:
+    first, events = log.decode(entry)
+    return enumerate(events, first)
+
+
+def _end_of(execution: str, entry: bytes) -> Ended | None:
+    last = log.decode(entry)[1][-1]
+    return ending(execution, last) if type(last) in TERMINAL else None
+
+
+def ending(execution: str, event: Event) -> Ended:
+    output: Any = event.output if isinstance(event, ExecutionSucceeded) else None
+    blob = event.blob if isinstance(event, ExecutionSucceeded) else None
+    error = event.error if isinstance(event, ExecutionFailed) else None
+    return Ended(execution, TERMINAL[type(event)], output, error, blob)

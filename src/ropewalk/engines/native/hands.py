@@ -1,0 +1,193 @@
+"""The attempts this worker carries out: as many at once as it has hands, each within its time limit.
+
+One look at the clock serves all time limits: the loop's timer is set for the earliest, and what is overdue then is
+reported at once, whether or not its code can be stopped.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+
+from ropewalk.core.commands import RunNode
+from ropewalk.core.duration import MINUTE
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.execution.view import inputs_of, items_of
+from ropewalk.core.execution.work import Work
+from ropewalk.core.expression import ExpressionError
+from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
+from ropewalk.engines.native.live import Live, Load, Running
+from ropewalk.engines.runner import Desk, Run, run_node
+
+DEFAULT_TIMEOUT = 5 * MINUTE
+Report = Callable[[Live, Signal], None]
+
+
+class Hands:
+    """Runs attempts and reports how they ended."""
+
+    def __init__(self, desk: Desk, count: int, now: Callable[[], int], load: Load, report: Report) -> None:
+        self._desk = desk
+        self._load = load
+        self._count = count
+        self._now = now
+        self._report = report
+        self._running: dict[Running, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_for: int | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.promised = 0
+
+    @property
+    def free(self) -> int:
+        """How many more attempts may start, those counted that were decided and wait for their commit."""
+        return self._count - len(self._running) - self.promised
+
+    @property
+    def busy(self) -> int:
+        return len(self._running)
+
+    def start(self, live: Live, command: RunNode) -> None:
+        """Carry out an attempt whose start is durable."""
+        self.promised -= 1
+        work = live.execution.work(command.node, command.item)
+        if work is None or work.attempt != command.attempt:
+            return
+        now = self._now()
+        timeout = live.execution.plan.timeouts[work.node] or DEFAULT_TIMEOUT
+        running = Running(live, command.node, command.attempt, command.item, now + timeout)
+        live.running[command.node, command.item] = running
+        self._running[running] = None
+        self._idle.clear()
+        self._watch(running.deadline)
+        running.task = asyncio.get_running_loop().create_task(self._carry_out(running, work, now))
+
+    async def _carry_out(self, running: Running, work: Work, now: int) -> None:
+        signal: Signal
+        try:
+            if running.item is None and running.live.execution.plan.for_each[work.node] is not None:
+                signal = await self._expand(running, work)
+            else:
+                if running.live.has_blobs:
+                    await self._load_inputs(running.live, work.node)
+                signal = await run_node(self._run(running, work, now), self._desk)
+                if type(signal) is Succeeded and signal.blob is not None:
+                    await running.live.expect_blob(self._load, work.node, signal.blob)
+        except ExpressionError as error:
+            signal = _failed(running, RunError(ErrorType.PERMANENT, f"with: {error}"))
+        except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
+            signal = _failed(running, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}"))
+        except asyncio.CancelledError:
+            signal = _failed(running, RunError(ErrorType.TRANSIENT, "the run was stopped"))
+        self._end(running, signal)
+
+    async def _expand(self, running: Running, work: Work) -> Signal:
+        """Evaluate a map's list; it stays at hand for its items."""
+        live = running.live
+        await live.load_blobs(self._load, live.execution.plan.for_each[work.node])
+        items = items_of(live.execution, work.node)
+        if not isinstance(items, list):
+            kind = "null" if items is None else type(items).__name__
+            return _failed(running, RunError(ErrorType.PERMANENT, f"forEach gives no list but {kind}"))
+        live.items[work.node] = items
+        return Expanded(running.node, running.attempt, len(items))
+
+    async def _load_inputs(self, live: Live, node: int) -> None:
+        plan = live.execution.plan
+        await live.load_blobs(self._load, plan.with_template(node), plan.for_each[node])
+
+    def _run(self, running: Running, work: Work, now: int) -> Run:
+        live, plan = running.live, running.live.execution.plan
+        item = None if running.item is None else live.item(work.node, running.item)
+        return Run(
+            live.id,
+            live.accepted.workspace,
+            running.node,
+            plan.types[work.node],
+            running.attempt,
+            inputs_of(live.execution, work, item),
+            now,
+            running.item,
+            running.deadline,
+            work.held_since,
+            plan.cache_ttl(work.node),
+            partial(plan.config_hash, work.node),
+        )
+
+    def _end(self, running: Running, signal: Signal) -> None:
+        """Report an end, unless it was reported already."""
+        if running not in self._running:
+            return
+        del self._running[running]
+        key = (running.node, running.item)
+        if running.live.running.get(key) is running:
+            del running.live.running[key]
+        if not self._running:
+            self._idle.set()
+        self._report(running.live, signal)
+
+    # Stopping
+
+    def stop(self, live: Live, node: str, attempt: int, item: int | None) -> None:
+        """Tell an attempt to stop; what it reports still counts."""
+        running = live.running.get((node, item))
+        if running is not None and running.attempt == attempt and running.task is not None:
+            running.task.cancel()
+            # A task that is cancelled before its first step never gets to report.
+            stopped = _failed(running, RunError(ErrorType.TRANSIENT, "the run was stopped"))
+            running.task.add_done_callback(lambda _: self._end(running, stopped))
+
+    def drop(self, live: Live) -> None:
+        """Stop everything of an execution that is not ours any more; nothing of it is reported."""
+        for running in list(live.running.values()):
+            self._running.pop(running, None)
+            if running.task is not None:
+                running.task.cancel()
+        live.running.clear()
+        if not self._running:
+            self._idle.set()
+
+    async def drain(self, seconds: float) -> list[Running]:
+        """Wait for what is under way; what does not end in time is stopped and returned unfinished."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        left = list(self._running)
+        for running in left:
+            self.drop(running.live)
+        return left
+
+    # Time limits
+
+    def _watch(self, deadline: int) -> None:
+        if self._timer_for is None or deadline < self._timer_for:
+            self._set_timer(deadline)
+
+    def _set_timer(self, deadline: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_for = deadline
+        delay = max(0.001, (deadline - self._now()) / 1_000_000)
+        self._timer = asyncio.get_running_loop().call_later(delay, self._look)
+
+    def _look(self) -> None:
+        self._timer = self._timer_for = None
+        now = self._now()
+        for running in [each for each in self._running if each.deadline <= now]:
+            self._overdue(running)
+        if self._running:
+            self._set_timer(min(running.deadline for running in self._running))
+
+    def _overdue(self, running: Running) -> None:
+        if running.task is not None:
+            running.task.cancel()
+        self._end(running, _failed(running, RunError(ErrorType.TIMEOUT, "the node did not end in its time limit")))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _failed(running: Running, error: RunError) -> Failed:
+    return Failed(running.node, running.attempt, error, running.item)

@@ -1,0 +1,128 @@
+"""An execution this worker owns: the machine in memory, what is not committed yet, and what is under way."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ropewalk.core.commands import Command, StartChild
+from ropewalk.core.events import Blob, Event, ExecutionAccepted
+from ropewalk.core.execution import Execution
+from ropewalk.core.execution.view import items_of
+from ropewalk.core.expression import Template
+from ropewalk.core.rows.ledger import RunLedger
+from ropewalk.core.signals import Signal
+from ropewalk.engines.base import Version
+
+Key = tuple[str, int | None]
+Row = tuple[Any, ...]
+Load = Callable[[Blob], Awaitable[Any]]
+
+
+class Running:
+    """One attempt under way in this process."""
+
+    __slots__ = ("attempt", "deadline", "item", "live", "node", "task")
+
+    def __init__(self, live: "Live", node: str, attempt: int, item: int | None, deadline: int) -> None:
+        self.live = live
+        self.node = node
+        self.attempt = attempt
+        self.item = item
+        self.deadline = deadline
+        self.task: asyncio.Task[None] | None = None
+
+
+class Written(msgspec.Struct):
+    """What the tables say about an execution, as far as this worker has written it."""
+
+    execution: Row | None = None
+    live: Row | None = None
+    is_queued: bool = False
+
+
+class Live:
+    """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
+
+    __slots__ = (
+        "accepted", "commands", "events", "execution", "has_blobs", "has_key", "has_slot", "id", "is_dirty",
+        "is_dropped", "is_hungry", "is_writing", "items", "ledger", "post", "rows", "running", "version", "written",
+    )  # fmt: skip
+
+    def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
+        self.id = accepted.execution
+        self.version = version
+        self.accepted = accepted
+        self.execution = Execution(version.plan)
+        self.ledger = RunLedger(version.plan, accepted)
+        self.running: dict[Key, Running] = {}
+        self.items: dict[int, list[Any]] = {}
+        self.events: list[Event] = []
+        self.commands: list[Command] = []
+        self.rows: list[tuple[str, Row]] = []
+        # What it has to tell other executions once that is durable: inbox id, execution, signal.
+        self.post: list[tuple[str, str, Signal | StartChild]] = []
+        self.has_blobs = False
+        self.is_dirty = self.is_hungry = self.is_writing = False
+        # Whether what was decided here was thrown away, since a commit failed.
+        self.is_dropped = False
+        # Whether a slot is counted for it; given back only after the commit that says so.
+        self.has_slot = False
+        # Whether its concurrency key is its own to hold, and not an ancestor's.
+        self.has_key = False
+        self.written = Written()
+
+    @property
+    def first_seq(self) -> int:
+        """The number of the first event that is not committed yet."""
+        return self.execution.seq - len(self.events) + 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can leave memory: nothing runs, nothing is to be committed, and it has no slot."""
+        return not (self.running or self.is_dirty or self.is_writing or self.has_slot or self.execution.has_slot)
+
+    def item(self, node: int, index: int) -> Any:
+        """One item of a map; the list is evaluated once while the execution is in memory."""
+        items = self.items.get(node)
+        if items is None:
+            items = self.items[node] = items_of(self.execution, node)
+        return items[index]
+
+    async def load_blobs(self, load: Load, *templates: Template | None) -> None:
+        """Bring the large outputs these expressions look at into memory."""
+        for template in templates:
+            for path in template.references if template is not None else ():
+                if path[0] == "nodes":
+                    await self._load_output(load, self.execution.plan.index[path[1]])
+
+    async def load_output_blobs(self, load: Load) -> None:
+        """The same for whatever the execution's own output looks at."""
+        plan = self.execution.plan
+        if plan.output is not None:
+            await self.load_blobs(load, plan.output)
+        else:
+            for sink in plan.sinks:
+                await self._load_output(load, sink)
+
+    async def expect_blob(self, load: Load, node: int, blob: Blob) -> None:
+        """A result that is about to be reported is large; keep it if the execution's output is made of it."""
+        self.has_blobs = True
+        plan = self.execution.plan
+        paths = plan.output.references if plan.output is not None else ()
+        if node in plan.sinks if plan.output is None else ("nodes", plan.ids[node]) in {path[:2] for path in paths}:
+            self.execution.blobs[blob.hash] = await load(blob)
+
+    async def _load_output(self, load: Load, node: int) -> None:
+        x = self.execution
+        for blob in blobs_of(x.outputs.get(node)):
+            if blob.hash not in x.blobs:
+                x.blobs[blob.hash] = await load(blob)
+
+
+def blobs_of(output: Any) -> list[Blob]:
+    """The blobs a node's output is made of: itself, or those of a map's items."""
+    if isinstance(output, Blob):
+        return [output]
+    return [each for each in output if isinstance(each, Blob)] if isinstance(output, list) else []

@@ -1,0 +1,142 @@
+"""The rows that make the tables say what an execution's state says.
+
+Nothing here decides: a row is written when the state it stands for differs from what was written last.
+"""
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+
+from ropewalk.core import log
+from ropewalk.core.canonical import content_hash
+from ropewalk.core.events import ExecutionFailed
+from ropewalk.core.rows import LetterRow, RunRow
+from ropewalk.core.state import Resolution, RunState
+from ropewalk.engines.native.live import Live
+
+Row = tuple[Any, ...]
+Batch = defaultdict[str, list[Row]]
+
+_NUMBER = re.compile(r"\d+")
+
+
+def put_rows(live: Live, owner: str | None, batch: Batch) -> None:
+    """Put what the next commit writes for this execution into the batch; from then on it counts as written."""
+    if live.events:
+        seq = live.first_seq
+        batch["insert_log"].append((live.id, seq, log.encode(seq, live.events)))
+        _put_runs(live, batch)
+    _put_execution(live, batch)
+    _put_live(live, owner, batch)
+    _put_queue(live, batch)
+    for statement, row in live.rows:
+        batch[statement].append(row)
+    live.rows = []
+
+
+def _put_execution(live: Live, batch: Batch) -> None:
+    x, written = live.execution, live.written
+    row = (x.state.value, x.started_at, x.now if x.is_ended else None, _error(live))
+    if written.execution is None:
+        batch["insert_execution"].append(_accepted(live, row[0], row[1]))
+        written.execution = (*row[:2], None, None)
+    if row != written.execution:
+        batch["set_execution"].append((*row, live.id))
+    written.execution = row
+
+
+def _accepted(live: Live, state: str, started_at: int | None) -> Row:
+    accepted = live.accepted
+    parent = accepted.parent
+    place = (None, None, None, None) if parent is None else (parent.execution, parent.node, parent.item, parent.attempt)
+    return (
+        live.id, accepted.workspace, accepted.workflow, accepted.version, state, accepted.trigger.value, *place,
+        accepted.concurrency_key, accepted.at, started_at,
+    )  # fmt: skip
+
+
+def _error(live: Live) -> str | None:
+    last = live.events[-1] if live.events else None
+    if isinstance(last, ExecutionFailed):
+        return last.error
+    return live.written.execution[3] if live.execution.is_ended and live.written.execution else None
+
+
+def _put_live(live: Live, owner: str | None, batch: Batch) -> None:
+    x, written = live.execution, live.written
+    if x.is_ended:
+        if written.live is not None:
+            batch["delete_live"].append((live.id,))
+        written.live = None
+        return
+    owner = owner if x.has_slot else None
+    row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(live.has_key))
+    if written.live is None:
+        accepted = live.accepted
+        about = (accepted.concurrency_key, accepted.priority)
+        batch["insert_live"].append((live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about))
+    elif row != written.live:
+        batch["update_live"].append((owner, x.seq, *row[1:], live.id))
+    written.live = row
+
+
+def _put_queue(live: Live, batch: Batch) -> None:
+    """An execution is in the queue exactly while it needs a slot."""
+    x, written = live.execution, live.written
+    needs_slot = x.needs_slot and not x.is_ended
+    if needs_slot == written.is_queued:
+        return
+    if needs_slot:
+        accepted = live.accepted
+        is_new = int(x.started_at is None and accepted.parent is None)
+        batch["insert_queue"].append((live.id, accepted.workspace, "PENDING", accepted.priority, is_new, x.now, x.now))
+    else:
+        batch["delete_queue"].append((live.id,))
+    written.is_queued = needs_slot
+
+
+def _put_runs(live: Live, batch: Batch) -> None:
+    """The runs and dead letters these events change."""
+    live.ledger.add(live.events)
+    runs, letters = live.ledger.take()
+    for run in runs:
+        # What is under way is in the log; a row is for what ended, or waits where others must see it.
+        if run.finished is not None or run.state is RunState.WAITING:
+            batch["upsert_run"].append(_run(live, run))
+    for letter in letters:
+        if letter.resolution is Resolution.PENDING:
+            batch["upsert_dead_letter"].append(_letter(live, letter))
+        else:
+            resolved = (letter.resolution.value, letter.resolved, letter.by, None, letter.id)
+            batch["resolve_dead_letter"].append(resolved)
+
+
+def _run(live: Live, run: RunRow) -> Row:
+    error = run.error
+    return (
+        run.id, live.id, run.node, run.item, run.attempt, run.state.value, None, run.retry_after, run.started,
+        run.finished, None if error is None else str(error.type), None if error is None else error.message,
+    )  # fmt: skip
+
+
+def _letter(live: Live, letter: LetterRow) -> Row:
+    plan = live.execution.plan
+    node = plan.definition.nodes[plan.index[letter.node]]
+    accepted = live.accepted
+    fingerprint = content_hash([accepted.workflow, letter.node, str(letter.type), _shape(letter.reason)])[:16]
+    return (
+        letter.id, accepted.workspace, letter.run, live.id, accepted.workflow, letter.node, letter.item,
+        letter.attempt, str(letter.type), str(letter.error_type), letter.reason, fingerprint, _json(letter.inputs),
+        _json(node), letter.created, str(letter.resolution), None, None,
+    )  # fmt: skip
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _shape(reason: str) -> str:
+    """A message without its numbers, so that the same trouble with other orders is one group."""
+    return _NUMBER.sub("#", reason)

@@ -1,0 +1,37 @@
+"""Where this worker keeps results that are large, and results that may be used again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ropewalk.core.events import Blob
+from ropewalk.nodes.values import Output
+from ropewalk.store.access import Reader
+from ropewalk.store.blobs import BlobFiles
+
+Write = Callable[[str, tuple[Any, ...]], None]
+
+
+class WorkerShelf:
+    """Blobs by hash, cached results by what they were made of."""
+
+    def __init__(self, blobs: BlobFiles, reader: Reader, now: Callable[[], int], write: Write) -> None:
+        self._blobs = blobs
+        self._reader = reader
+        self._now = now
+        self._write = write
+
+    async def keep(self, data: bytes) -> Blob:
+        """Durable before anything refers to it."""
+        blob = await self._blobs.put(data)
+        self._write("insert_blob", (blob.hash, blob.size, self._now()))
+        return blob
+
+    async def cached(self, workspace: str, key: str) -> Output | None:
+        row = await self._reader.fetch_one("get_cached_result", workspace, key, self._now())
+        return None if row is None else Output(msgspec.json.decode(row[2]), tuple(msgspec.json.decode(row[4])))
+
+    def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None:
+        value, ports = msgspec.json.encode(output.value).decode(), msgspec.json.encode(output.ports).decode()
+        self._write("upsert_cached_result", (workspace, key, value, None, ports, self._now() + ttl))

@@ -1,0 +1,224 @@
+"""Carries out one attempt at one node and says how it ended, as a signal. Never raises.
+
+inputs → cache → breaker → the node's own code → a classified outcome
+"""
+
+import asyncio
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.core.breaker import Wait as HeldBack
+from ropewalk.core.canonical import content_hash, idempotency_key
+from ropewalk.core.duration import HOUR, SECOND
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.events import Blob
+from ropewalk.core.signals import Failed, Succeeded, Suspended
+from ropewalk.core.waits import BreakerWait, Wait
+from ropewalk.nodes.base import (
+    Facilities,
+    NodeContext,
+    NodeFailure,
+    NodeType,
+    Output,
+    Registry,
+    check_output,
+    failure_of,
+)
+from ropewalk.nodes.failure import LONGEST_DETAIL, LONGEST_MESSAGE, shortened
+
+INLINE_LIMIT = 64 * 1024
+LONGEST_HOLD = HOUR
+TYPE_MISSING_PAUSE = 60 * SECOND
+
+Outcome = Succeeded | Failed | Suspended
+_encoder = msgspec.json.Encoder()
+_waits = msgspec.json.Decoder(Wait)
+
+
+class Run(Struct, frozen=True, gc=False):
+    """One attempt, with everything its node needs to know."""
+
+    execution: str
+    workspace: str
+    node: str
+    type: str
+    attempt: int
+    inputs: Any
+    now: int
+    item: int | None = None
+    deadline: int | None = None
+    held_since: int | None = None
+    cache_ttl: int | None = None
+    configured: Callable[[], str] = str
+
+    @property
+    def config_hash(self) -> str:
+        """What the node is told to do, whatever its inputs; computed when asked for."""
+        return self.configured()
+
+    def idempotency_key(self) -> str:
+        return idempotency_key(
+            self.workspace, self.execution, self.node, self.item, content_hash(self.inputs), self.config_hash
+        )
+
+
+class Breakers(Protocol):
+    """The shared health of the targets nodes call."""
+
+    def admit(self, workspace: str, target: str, now: int) -> HeldBack | None: ...
+    def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None: ...
+
+
+class Shelf(Protocol):
+    """Where large and reusable results are kept."""
+
+    async def keep(self, data: bytes) -> Blob: ...
+    async def cached(self, workspace: str, key: str) -> Output | None: ...
+    def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None: ...
+
+
+class Desk(Struct, frozen=True):
+    """What a worker has at hand for every run."""
+
+    types: Registry
+    facilities: Facilities
+    breakers: Breakers
+    shelf: Shelf
+
+
+async def run_node(run: Run, desk: Desk) -> Outcome:
+    """Carry out the attempt; whatever its node does, the answer is a signal."""
+    try:
+        return await _attempt(run, desk)
+    except BaseException as raised:  # noqa: BLE001 -- a node's SystemExit is a failed node, not the end of the worker
+        if isinstance(raised, asyncio.CancelledError):
+            return failure(run, RunError(ErrorType.TRANSIENT, "the run was stopped"))
+        return failure(run, failure_of(raised))
+
+
+async def _attempt(run: Run, desk: Desk) -> Outcome:
+    node_type = desk.types.get(run.type)
+    if node_type is None:
+        # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
+        return _held(run, f"a worker that knows the node type {run.type!r}", run.now + TYPE_MISSING_PAUSE)
+    # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.
+    parameters = node_type.accept(_copied(run.inputs))
+    if run.cache_ttl is not None:
+        return await _through_cache(run, desk, node_type, parameters, run.cache_ttl)
+    return await _through_breaker(run, desk, node_type, parameters)
+
+
+async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
+    """The same inputs and configuration in the same workspace give the result that is kept."""
+    key = content_hash([run.config_hash, content_hash(run.inputs)])
+    known = await desk.shelf.cached(run.workspace, key)
+    if known is not None:
+        return await _succeeded(run, desk, known)
+    outcome = await _through_breaker(run, desk, node_type, parameters)
+    if isinstance(outcome, Succeeded) and outcome.blob is None:
+        desk.shelf.cache(run.workspace, key, Output(outcome.output, outcome.ports), ttl)
+    return outcome
+
+
+async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
+    """Ask the breaker of the target first, and tell it afterwards."""
+    target = node_type.target(parameters)
+    if target is None:
+        return await _carry_out(run, desk, node_type, parameters)
+    held = desk.breakers.admit(run.workspace, target, run.now)
+    if held is not None:
+        return _held(run, target, held.until)
+    outcome: ErrorType | None = ErrorType.TRANSIENT
+    try:
+        result = await _carry_out(run, desk, node_type, parameters)
+        outcome = None
+        return result
+    except NodeFailure as raised:
+        outcome = raised.error.type
+        raise
+    finally:
+        desk.breakers.record(run.workspace, target, outcome)
+
+
+def _held(run: Run, target: str, until: int) -> Outcome:
+    """Wait without using up the attempt, but not for ever."""
+    if run.held_since is not None and run.now - run.held_since >= LONGEST_HOLD:
+        return failure(run, RunError(ErrorType.CIRCUIT_OPEN, f"held for an hour by {target}"))
+    return Suspended(run.node, run.attempt, BreakerWait(target, until), run.item, run.inputs or None)
+
+
+async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
+    result = await node_type.run(parameters, context_of(run, desk))
+    if isinstance(result, Output):
+        return await _succeeded(run, desk, result)
+    return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    return [_copied(part) for part in value] if type(value) is list else value
+
+
+def _checked_wait(result: Any) -> Wait:
+    """What a node returned instead of an output, if the log can tell it to the next reader."""
+    if not isinstance(result, Wait):
+        raise NodeFailure.permanent(f"the node type must return an Output or a wait, not {type(result).__name__}")
+    try:
+        check_output(result)
+        wait: Wait = _waits.decode(msgspec.json.encode(result))
+    except (NodeFailure, msgspec.ValidationError) as error:
+        raise NodeFailure.permanent(f"the wait cannot be recorded: {error}") from error
+    return wait
+
+
+def context_of(run: Run, desk: Desk) -> NodeContext:
+    return NodeContext(
+        execution=run.execution,
+        workspace=run.workspace,
+        node=run.node,
+        make_key=run.idempotency_key,
+        now=run.now,
+        facilities=desk.facilities,
+        attempt=run.attempt,
+        item=run.item,
+        deadline=run.deadline,
+    )
+
+
+async def _succeeded(run: Run, desk: Desk, result: Output) -> Succeeded:
+    """A result that fits goes into the log; a larger one is kept apart, and the log says where."""
+    value = check_output(result.value)
+    if not _is_text(result.ports):
+        raise NodeFailure.permanent("the ports of an output must be a tuple of names")
+    inputs = run.inputs or None
+    encoded = _encoder.encode(value)
+    if len(encoded) <= INLINE_LIMIT:
+        # What is recorded, and not an object that the node may still change.
+        value = msgspec.json.decode(encoded) if type(value) in (dict, list) else value
+        return Succeeded(run.node, run.attempt, value, result.ports, run.item, inputs)
+    blob = await desk.shelf.keep(encoded)
+    return Succeeded(run.node, run.attempt, None, result.ports, run.item, inputs, blob)
+
+
+def _is_text(ports: Any) -> bool:
+    return type(ports) is tuple and all(type(port) is str and port.isprintable() for port in ports)
+
+
+def failure(run: Run, error: RunError) -> Failed:
+    return Failed(run.node, run.attempt, _recordable(error), run.item, run.inputs or None)
+
+
+def _recordable(error: Any) -> RunError:
+    """The error a node told of, if the log can tell it too."""
+    try:
+        told = msgspec.convert(msgspec.to_builtins(error), RunError)
+    except (msgspec.ValidationError, TypeError):
+        return RunError(ErrorType.PERMANENT, "the node failed with an error that cannot be recorded")
+    wish = told.retry_after if told.retry_after is not None and isfinite(told.retry_after) else None
+    detail = told.detail and shortened(told.detail, LONGEST_DETAIL)
+    return RunError(told.type, shortened(told.message, LONGEST_MESSAGE), detail, wish)

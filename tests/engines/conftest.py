@@ -1,0 +1,14 @@
+"""Worlds in real files, judged when the test is done with them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.worlds import World, judged_world
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with judged_world(str(tmp_path / "ropewalk.db")) as world:
+        yield world

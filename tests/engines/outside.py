@@ -1,0 +1,159 @@
+"""The world outside the engine: what nodes do to it, what it sees of them, and where it holds them up."""
+
+import asyncio
+from typing import Any, Literal, Self
+
+from ropewalk.checker import Effect
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output, Registry, Wait
+
+
+class Gate:
+    """Where nodes stop until they are let through."""
+
+    def __init__(self) -> None:
+        self._came: asyncio.Queue[str] = asyncio.Queue()
+        self._open = asyncio.Event()
+        self.inside = self.most = 0
+
+    async def arrived(self, count: int = 1) -> list[str]:
+        """Waits until so many more have come; their nodes' names, in the order they came."""
+        return [await self._came.get() for _ in range(count)]
+
+    def open(self) -> None:
+        self._open.set()
+
+    async def pass_through(self, node: str) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        self._came.put_nowait(node)
+        try:
+            await self._open.wait()
+        finally:
+            self.inside -= 1
+
+
+class Outside:
+    """Sees every attempt that is carried out, as it begins."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.gates: dict[str, Gate] = {}
+
+    def gate(self, name: str = "gate") -> Gate:
+        return self.gates.setdefault(name, Gate())
+
+    def saw(self, execution: str, node: str, item: int | None = None) -> int:
+        """How often a node or item was seen at work."""
+        return len(self.attempts(execution, node, item))
+
+    def attempts(self, execution: str, node: str, item: int | None = None) -> list[Effect]:
+        where = (execution, node, item)
+        return [effect for effect in self.effects if (effect.execution, effect.node, effect.item) == where]
+
+    def order(self, execution: str) -> list[str]:
+        """The nodes of an execution in the order they were seen."""
+        return [effect.node for effect in self.effects if effect.execution == execution]
+
+
+class Act(NodeType):
+    """Hands on its value, after so many failures."""
+
+    name = "act"
+    ports = ("left", "right")
+
+    class Parameters(Inputs):
+        value: Any = None
+        fails: int = 0
+        kind: Literal["TRANSIENT", "PERMANENT", "TIMEOUT"] = "TRANSIENT"
+        message: str = "no luck"
+        retry_after: float | None = None
+        port: str | None = None
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
+        if context.attempt <= parameters.fails:
+            error = RunError(ErrorType(parameters.kind), parameters.message, retry_after=parameters.retry_after)
+            raise NodeFailure(error)
+        return Output(parameters.value, () if parameters.port is None else (parameters.port,))
+
+
+class Call(Act):
+    """The same, but it calls somebody, whose health a breaker watches."""
+
+    name = "call"
+
+    class Parameters(Act.Parameters):
+        endpoint: str = "shop"
+
+    def target(self, parameters: Parameters) -> str:
+        return f"call {parameters.endpoint}"
+
+
+class Stop(NodeType):
+    """Stops at a gate until it is let through."""
+
+    name = "gate"
+
+    class Parameters(Inputs):
+        gate: str = "gate"
+        value: Any = None
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
+        await self._outside.gate(parameters.gate).pass_through(context.node)
+        return Output(parameters.value)
+
+
+class Stubborn(Stop):
+    """The same, but it does not let itself be cancelled."""
+
+    name = "stubborn"
+
+    async def run(self, parameters: Stop.Parameters, context: NodeContext) -> Output:
+        passing = asyncio.ensure_future(super().run(parameters, context))
+        while not passing.done():
+            try:
+                await asyncio.wait([passing])
+            except asyncio.CancelledError:
+                continue
+        return passing.result()
+
+
+class Watched(NodeType):
+    """Any node type, with the world watching."""
+
+    def __init__(self, watched: NodeType, outside: Outside) -> None:
+        self.name = watched.name
+        self._watched = watched
+        self._outside = outside
+
+    def accept(self, inputs: Any) -> Any:
+        return self._watched.accept(inputs)
+
+    def target(self, parameters: Any) -> str | None:
+        return self._watched.target(parameters)
+
+    async def run(self, parameters: Any, context: NodeContext) -> Output | Wait:
+        seen = Effect(context.execution, context.node, context.item, context.attempt, context.idempotency_key)
+        self._outside.effects.append(seen)
+        return await self._watched.run(parameters, context)
+
+
+class WatchedTypes(Registry):
+    """Node types whose every attempt the world sees."""
+
+    outside: Outside
+
+    @classmethod
+    def of(cls, outside: Outside, *more: NodeType) -> Self:
+        types = cls.builtin()
+        types.outside = outside
+        for node_type in (Act(), Call(), Stop(outside), Stubborn(outside), *more):
+            types.register(node_type)
+        return types
+
+    def get(self, name: str) -> NodeType | None:
+        known = super().get(name)
+        return None if known is None else Watched(known, self.outside)

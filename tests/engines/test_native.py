@@ -1,0 +1,71 @@
+"""The embedded engine does what every engine must, and keeps in memory only what is under way."""
+
+import asyncio
+
+import pytest
+
+from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.events import RunWaiting, SlotReleased
+from ropewalk.core.execution import settling
+from ropewalk.core.state import ExecutionState
+from tests.engines.scenarios import SCENARIOS, Scenario
+from tests.engines.worlds import World, act, at_most, flow, node
+
+ASK = node("ask", "approval", title="Really?")
+every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+
+
+@every_scenario
+async def test_on_the_embedded_engine(world: World, scenario: Scenario):
+    await at_most(20, scenario(world))
+
+
+@every_scenario
+async def test_the_same_when_every_wait_is_parked(world: World, scenario: Scenario, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(settling, "PARK_AFTER", 0)
+
+    await at_most(20, scenario(world))
+
+
+async def test_what_only_waits_and_what_has_ended_is_not_in_memory(world: World):
+    waiting = await world.start(flow(ASK))
+    await world.until(waiting, SlotReleased)
+    await world.run(flow(act("a"), name="other"))
+
+    assert world.service.engine.memory.lives == {}
+    assert await world.service.cancel(waiting)
+
+
+async def test_those_who_ask_in_vain_leave_nothing_in_memory(world: World):
+    await world.save(flow(act("a", fails=9), name="child"))
+    ended = await world.run(flow(node("call", "subworkflow", workflow="child"), act("b"), edges="call->b:error"))
+    (child,) = await world.children(ended.execution)
+
+    for execution in (ended.execution, child):
+        with pytest.raises(InvalidTransition):
+            await world.service.retry(execution)
+
+    assert world.service.engine.memory.lives == {}
+
+
+async def test_many_executions_side_by_side_share_commits(world: World):
+    version = await world.save(flow(act("a"), act("b"), act("c"), edges="a->b b->c"))
+    before = world.service.engine.commit.commits
+
+    started = await asyncio.gather(*(world.service.start(version, number) for number in range(100)))
+    ends = await asyncio.gather(*map(world.ended, started))
+
+    assert [ended.state for ended in ends] == [ExecutionState.SUCCESS] * 100
+    assert world.service.engine.commit.commits - before < 100
+
+
+async def test_a_stopped_engine_tells_those_who_wait_that_it_goes_on_later(world: World):
+    execution = await world.start(flow(ASK))
+    await world.until(execution, RunWaiting)
+    waiting = asyncio.ensure_future(world.ended(execution))
+    await asyncio.wait([waiting], timeout=0.01)
+
+    await world.restart()
+
+    assert "goes on later" in str(waiting.exception())
+    assert await world.service.cancel(execution)
