@@ -116,6 +116,10 @@ class LocalEngine:
     async def signal(self, execution: str, name: str, payload: JSON = None) -> None:
         await self.service.signal(execution, name, payload)
 
+    async def publish(self, subject: str, payload: JSON = None) -> int:
+        """Publish an event; how many waits it ended."""
+        return await self.service.publish(subject, payload)
+
 
 @asynccontextmanager
 async def open(url: str = "sqlite:///ropewalk.db", *, nodes: Iterable[NodeType] = ()) -> AsyncIterator[LocalEngine]:  # noqa: A001

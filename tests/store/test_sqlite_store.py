@@ -306,7 +306,7 @@ async def test_time_goes_on_from_the_time_of_day(path: str):
 
 async def test_time_never_falls_behind_what_the_store_has_seen(path: str):
     store = await SqliteStore.open(path, wall=NOON)
-    store._began_at += 3600 * SECOND
+    store._offset += 3600 * SECOND
     await store.write([("insert_log", entries("e1", 1))])
     recorded = store.now()
     await store.close()
@@ -334,7 +334,7 @@ async def test_every_time_a_commit_could_have_carried_is_covered_by_the_mark(pat
 
 async def test_time_is_left_in_the_store_now_and_then_not_with_every_commit(path: str):
     store = await SqliteStore.open(path, wall=NOON)
-    store._began_at += SECOND
+    store._offset += SECOND
     await store.write([("insert_log", entries("e1", 1))])
     [(marked,)], remembered = ask(path, "select heartbeat_at from worker"), store._marked
     store._marked = store.now() + SECOND

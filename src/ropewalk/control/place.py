@@ -1,10 +1,14 @@
 """Where the control socket of a store is: in a directory that only its user can enter, under a short name."""
 
+import errno
 import hashlib
 import os
+import socket
 import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from ropewalk.core.errors import Unavailable
@@ -12,13 +16,18 @@ from ropewalk.core.errors import Unavailable
 LONGEST: Final = 100
 """What fits into a `sockaddr_un` everywhere: Linux takes 107 bytes, others 103."""
 
+ABANDONED: Final = 3600
+MOST_SWEPT: Final = 100
 
-def socket_path(database: str, environment: Mapping[str, str] = os.environ) -> str:
+
+def socket_path(database: str, environment: Mapping[str, str] = os.environ, now: float | None = None) -> str:
     """The path of a store's socket; its directory exists, is ours, and is closed to everyone else."""
+    now = time.time() if now is None else now
     name = hashlib.sha256(os.path.realpath(database).encode()).hexdigest()[:20] + ".sock"
     for directory in _directories(environment):
         path = os.path.join(directory, name)
         if len(os.fsencode(path)) <= LONGEST and _is_private(directory):
+            _sweep(directory, now)
             return path
     raise Unavailable("there is no private directory for a control socket: set XDG_RUNTIME_DIR to one")
 
@@ -39,3 +48,19 @@ def _is_private(directory: str) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
+def _sweep(directory: str, now: float) -> None:
+    """Takes away what owners that were killed left behind; a young one may be about to be listened on."""
+    with os.scandir(directory) as entries:
+        old = [entry.path for entry in entries if now - entry.stat(follow_symlinks=False).st_mtime > ABANDONED]
+    for path in old[:MOST_SWEPT]:
+        if path.endswith(".sock") and not _is_listened_on(path):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _is_listened_on(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.setblocking(False)
+        return caller.connect_ex(path) != errno.ECONNREFUSED

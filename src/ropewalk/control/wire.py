@@ -67,6 +67,11 @@ class Signal(_Request, frozen=True):
     by: str = "local"
 
 
+class Publish(_Request, frozen=True):
+    subject: str
+    payload: JSON = None
+
+
 class Decide(_Request, frozen=True):
     execution: str
     node: str
@@ -132,6 +137,7 @@ Request = (
     | Resume
     | Retry
     | Signal
+    | Publish
     | Decide
     | GiveUp
     | Rerun

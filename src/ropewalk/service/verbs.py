@@ -3,6 +3,7 @@
 Everything here is durable when it returns, and a refused request has changed nothing.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from ropewalk.core.signals import Cancel, Decide, Fix, GiveUp, Pause, Requeue, R
 from ropewalk.core.state import Resolution
 from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import reading
 from ropewalk.store import audit, dlq, workflows
@@ -25,6 +27,7 @@ from ropewalk.store.rows import AuditEntry, DeadLetterResolution
 from ropewalk.store.sqlite import SqliteStore
 
 HIGHEST_PRIORITY = 9
+_SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def require_json(**given: JSON) -> None:
@@ -117,6 +120,15 @@ class Service:
     async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
         require_json(name=name, payload=payload)
         return await self._tell(execution, Tell(name, payload), by)
+
+    async def publish(self, subject: str, payload: JSON = None) -> int:
+        """Tell every execution that waits for such an event; how many were. Durable when it returns."""
+        problems = json_problems(payload, ("payload",))
+        if not _SUBJECT.fullmatch(subject):
+            problems.append(Problem(("subject",), "must be words with dots between them, like order.paid"))
+        if problems:
+            raise InvalidInput(problems)
+        return await publish(self.engine, self.workspace, subject, payload)
 
     async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
                      item: int | None = None) -> bool:  # fmt: skip

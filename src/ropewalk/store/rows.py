@@ -153,6 +153,26 @@ class NewSignal(NamedTuple):
     sent_at: int
 
 
+class NewEventWait(NamedTuple):
+    """insert_event_wait; item is -1 where there is none"""
+
+    execution: str
+    node: str
+    item: int
+    attempt: int
+    workspace: str
+    subject: str
+    filter: str | None
+
+
+class EventWaitKey(NamedTuple):
+    """delete_event_wait"""
+
+    execution: str
+    node: str
+    item: int
+
+
 class AuditEntry(NamedTuple):
     """insert_audit"""
 
@@ -233,6 +253,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "delete_queue": ById._fields,
     "insert_inbox": NewSignal._fields,
     "delete_inbox": ById._fields,
+    "insert_event_wait": NewEventWait._fields,
+    "delete_event_wait": EventWaitKey._fields,
     "insert_audit": AuditEntry._fields,
     "insert_idempotency": IdempotencyEntry._fields,
     "upsert_breaker": BreakerEntry._fields,

@@ -40,6 +40,7 @@ class Written(msgspec.Struct):
     execution: Row | None = None
     live: Row | None = None
     is_queued: bool = False
+    event_waits: dict[tuple[str, int], None] = {}
 
 
 class Live:

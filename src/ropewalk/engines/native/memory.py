@@ -14,8 +14,8 @@ from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.plan import load_plan
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.live import Live, Written, blobs_of
+from ropewalk.store import events, workflows
 from ropewalk.store import log as stored_log
-from ropewalk.store import workflows
 from ropewalk.store.sqlite import SqliteStore
 
 MOST_VERSIONS = 1_000
@@ -110,7 +110,8 @@ class Memory:
         assert row is not None, "whoever writes a log writes the execution's row with it"
         state, started_at, finished_at, error, owner, _, wake_at, has_slot, has_key, queued = row
         live = None if has_slot is None else (owner, wake_at, has_slot, has_key)
-        return Written((state, started_at, finished_at, error), live, queued is not None)
+        waits = await events.of_execution(self._store, execution)
+        return Written((state, started_at, finished_at, error), live, queued is not None, waits)
 
     async def _load_final(self, live: Live) -> None:
         """The large results an execution's output is made of must be at hand when its last node ends."""

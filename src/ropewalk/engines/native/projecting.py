@@ -11,10 +11,13 @@ import msgspec
 
 from ropewalk.core import log
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.events import ExecutionFailed
+from ropewalk.core.events import ExecutionFailed, RunWaiting
+from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import Resolution, RunState
+from ropewalk.core.waits import EventWait
 from ropewalk.engines.native.live import Live
+from ropewalk.store.events import NO_ITEM
 
 Row = tuple[Any, ...]
 Batch = defaultdict[str, list[Row]]
@@ -28,9 +31,12 @@ def put_rows(live: Live, owner: str | None, batch: Batch) -> None:
         seq = live.first_seq
         batch["insert_log"].append((live.id, seq, log.encode(seq, live.events)))
         _put_runs(live, batch)
+        _put_event_waits(live, batch)
     _put_execution(live, batch)
     _put_live(live, owner, batch)
     _put_queue(live, batch)
+    if live.written.event_waits:
+        _drop_event_waits(live, batch)
     for statement, row in live.rows:
         batch[statement].append(row)
     live.rows = []
@@ -111,6 +117,24 @@ def _put_runs(live: Live, batch: Batch) -> None:
         else:
             resolved = (letter.resolution.value, letter.resolved, letter.by, None, letter.id)
             batch["resolve_dead_letter"].append(resolved)
+
+
+def _put_event_waits(live: Live, batch: Batch) -> None:
+    """Those who begin to wait for an event can be found by whoever publishes it."""
+    for event in live.events:
+        if type(event) is RunWaiting and isinstance(event.wait, EventWait):
+            item = NO_ITEM if event.item is None else event.item
+            about = (event.attempt, live.accepted.workspace, event.wait.subject, event.wait.filter)
+            batch["insert_event_wait"].append((live.id, event.node, item, *about))
+            live.written.event_waits[event.node, item] = None
+
+
+def _drop_event_waits(live: Live, batch: Batch) -> None:
+    for node, item in list(live.written.event_waits):
+        work = live.execution.work(node, None if item == NO_ITEM else item)
+        if work is None or work.phase is not Phase.WAITING:
+            batch["delete_event_wait"].append((live.id, node, item))
+            del live.written.event_waits[node, item]
 
 
 def _run(live: Live, run: RunRow) -> Row:

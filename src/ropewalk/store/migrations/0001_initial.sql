@@ -148,6 +148,19 @@ create table inbox (
 );
 create index inbox_by_execution on inbox (execution, id);
 
+-- Who waits for which events; gone with the commit that ends the wait.
+create table event_wait (
+    execution text not null,
+    node text not null,
+    item bigint not null,               -- -1: the node is no map
+    attempt bigint not null,
+    workspace text not null,
+    subject text not null,
+    filter text,
+    primary key (execution, node, item)
+);
+create index event_wait_by_workspace on event_wait (workspace);
+
 create table breaker (
     workspace text not null,
     target text not null,

@@ -1,0 +1,34 @@
+"""Event waits: which executions wait for which events."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.store.access import Reader
+
+NO_ITEM: Final = -1
+
+
+class WaitingForEvent(Struct, frozen=True):
+    """An attempt that goes on when a matching event is published."""
+
+    execution: str
+    node: str
+    item: int | None
+    attempt: int
+    subject: str
+    filter: str | None
+
+
+async def waiting(reader: Reader, workspace: str) -> list[WaitingForEvent]:
+    """Everyone in the workspace who waits for an event, in order."""
+    rows = await reader.fetch("list_event_waits", workspace)
+    return [
+        WaitingForEvent(execution, node, None if item == NO_ITEM else item, *rest)
+        for execution, node, item, *rest in rows
+    ]
+
+
+async def of_execution(reader: Reader, execution: str) -> dict[tuple[str, int], None]:
+    """The nodes and items of one execution that have such a row."""
+    return dict.fromkeys(await reader.fetch("event_waits_of", execution))
