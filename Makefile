@@ -50,6 +50,10 @@ generate: setup ## write the generated docs anew
 test: check ## every check and every test
 	@$(BIN)/python -m tools.test
 
+.PHONY: demo
+demo: setup ## a workflow run, killed, resumed; a dead letter mended (under a minute)
+	@$(BIN)/python -m tools.demo
+
 .PHONY: bench
 bench: setup ## what the core costs, as JSON lines
 	@$(BIN)/python -m tools.bench
@@ -61,3 +65,7 @@ fuzz: setup ## one million random expressions
 .PHONY: simulate
 simulate: setup ## one million simulated histories
 	@$(BIN)/python -m tools.simulate --histories 1000000
+
+.PHONY: crash
+crash: setup ## 500 kill -9 cycles
+	@$(BIN)/python -m tools.crash --cycles 500

@@ -1,0 +1,32 @@
+"""Who is measured: an engine, and the floor beneath it. Both turn a shape into something that executes it once."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from ropewalk.bench.shapes import Shape
+from ropewalk.core.errors import RopewalkError
+
+NATIVE: Final = "native"
+FLOOR: Final = "floor"
+CONTENDERS: Final = (NATIVE, FLOOR)
+
+Execute = Callable[[], Awaitable[None]]
+"""From the request to the result, once."""
+Prepare = Callable[[Shape], Awaitable[Execute]]
+
+
+class Broken(RopewalkError):
+    """A measurement that says nothing: what was measured did not do its work."""
+
+
+def opened(contender: str, db: str) -> AbstractAsyncContextManager[Prepare]:
+    """The contender of this name on a new store."""
+    # Imported when asked for: a process of its own holds only what it measures.
+    if contender == FLOOR:
+        from ropewalk.bench import floor
+
+        return floor.opened(db)
+    from ropewalk.bench import native
+
+    return native.opened(db)

@@ -1,0 +1,107 @@
+"""Rounds: the engine, the floor, the engine, the floor … so that whatever the machine does, it does to both."""
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from subprocess import PIPE, CalledProcessError, TimeoutExpired, run
+
+import msgspec
+import uvloop
+
+from ropewalk.bench.contenders import CONTENDERS, Broken, Execute, opened
+from ropewalk.bench.figures import Round, percentile
+from ropewalk.bench.shapes import Shape
+
+Measured = dict[str, list[Round]]
+"""The rounds of each contender."""
+Reading = Callable[[Shape, Sequence[float]], Round]
+
+
+def turns(rounds: int, seconds: float) -> Iterator[int]:
+    """As many turns as asked for and fit into the time; at least one."""
+    end = time.perf_counter() + seconds
+    for turn in range(rounds):
+        if turn and time.perf_counter() > end:
+            return
+        yield turn
+
+
+# One execution after another, in this process
+
+
+def one_by_one(shape: Shape, repeats: int, read: Reading, rounds: int, seconds: float, folder: str) -> Measured:
+    """Rounds of executions one after another, each timed from the request to the result."""
+    return uvloop.run(_one_by_one(shape, repeats, read, turns(rounds, seconds), seconds, folder))
+
+
+async def _one_by_one(
+    shape: Shape, repeats: int, read: Reading, turns: Iterator[int], seconds: float, folder: str
+) -> Measured:
+    measured: Measured = {name: [] for name in CONTENDERS}
+    async with AsyncExitStack() as stack:
+        contenders = {
+            name: await (await stack.enter_async_context(opened(name, os.path.join(folder, f"{name}.db"))))(shape)
+            for name in CONTENDERS
+        }
+        for execute in contenders.values():
+            await _timed(execute, max(1, repeats // 5), seconds)
+        for _ in turns:
+            for name, execute in contenders.items():
+                measured[name].append(read(shape, await _timed(execute, repeats, seconds)))
+    return measured
+
+
+async def _timed(execute: Execute, repeats: int, limit: float) -> list[float]:
+    """How many seconds each took."""
+    times = []
+    try:
+        async with asyncio.timeout(limit):
+            for _ in range(repeats):
+                began = time.perf_counter()
+                await execute()
+                times.append(time.perf_counter() - began)
+    except TimeoutError:
+        raise Broken(f"{repeats} executions did not end within {limit:g} s") from None
+    return times
+
+
+def latency(shape: Shape, times: Sequence[float]) -> Round:
+    ordered = [seconds * 1000 for seconds in sorted(times)]
+    return {f"latency_ms_p{percent}": percentile(ordered, percent) for percent in (50, 95, 99)}
+
+
+def per_node(shape: Shape, times: Sequence[float]) -> Round:
+    return {"ms_per_node": statistics.median(times) * 1000 / shape.size}
+
+
+def whole(shape: Shape, times: Sequence[float]) -> Round:
+    return {"ms": statistics.median(times) * 1000}
+
+
+# Many at once, each round in a process of its own, so that its memory is the contender's alone
+
+
+def at_once(executions: int, rounds: int, seconds: float, folder: str) -> Measured:
+    """Rounds of executions that are all requested together."""
+    measured: Measured = {name: [] for name in CONTENDERS}
+    for _ in turns(rounds, seconds):
+        for name in CONTENDERS:
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                measured[name].append(_in_child(name, os.path.join(place, "bench.db"), executions, seconds))
+    return measured
+
+
+def _in_child(contender: str, db: str, executions: int, limit: float) -> Round:
+    command = [sys.executable, "-m", "ropewalk.bench.child", contender, db, str(executions)]
+    try:
+        done = run(command, stdout=PIPE, timeout=limit, check=True)
+    except CalledProcessError as error:
+        raise Broken(f"the process that measures {contender} ended with {error.returncode}") from None
+    except TimeoutExpired:
+        raise Broken(f"{executions} executions of {contender} did not end within {limit:g} s") from None
+    return msgspec.json.decode(done.stdout, type=dict[str, float])

@@ -1,0 +1,107 @@
+"""What all verbs that start something or let it go on have in common: who carries it on, and how that is told.
+
+An idle store is executed on by this command, with a view, to the end; or by a background process (`--detach`). A store
+that another process executes on is told, and that process goes on. Whoever leaves while something that others handed
+in is unfinished leaves it to a background process; whoever watches an owner that goes away takes its place.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import click
+from msgspec import Struct
+
+from ropewalk.cli import background
+from ropewalk.cli.codes import Code
+from ropewalk.cli.concluding import conclude, unfinished
+from ropewalk.cli.console import print_json
+from ropewalk.cli.loading import Catalogue
+from ropewalk.cli.project import Project
+from ropewalk.cli.session import Session, finish, opened
+from ropewalk.cli.view import View, logs_to, now, view_for
+from ropewalk.cli.watching import Interrupts, interrupts, watch
+from ropewalk.core.errors import Unavailable
+
+Act = Callable[[Session], Awaitable[str]]
+
+detach_option = click.option("--detach", is_flag=True, help="Let a background process go on with it; print its pid.")
+
+
+class Way(Struct, frozen=True):
+    """How it is carried on; `original` is the execution whose output is compared with what comes out."""
+
+    detach: bool = False
+    creates: bool = False
+    watches_owner: bool = False
+    known: Catalogue | None = None
+    original: str | None = None
+
+
+class Turn(Struct, frozen=True):
+    """What came of one opening of the store; `has_seen_end` is false if its owner went away first."""
+
+    execution: str
+    pid: int | None
+    has_seen_end: bool = True
+    handed_in: int = 0
+
+
+def carry_on(project: Project, act: Act, way: Way = Way()) -> Code:  # noqa: B008 -- frozen
+    """Do what lets an execution go on (`act` names it), then see it through as far as that is ours to do."""
+    return finish(_detached(project, act, way) if way.detach else _attended(project, act, way))
+
+
+async def _detached(project: Project, act: Act, way: Way) -> Code:
+    async with opened(project, executes=False, known=way.known, creates=way.creates) as session:
+        execution = await act(session)
+        owner = session.owner
+    return _told(project, execution, owner.pid if owner is not None else await background.spawn(project))
+
+
+async def _attended(project: Project, act: Act, way: Way) -> Code:
+    view, began = view_for(project), now()
+    with logs_to(view), interrupts(view) as asked:
+        turn = await _turn(project, act, way, view, asked, began)
+        while not turn.has_seen_end:
+            view.say("the process that executed it went away; going on here")
+            turn = await _turn(project, _named(turn.execution), way, view, asked, now())
+        if turn.handed_in:
+            pid = await background.spawn(project)
+            view.say(f"process {pid} goes on with {turn.handed_in} executions that others handed in meanwhile")
+    if turn.pid is not None and not way.watches_owner:
+        return _told(project, turn.execution, turn.pid)
+    return await conclude(project, turn.execution, view, turn.pid, way.original)
+
+
+def _named(execution: str) -> Act:
+    async def act(session: Session) -> str:
+        return execution
+
+    return act
+
+
+async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interrupts, since: int) -> Turn:
+    """Open the store, let the execution go on, and watch it if that is ours to do."""
+    async with opened(project, known=way.known, creates=way.creates) as session:
+        before = await unfinished(session.reader)
+        execution = await act(session)
+        if session.owner is None:
+            await watch(session, execution, view, asked, since)
+            after = [each for each in await unfinished(session.reader) if each not in (*before, execution)]
+            return Turn(execution, None, handed_in=len(after))
+        pid = session.owner.pid
+        if not way.watches_owner:
+            return Turn(execution, pid)
+        try:
+            await watch(session, execution, view, asked, since)
+        except Unavailable:
+            return Turn(execution, pid, has_seen_end=False)
+        return Turn(execution, pid)
+
+
+def _told(project: Project, execution: str, pid: int) -> Code:
+    if project.is_json:
+        print_json({"executionId": execution, "pid": pid, "db": project.db})
+    else:
+        print(execution)
+        view_for(project).say(f"process {pid} goes on with it; see {project.hint('executions', 'show', execution)}")
+    return Code.OK

@@ -1,0 +1,73 @@
+"""What is said when a command fails: what happened, where, and what to do next."""
+
+import json
+import sys
+from typing import Final
+
+from ropewalk.cli.codes import Code, code_of
+from ropewalk.cli.rendering.text import plain
+from ropewalk.core.errors import Invalid, InvalidTransition, NotFound, Problem, RopewalkError
+from ropewalk.documents import Document, PlacedProblem, problems_with_lines
+
+_HINTS: Final[dict[type[RopewalkError], str]] = {
+    InvalidTransition: "`ropewalk explain EXECUTION` says where it stands",
+    NotFound: "`ropewalk executions ls` and `ropewalk dlq ls` say what there is; is --db the right file?",
+}
+
+
+class InvalidFile(Invalid):
+    """A file has something to be mended; every problem says on which line."""
+
+    def __init__(self, error: Invalid, document: Document) -> None:
+        super().__init__(_placed(problem.path, problem.message, document) for problem in error.problems)
+        self.lines = problems_with_lines(error, document)
+
+
+def _placed(path: tuple[str | int, ...], message: str, document: Document) -> PlacedProblem:
+    return PlacedProblem(path, message, document.name, document.places.line_of(path), 1)
+
+
+def complain(error: Exception, *, is_json: bool) -> Code | None:
+    """Says what went wrong and how the command ends; None for a mistake of ours, which keeps its traceback."""
+    if isinstance(error, OSError) and error.filename is not None:
+        error = RopewalkError(f"{error.filename}: {error.strerror}")
+    if not isinstance(error, RopewalkError):
+        return None
+    if is_json:
+        print(json.dumps({"error": as_json(error)}))
+    for line in lines_of(error):
+        print(plain(line), file=sys.stderr)
+    return code_of(error)
+
+
+def lines_of(error: RopewalkError) -> list[str]:
+    """The error as people read it."""
+    if isinstance(error, InvalidFile):
+        return error.lines
+    if isinstance(error, Invalid):
+        return [_line(problem) for problem in error.problems]
+    hint = next((text for kind, text in _HINTS.items() if isinstance(error, kind)), None)
+    return [f"ropewalk: {error}", *([f"  {hint}"] if hint else [])]
+
+
+def _line(problem: Problem) -> str:
+    if isinstance(problem, PlacedProblem):
+        return str(problem)
+    return f"ropewalk: {problem}" if problem.path else f"ropewalk: {problem.message}"
+
+
+def as_json(error: RopewalkError) -> dict[str, object]:
+    """The error as programs read it."""
+    problems = error.problems if isinstance(error, Invalid) else ()
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "problems": [_problem_json(problem) for problem in problems],
+    }
+
+
+def _problem_json(problem: Problem) -> dict[str, object]:
+    if isinstance(problem, PlacedProblem):
+        where = {"file": problem.document, "line": problem.line, "column": problem.column}
+        return {**where, "path": problem.where, "message": problem.message}
+    return {"path": problem.where, "message": problem.message}

@@ -1,0 +1,94 @@
+"""The end of a command that waited for an execution: what came of it, and what to do next."""
+
+from typing import Any, Final
+
+from ropewalk.cli.codes import Code, code_for
+from ropewalk.cli.console import console, print_json
+from ropewalk.cli.project import Project
+from ropewalk.cli.rendering.text import json_text, plain
+from ropewalk.cli.session import WORKSPACE, blobs_of, reading_from
+from ropewalk.cli.view import View
+from ropewalk.core.canonical import content_hash
+from ropewalk.core.state import ExecutionState, Resolution
+from ropewalk.service import reading
+from ropewalk.store import dlq, executions
+from ropewalk.store.access import Reader
+
+MOST_COUNTED: Final = 1000
+
+
+async def conclude(project: Project, name: str, view: View, pid: int | None, original: str | None) -> Code:
+    """Show what came of an execution and what to do next; `pid` is the other process that goes on with it, if any."""
+    async with reading_from(project) as reader:
+        return await _conclude(project, reader, name, view, pid, original)
+
+
+async def _conclude(project: Project, reader: Reader, name: str, view: View, pid: int | None,
+                    original: str | None) -> Code:  # fmt: skip
+    execution = await reading.get_execution(reader, blobs_of(project), WORKSPACE, name)
+    state = ExecutionState(execution["state"])
+    if original is not None:
+        before = await reading.get_execution(reader, blobs_of(project), WORKSPACE, original)
+        execution["hasSameOutput"] = content_hash(before["output"]) == content_hash(execution["output"])
+        view.say(f"{'the same output as' if execution['hasSameOutput'] else 'another output than'} {original}")
+    if project.is_json:
+        print_json(execution)
+    elif state is ExecutionState.SUCCESS:
+        console().print(plain(json_text(execution["output"])))
+    for line in [*await _next_steps(project, reader, execution, pid), *await _others(project, reader, name, pid)]:
+        view.say(line)
+    if not state.is_ended:
+        return Code.INTERRUPTED
+    return code_for(state)
+
+
+async def _next_steps(project: Project, reader: Reader, execution: dict[str, Any], pid: int | None) -> list[str]:
+    name = execution["id"]
+    match execution["state"]:
+        case "FAILED":
+            letters = await dlq.of_execution(reader, name, limit=MOST_COUNTED)
+            pending = [letter for letter in letters if letter.resolution == Resolution.PENDING]
+            return _failure_steps(project, name, pending)
+        case "TIMEOUT":
+            return [f"TIMEOUT; try again with: {project.hint('retry', name)}"]
+        case "PAUSED":
+            return [f"PAUSED, durably; go on with: {project.hint('resume', name)}"]
+        case "PENDING" | "RUNNING" if pid is not None:
+            return [f"process {pid} goes on with it; stop it with: {project.hint('pause', name)}"]
+        case "PENDING" | "RUNNING":
+            return [f"unfinished; go on with: {project.hint('resume', name)}"]
+        case _:
+            return []
+
+
+def _failure_steps(project: Project, execution: str, pending: list[dlq.DeadLetter]) -> list[str]:
+    again = f"try again: {project.hint('retry', execution)}"
+    if not pending:
+        return [again]
+    letter = pending[-1]
+    return [
+        f"{len(pending)} dead letter{'s' if len(pending) > 1 else ''}: {project.hint('dlq', 'show', letter.id)}",
+        f"with other inputs: {project.hint('dlq', 'requeue', letter.id, '--set', 'KEY=JSON')}",
+        again,
+    ]
+
+
+async def _others(project: Project, reader: Reader, name: str, pid: int | None) -> list[str]:
+    """What this process had taken up as well, and leaves behind."""
+    if pid is not None:
+        return []
+    left = [each for each in await unfinished(reader) if each != name]
+    if not left:
+        return []
+    count = f"{len(left)}{' or more' if len(left) >= MOST_COUNTED else ''}"
+    return [f"{count} other executions here are unfinished; take them up with: {project.hint('resume')}"]
+
+
+async def unfinished(reader: Reader, *, with_paused: bool = False) -> list[str]:
+    """What is not over and could go on, oldest first."""
+    states = [ExecutionState.PENDING, ExecutionState.RUNNING, *([ExecutionState.PAUSED] if with_paused else [])]
+    found: list[str] = []
+    for state in states:
+        wanted = executions.Filter(state=state)
+        found += [row.id for row in await executions.listed(reader, WORKSPACE, wanted, limit=MOST_COUNTED)]
+    return sorted(found)

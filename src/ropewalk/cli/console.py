@@ -1,0 +1,30 @@
+"""The two consoles: answers go to stdout, everything about how it goes to stderr."""
+
+import json
+import sys
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+
+PIPE_WIDTH: Final = 500
+"""Where there is no terminal, lines are not folded: whoever reads them wants them whole."""
+
+
+def console(*, is_error: bool = False) -> Console:
+    """Plain text unless there is a terminal; nothing in what is printed is taken for markup."""
+    stream = sys.stderr if is_error else sys.stdout
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(
+        stderr=is_error, width=width, markup=False, emoji=False, highlight=False, soft_wrap=width is not None
+    )
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, indented where a person looks."""
+    print(json.dumps(msgspec.to_builtins(value), indent=2 if sys.stdout.isatty() else None, ensure_ascii=False))
+
+
+def print_json_line(value: Any) -> None:
+    """One line of a stream."""
+    print(msgspec.json.encode(value).decode(), flush=True)

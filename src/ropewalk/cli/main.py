@@ -1,0 +1,120 @@
+"""`ropewalk`: every command by name, how it ends, and what is said when it fails."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+import click
+
+EXIT_CODES: Final = """\b
+Exit codes:
+    0  done; the execution ended SUCCESS
+    1  the execution FAILED; check or doctor found something wrong
+    2  bad input: a file, an id, an option, or a request that comes too late
+    3  the execution was CANCELLED or ended in TIMEOUT
+    4  the store is unavailable or in use
+  130  interrupted: the execution is paused and can be resumed"""
+
+SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Execute": {
+        "run": ("run:run", "Execute a workflow, and show how it goes."),
+        "resume": ("resume:resume", "Go on with what was paused, or what a crash left behind."),
+        "validate": ("validate:validate", "Say everything that is wrong with workflow files."),
+        "init": ("init:init", "Make an example project."),
+    },
+    "Look": {
+        "executions": ("executions:executions", "List executions, show one, or read its events."),
+        "explain": ("explain:explain", "Say why an execution is not running, and what it waits for."),
+        "dlq": ("dlq:dlq", "Look through the dead letters, and work them off."),
+    },
+    "Act": {
+        "pause": ("verbs:pause", "Start nothing more; what runs finishes."),
+        "cancel": ("verbs:cancel", "Stop an execution for good."),
+        "approve": ("verbs:approve", "Say yes to an approval that is waiting."),
+        "reject": ("verbs:reject", "Say no to an approval that is waiting."),
+        "signal": ("verbs:signal", "Tell an execution something it waits for."),
+        "publish": ("publish:publish", "Publish an event to every execution that waits for it."),
+        "retry": ("verbs:retry", "Try every failed node of an execution again."),
+        "rerun": ("verbs:rerun", "Execute anew from one node on, keeping what came before."),
+        "replay": ("verbs:replay", "Execute the same version with the same input once more."),
+    },
+    "Care": {
+        "check": ("check:check", "Hold every execution of a store to the guarantees."),
+        "doctor": ("doctor:doctor", "Look at this machine and the store with a physician's eye."),
+        "bench": ("bench:bench", "Measure this machine."),
+    },
+}
+_COMMANDS: Final = {name: place for section in SECTIONS.values() for name, place in section.items()}
+
+
+class Ropewalk(click.Group):
+    """Loads a command when it is called, and turns errors into exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"ropewalk.cli.{module}"), name)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no command {args[0]!r}{_hint(args[0])}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Carries the command out and leaves with its exit code."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        sys.exit(self._outcome(arguments, prog_name or "ropewalk", extra))
+
+    def _outcome(self, arguments: list[str], name: str, extra: dict[str, Any]) -> int:
+        try:
+            return int(super().main(arguments, name, **{**extra, "standalone_mode": False}) or 0)
+        except click.ClickException as error:
+            error.show()
+            return 2
+        except (click.Abort, KeyboardInterrupt):
+            return 130
+        except BrokenPipeError:
+            # Whoever read has seen enough; nothing more may be written, not even by the interpreter's last flush.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 0
+        except Exception as error:
+            from ropewalk.cli.complaint import complain
+
+            code = complain(error, is_json="--json" in arguments)
+            if code is None:
+                raise
+            return code
+
+
+def _hint(word: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, _COMMANDS, n=1)
+    return f"; did you mean {close[0]!r}?" if close else "; see `ropewalk --help`"
+
+
+@click.group(cls=Ropewalk, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ropewalk")
+def cli() -> None:
+    """A durable workflow engine: nodes run at least once, results are recorded once, stale writers are refused.
+
+    Executions live in a file (--db, ROPEWALK_DB, or ropewalk.db here) and survive any crash. EXECUTION may be the
+    beginning or the end of an id, or `last`.
+    """
+
+
+def main() -> NoReturn:
+    """The entry point."""
+    cli.main()

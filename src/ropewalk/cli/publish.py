@@ -1,0 +1,30 @@
+"""`ropewalk publish`: an event, to whoever waits for it."""
+
+import click
+
+from ropewalk.cli.codes import Code
+from ropewalk.cli.console import print_json
+from ropewalk.cli.loading import json_value
+from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.session import finish, opened
+
+
+@click.command()
+@click.argument("subject")
+@click.argument("payload", required=False)
+@on_project
+def publish(project: Project, subject: str, payload: str | None) -> int:
+    """Publish an event to every execution that waits for it. PAYLOAD is JSON or @file."""
+    given = None if payload is None else json_value(payload, "PAYLOAD")
+
+    async def act() -> Code:
+        async with opened(project, executes=False) as session:
+            told = await session.verbs.publish(subject, given)
+            is_idle = session.owner is None
+        if project.is_json:
+            print_json({"subject": subject, "told": told})
+        else:
+            print(f"{subject}: {told} waiting" + ("; go on with: ropewalk resume" if told and is_idle else ""))
+        return Code.OK
+
+    return finish(act())

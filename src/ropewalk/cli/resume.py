@@ -1,0 +1,32 @@
+"""`ropewalk resume`: one execution, or everything that is unfinished."""
+
+import click
+
+from ropewalk.cli.carrying import Way, carry_on, detach_option
+from ropewalk.cli.ids import execution_id
+from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.session import Session, finish, me
+from ropewalk.cli.working import detached, work_off
+
+
+@click.command()
+@click.argument("execution", required=False)
+@detach_option
+@click.option("--background", is_flag=True, hidden=True)
+@on_project
+def resume(project: Project, execution: str | None, detach: bool, background: bool) -> int:
+    """Go on with what was paused, or what a crash left behind.
+
+    Without EXECUTION, everything unfinished in the store goes on until nothing is.
+    """
+    if background:
+        return finish(work_off(project, wakes_paused=False))
+    if execution is None:
+        return finish(detached(project) if detach else work_off(project, wakes_paused=True))
+
+    async def go_on(session: Session) -> str:
+        found = await execution_id(session.reader, execution)
+        await session.verbs.resume(found, me())
+        return found
+
+    return carry_on(project, go_on, Way(detach, watches_owner=True))

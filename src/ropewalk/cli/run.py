@@ -1,0 +1,42 @@
+"""`ropewalk run`."""
+
+import click
+from msgspec.structs import replace
+
+from ropewalk.cli.carrying import Way, carry_on
+from ropewalk.cli.loading import assignments, catalogue, json_value, load_workflow
+from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.session import Session, me
+from ropewalk.core.definition import parse_definition
+from ropewalk.core.errors import InvalidDefinition
+
+
+@click.command()
+@click.argument("workflow", metavar="FILE|MODULE:WORKFLOW")
+@click.option("--input", "value", metavar="JSON", help="The input: JSON, @file, or - for stdin.")
+@click.option(
+    "--var", "overrides", multiple=True, metavar="KEY=VALUE", help="Another value for a variable; repeatable."
+)
+@click.option("--detach", is_flag=True, help="Let a background process execute it; print the id and its pid.")
+@on_project
+def run(project: Project, workflow: str, value: str | None, overrides: tuple[str, ...], detach: bool) -> int:
+    """Execute a workflow, and show how it goes.
+
+    The result goes to stdout. Ctrl-C pauses the execution durably; a second one leaves at once, and nothing recorded
+    is lost. If another process executes on the store, it takes the workflow over and this command watches.
+    """
+    loaded = load_workflow(workflow)
+    project = replace(project, nodes=tuple(dict.fromkeys((*project.nodes, *loaded.modules))))
+    given = None if value is None else json_value(value, "--input")
+    variables = assignments(overrides, "--var")
+    known = catalogue(project)
+    try:
+        parse_definition(loaded.value, known.types.infos()).check_input(given)
+    except InvalidDefinition as error:
+        raise loaded.explain(error) from error
+
+    async def start(session: Session) -> str:
+        version = await session.verbs.save(loaded.value, me())
+        return await session.verbs.start(version, given, variables, me())
+
+    return carry_on(project, start, Way(detach, creates=True, watches_owner=True, known=known))

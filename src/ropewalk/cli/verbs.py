@@ -1,0 +1,192 @@
+"""What people may tell an execution: one command each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import click
+
+from ropewalk.cli.carrying import Way, carry_on, detach_option
+from ropewalk.cli.codes import Code
+from ropewalk.cli.console import print_json
+from ropewalk.cli.ids import execution_id
+from ropewalk.cli.loading import json_value
+from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.session import Session, finish, is_over, me, opened, reading_from
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import InvalidInput, Unavailable
+from ropewalk.core.execution import settling
+from ropewalk.core.waits import Approval
+from ropewalk.service.reading import recorded
+
+_PATIENCE: Final = 10
+_PAUSE: Final = 0.02
+GRACE: Final = settling.GRACE // SECOND
+Tell = Callable[[Session, str], Awaitable[bool]]
+
+
+def _tell(project: Project, word: str, tell: Tell, done: str) -> Code:
+    """Tell an execution something that lets nothing go on: an idle store stays idle."""
+
+    async def telling() -> Code:
+        async with opened(project, executes=False) as session:
+            execution = await execution_id(session.reader, word)
+            is_new = await tell(session, execution)
+        if project.is_json:
+            print_json({"executionId": execution, "changed": is_new})
+        else:
+            print(f"{execution}: {done}" if is_new else f"{execution}: {done} already")
+        return Code.OK
+
+    return finish(telling())
+
+
+@click.command()
+@click.argument("execution")
+@click.option("--reason", help="Kept in the log.")
+@on_project
+def pause(project: Project, execution: str, reason: str | None) -> int:
+    """Start nothing more; what runs finishes."""
+    return _tell(project, execution, lambda session, found: session.verbs.pause(found, me(), reason), "paused")
+
+
+@click.command()
+@click.argument("execution")
+@click.option("--reason", help="Kept in the log.")
+@on_project
+def cancel(project: Project, execution: str, reason: str | None) -> int:
+    """Stop an execution for good."""
+
+    async def tell(session: Session, found: str) -> bool:
+        is_new = await session.verbs.cancel(found, me(), reason)
+        await _over(session, found)
+        return is_new
+
+    return _tell(project, execution, tell, "cancelled")
+
+
+async def _over(session: Session, execution: str) -> None:
+    """Whatever runs has its grace, then it is over. Seen in the store: its owner may leave with it."""
+    try:
+        async with asyncio.timeout(GRACE + _PATIENCE):
+            while not await is_over(session.reader, execution):
+                await asyncio.sleep(_PAUSE)
+    except TimeoutError as error:
+        raise Unavailable(f"{execution} was told to stop and has not yet: look again later") from error
+
+
+def _decide(project: Project, execution: str, node: str | None, payload: str | None, item: int | None, detach: bool,
+            *, approved: bool) -> Code:  # fmt: skip
+    given = None if payload is None else json_value(payload, "--payload")
+
+    async def act(session: Session) -> str:
+        found = await execution_id(session.reader, execution)
+        wanted = node or await _only_approval(session, found)
+        await session.verbs.decide(found, wanted, approved=approved, by=me(), payload=given, item=item)
+        return found
+
+    return carry_on(project, act, Way(detach))
+
+
+async def _only_approval(session: Session, execution: str) -> str:
+    """The node that waits for a person, if there is exactly one."""
+    story = await recorded(session.reader, execution)
+    works = story.folded().waiting.values()
+    nodes = sorted({story.plan.ids[work.node] for work in works if isinstance(work.wait, Approval)})
+    if len(nodes) != 1:
+        waiting = f"these wait for one: {', '.join(nodes)}; name it" if nodes else "no node waits for one"
+        raise InvalidInput(f"NODE: {waiting}")
+    return nodes[0]
+
+
+@click.command()
+@click.argument("execution")
+@click.argument("node", required=False)
+@click.option("--payload", metavar="JSON", help="What the node hands on besides the decision.")
+@click.option("--item", type=int, help="Which item of a map.")
+@detach_option
+@on_project
+def approve(project: Project, execution: str, node: str | None, payload: str | None, item: int | None,
+            detach: bool) -> int:  # fmt: skip
+    """Say yes to an approval that is waiting."""
+    return _decide(project, execution, node, payload, item, detach, approved=True)
+
+
+@click.command()
+@click.argument("execution")
+@click.argument("node", required=False)
+@click.option("--payload", metavar="JSON", help="What the node hands on besides the decision.")
+@click.option("--item", type=int, help="Which item of a map.")
+@detach_option
+@on_project
+def reject(project: Project, execution: str, node: str | None, payload: str | None, item: int | None,
+           detach: bool) -> int:  # fmt: skip
+    """Say no to an approval that is waiting."""
+    return _decide(project, execution, node, payload, item, detach, approved=False)
+
+
+@click.command()
+@click.argument("execution")
+@click.argument("name")
+@click.argument("payload", required=False)
+@detach_option
+@on_project
+def signal(project: Project, execution: str, name: str, payload: str | None, detach: bool) -> int:
+    """Tell an execution something it waits for. PAYLOAD is JSON or @file."""
+    given = None if payload is None else json_value(payload, "PAYLOAD")
+
+    async def act(session: Session) -> str:
+        found = await execution_id(session.reader, execution)
+        await session.verbs.signal(found, name, given, me())
+        return found
+
+    return carry_on(project, act, Way(detach))
+
+
+@click.command()
+@click.argument("execution")
+@detach_option
+@on_project
+def retry(project: Project, execution: str, detach: bool) -> int:
+    """Try every failed node of an execution again."""
+
+    async def act(session: Session) -> str:
+        found = await execution_id(session.reader, execution)
+        await session.verbs.retry(found, me())
+        return found
+
+    return carry_on(project, act, Way(detach))
+
+
+@click.command()
+@click.argument("execution")
+@click.option("--from", "node", required=True, metavar="NODE", help="The first node to execute anew.")
+@click.option("--version", type=int, help="Another version of the workflow.")
+@detach_option
+@on_project
+def rerun(project: Project, execution: str, node: str, version: int | None, detach: bool) -> int:
+    """Execute anew from one node on, keeping what came before."""
+
+    async def act(session: Session) -> str:
+        found = await execution_id(session.reader, execution)
+        return await session.verbs.rerun(found, node, me(), version)
+
+    return carry_on(project, act, Way(detach))
+
+
+@click.command()
+@click.argument("execution")
+@detach_option
+@on_project
+def replay(project: Project, execution: str, detach: bool) -> int:
+    """Execute the same version with the same input once more.
+
+    Says whether the output is the same.
+    """
+
+    async def find() -> str:
+        async with reading_from(project) as reader:
+            return await execution_id(reader, execution)
+
+    original = finish(find())
+    return carry_on(project, lambda session: session.verbs.replay(original, me()), Way(detach, original=original))

@@ -1,0 +1,104 @@
+"""Names, help and exit codes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from ropewalk.cli.main import SECTIONS, cli
+from ropewalk.store.sqlite import SqliteStore
+from tests.cli.conftest import Invoke
+
+COMMANDS = [name for section in SECTIONS.values() for name in section]
+
+
+def test_help_tells_every_command_and_every_exit_code(invoke: Invoke):
+    text = invoke("--help").output
+
+    assert [name for name in COMMANDS if f"  {name} " not in text] == []
+    assert [code for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 ") if f" {code} " not in text] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_introduced_with_its_own_words(name: str):
+    command = cli.get_command(click.Context(cli), name)
+    introduced = next(section[name][1] for section in SECTIONS.values() if name in section)
+
+    assert command is not None
+    assert (command.help or "").startswith(introduced)
+
+
+def test_help_does_not_wait_for_the_engine_to_be_imported():
+    script = (
+        "import sys; from ropewalk.cli.main import cli\n"
+        "try: cli.main(['--help'])\n"
+        "except SystemExit: print([name for name in ('pydantic', 'aiohttp', 'rich', 'yaml') if name in sys.modules])"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_mistyped_command_is_guessed(invoke: Invoke):
+    result = invoke("resum")
+
+    assert result.exit_code == 2
+    assert "did you mean 'resume'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("run", "hello.yaml"), 0, ""),
+        (("run", "paid.yaml"), 1, "try again: ropewalk retry"),
+        (("run", "wrong.yaml"), 2, "wrong.yaml:5: nodes[1].id"),
+        (("run", "missing.yaml"), 2, "there is no file missing.yaml"),
+        (("run", "hello.yaml", "--input", "{"), 2, "--input is no JSON"),
+        (("run", "hello.yaml", "--var", "other=1"), 2, "the workflow has no such variable"),
+        (("run", "hello.yaml", "--var", "other"), 2, "write it as --var key=value"),
+        (("run", "hello.yaml", "--nosuch"), 2, "No such option"),
+        (("run", "late.yaml"), 3, "TIMEOUT; try again with"),
+        (("run", "hello.yaml", "--db", "hello.yaml"), 4, "is not an SQLite database"),
+        (("run", "hello.yaml", "--db", "nowhere/x.db"), 4, "its directory must exist"),
+        (("executions", "show", "last"), 2, "there is no store at ropewalk.db"),
+        (("executions", "ls", "--db", "hello.yaml"), 4, "choose another path"),
+    ],
+)
+def test_every_end_has_its_exit_code_and_says_what_to_do(
+    arguments: tuple[str, ...], code: int, words: str, invoke: Invoke
+):
+    result = invoke(*arguments)
+
+    assert (result.exit_code, words in result.stderr) == (code, True), result.output
+
+
+async def test_a_store_whose_owner_cannot_be_spoken_to_is_in_use(project: Path):
+    store = await SqliteStore.open("ropewalk.db")
+    command = [sys.executable, "-m", "ropewalk", "run", "hello.yaml"]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        await store.close()
+
+    assert ended.returncode == 4
+    assert "in use by process" in ended.stderr
+
+
+def test_a_refusal_is_a_json_document_for_whoever_asked_for_one(invoke: Invoke):
+    result = invoke("run", "wrong.yaml", "--json")
+
+    assert result.exit_code == 2
+    assert result.stdout.startswith('{"error": {"type": "InvalidFile"')
+    assert result.stdout.count("\n") == 1
+
+
+def test_a_project_file_that_makes_no_sense_is_told_so(invoke: Invoke, project: Path):
+    (project / "ropewalk.toml").write_text("nods = []", encoding="utf-8")
+
+    result = invoke("run", "hello.yaml")
+
+    assert result.exit_code == 2
+    assert "ropewalk.toml cannot be used" in result.stderr

@@ -1,0 +1,51 @@
+"""`ropewalk validate`: every problem, with its line."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Invoke
+
+
+def test_every_problem_of_every_file_is_told_with_its_line(invoke: Invoke, project: Path):
+    (project / "worse.yaml").write_text("ropewalk: 1\nname: worse\nnods: []\ntimeout: soon\n", encoding="utf-8")
+
+    result = invoke("validate", "hello.yaml", "wrong.yaml", "worse.yaml", "missing.yaml")
+
+    assert result.exit_code == 2
+    places = [line.partition(": ")[0] for line in result.stdout.splitlines()]
+    assert places == [
+        "hello.yaml", "wrong.yaml:5", "wrong.yaml:6", "wrong.yaml:8", "worse.yaml:3", "worse.yaml:4", "ropewalk",
+    ]  # fmt: skip
+
+
+def test_files_without_a_problem_are_ok(invoke: Invoke):
+    result = invoke("validate", "hello.yaml", "held.yaml", "tests.cli.node_types:greeting")
+
+    assert (result.exit_code, result.stdout.count(": ok\n")) == (0, 3)
+
+
+def test_a_file_that_is_no_yaml_says_where(invoke: Invoke, project: Path):
+    (project / "torn.yaml").write_text("ropewalk: 1\nname: [torn\n", encoding="utf-8")
+
+    result = invoke("validate", "torn.yaml")
+
+    assert result.exit_code == 2
+    assert result.stdout.startswith("torn.yaml:3:1: ")
+
+
+def test_programs_get_file_line_path_and_message(invoke: Invoke):
+    result = invoke("validate", "wrong.yaml", "--json")
+    (file,) = json.loads(result.stdout)
+
+    assert (file["file"], file["valid"]) == ("wrong.yaml", False)
+    assert [(each["line"], each["path"]) for each in file["problems"]] == [
+        (5, "nodes[1].id"),
+        (6, "nodes[2].type"),
+        (8, "edges[0].to"),
+    ]
+
+
+def test_nothing_is_executed_and_no_store_is_made(invoke: Invoke, project: Path):
+    invoke("validate", "held.yaml")
+
+    assert [path.name for path in project.iterdir() if path.suffix in (".db", ".txt")] == []

@@ -1,0 +1,187 @@
+"""Telling executions things: on an idle store, and on one that another process executes on."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ropewalk.store.sqlite import owner_info
+from tests.cli.conftest import Invoke, Start, code_of, open_gate, told
+
+Answer = Callable[..., Any]
+
+
+def state(answer: Answer) -> str:
+    return str(answer("executions", "show", "last")["state"])
+
+
+@pytest.fixture(params=["idle", "owned"])
+def waiting(request: pytest.FixtureRequest, start: Start) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Starts a workflow that waits, and leaves it with its owner or without one."""
+
+    def begin(file: str) -> subprocess.Popen[str]:
+        process = start("run", file)
+        told(process, "waits for")
+        if request.param == "idle":
+            process.kill()
+            code_of(process)
+        return process
+
+    return begin
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    """How the owner left, if it had not been killed before."""
+    return 0 if code_of(process) < 0 else process.returncode
+
+
+def test_an_approval_lets_the_execution_go_on(waiting: Any, invoke: Invoke, answer: Answer):
+    owner = waiting("asked.yaml")
+
+    result = invoke("approve", "last", "ask")
+
+    assert (result.exit_code, ended(owner)) == (0, 0), result.output
+    assert answer("executions", "show", "last")["output"] is True
+
+
+def test_a_rejection_is_an_answer_too(waiting: Any, invoke: Invoke, answer: Answer):
+    owner = waiting("asked.yaml")
+
+    result = invoke("reject", "last")
+
+    assert (result.exit_code, ended(owner)) == (0, 0), result.output
+    assert answer("executions", "show", "last")["output"] is False
+
+
+def test_a_signal_is_handed_to_the_node_that_waits_for_it(waiting: Any, invoke: Invoke, answer: Answer):
+    owner = waiting("told.yaml")
+
+    result = invoke("signal", "last", "word", '{"a": 1}')
+
+    assert (result.exit_code, ended(owner)) == (0, 0), result.output
+    assert answer("executions", "show", "last")["output"] == {"a": 1}
+
+
+def test_a_cancelled_execution_is_over_when_the_command_returns(waiting: Any, invoke: Invoke, answer: Answer):
+    owner = waiting("asked.yaml")
+
+    result = invoke("cancel", "last")
+
+    assert result.exit_code == 0, result.output
+    assert state(answer) == "CANCELLED"
+    assert code_of(owner) in (3, -9)
+
+
+def test_a_pause_holds_until_the_execution_is_resumed(waiting: Any, invoke: Invoke, answer: Answer):
+    owner = waiting("told.yaml")
+
+    invoke("pause", "last")
+    paused = state(answer)
+    invoke("signal", "last", "word", "--detach")
+    resumed = invoke("resume", "last")
+
+    assert paused == "PAUSED"
+    assert (resumed.exit_code, ended(owner), state(answer)) == (0, 0, "SUCCESS")
+
+
+def test_a_verb_whose_effect_holds_already_says_so(waiting: Any, invoke: Invoke):
+    waiting("asked.yaml")
+    first = invoke("pause", "last")
+    second = invoke("pause", "last")
+
+    assert (first.stdout.strip().endswith(": paused"), second.stdout.strip().endswith("paused already")) == (True, True)
+
+
+@pytest.mark.parametrize("verb", [("retry",), ("resume",), ("cancel",), ("pause",), ("approve",)])
+def test_a_verb_that_comes_too_late_is_refused(verb: tuple[str, ...], invoke: Invoke):
+    invoke("run", "hello.yaml")
+
+    result = invoke(*verb, "last")
+
+    assert result.exit_code == 2, result.output
+    assert "ropewalk: " in result.stderr
+
+
+def test_a_refusal_by_the_owner_is_raised_as_what_it_was(start: Start, invoke: Invoke):
+    told(start("run", "asked.yaml"), "waits for")
+
+    result = invoke("retry", "last", "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)["error"]["type"]) == (2, "InvalidTransition")
+
+
+def test_a_rerun_keeps_what_came_before_and_a_replay_keeps_nothing(invoke: Invoke, answer: Answer):
+    open_gate("first.gate")
+    open_gate("second.gate")
+    invoke("run", "held.yaml")
+    first = answer("executions", "show", "last")["id"]
+
+    rerun = answer("rerun", first, "--from", "second")
+    replay = answer("replay", first)
+
+    with open("ledger.txt", encoding="utf-8") as ledger:
+        assert ledger.read().split() == ["first", "second", "second", "first", "second"]
+    assert len({first, rerun["id"], replay["id"]}) == 3
+    assert replay["hasSameOutput"] is True
+    assert (rerun["output"], replay["output"]) == ({"second": "second"}, {"second": "second"})
+
+
+def test_an_idle_store_is_not_executed_on_by_a_verb_that_lets_nothing_go_on(
+    start: Start, invoke: Invoke, answer: Answer
+):
+    """Another execution that a crash left behind must not begin because someone cancels this one."""
+    left = start("run", "held.yaml")
+    told(left, "first │ holding")
+    left.kill()
+    code_of(left)
+    invoke("run", "hello.yaml", "--detach", "--db", "other.db")
+
+    invoke("pause", "last")
+
+    with open("ledger.txt", encoding="utf-8") as ledger:
+        assert ledger.read().split() == ["first"]
+    assert owner_info("ropewalk.db") is None
+    assert state(answer) == "PAUSED"
+
+
+def test_a_workflow_run_on_an_owned_store_is_executed_by_the_owner(start: Start, invoke: Invoke, answer: Answer):
+    owner = start("run", "asked.yaml")
+    told(owner, "waits for")
+
+    result = invoke("run", "hello.yaml")
+
+    assert (result.exit_code, result.stdout) == (0, '"Hello, world!"\n')
+    assert owner.poll() is None
+    assert [each["state"] for each in answer("executions", "ls")] == ["SUCCESS", "RUNNING"]
+
+
+def test_what_others_handed_in_goes_on_when_the_owner_has_finished(start: Start, invoke: Invoke, answer: Answer):
+    owner = start("run", "told.yaml")
+    told(owner, "waits for")
+    first = answer("executions", "show", "last")["id"]
+    second = answer("run", "asked.yaml", "--detach")
+
+    invoke("signal", first, "word")
+    successor = int(told(owner, "goes on with 1 executions").split()[1])
+
+    assert (second["pid"], code_of(owner)) == (owner.pid, 0)
+    info = owner_info("ropewalk.db")
+    assert info is not None
+    assert info.pid == successor
+    invoke("approve", second["executionId"])
+    assert answer("executions", "show", second["executionId"])["state"] == "SUCCESS"
+
+
+def test_whoever_watches_an_owner_that_is_killed_takes_its_place(start: Start, invoke: Invoke, answer: Answer):
+    owner = start("run", "told.yaml")
+    told(owner, "waits for")
+    watcher = start("run", "asked.yaml")
+    told(watcher, "waits for approval")
+
+    owner.kill()
+    told(watcher, "went away; going on here")
+    result = invoke("approve", "last")
+
+    assert (result.exit_code, code_of(watcher)) == (0, 0), result.output
