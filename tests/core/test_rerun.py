@@ -1,0 +1,45 @@
+"""Rerun from a node: SPEC §3.13."""
+
+import pytest
+
+from ropewalk.core.errors import InvalidTransition, NotFound
+from ropewalk.core.rerun import carry_over
+from ropewalk.core.signals import Start
+from ropewalk.core.state import NodeState
+from tests.core.executions import NOON, accepted, after, ok, runs, states, tell, workflow
+
+CHAIN = workflow("a b", "a->b")
+
+
+def test_a_rerun_carries_over_everything_but_the_node_and_what_is_behind_it():
+    plan = workflow("a b c d", "a->b", "b->c", "a->d:no")
+    old = after(plan, ok("a", 1, "yes"), ok("b", 2), ok("c", 3))
+
+    new = accepted(plan)
+    new.apply([carry_over(old, "b", plan, NOON)])
+    tell(new, Start())
+
+    assert runs(new) == ["b"]
+    assert (new.outputs, states(new)["d"]) == ({0: 1}, NodeState.SKIPPED)
+
+
+def test_a_rerun_on_another_version_keeps_only_what_is_the_same():
+    old_plan = workflow([{"id": "a"}, {"id": "b", "with": {"x": 1}}, {"id": "c"}, {"id": "d"}], "a->b", "b->c")
+    new_plan = workflow([{"id": "a"}, {"id": "b", "with": {"x": 2}}, {"id": "c"}, {"id": "d"}], "a->b", "b->c")
+    old = after(old_plan, ok("a"), ok("b"), ok("c"), ok("d"))
+
+    new = accepted(new_plan)
+    new.apply([carry_over(old, "d", new_plan, NOON)])
+    tell(new, Start())
+
+    assert sorted(runs(new)) == ["b", "d"]
+
+
+def test_a_rerun_waits_for_the_end():
+    with pytest.raises(InvalidTransition):
+        carry_over(after(CHAIN), "a", CHAIN, NOON)
+
+
+def test_a_rerun_from_an_unknown_node_is_not_found():
+    with pytest.raises(NotFound):
+        carry_over(after(workflow("a"), ok("a")), "z", workflow("a"), NOON)
