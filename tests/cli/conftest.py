@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ropewalk.cli.main import cli
+from ropewalk.store.sqlite import owner_info
 
 ROOT = Path(__file__).parents[2]
 NODES = str(Path(__file__).parent / "node_types.py")
@@ -94,7 +96,7 @@ def runtime() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str) -> Iterator[Path]:
     """A directory with workflows and their node types, to work in."""
     for name, content in WORKFLOWS.items():
         (tmp_path / name).write_text(content.lstrip(), encoding="utf-8")
@@ -103,7 +105,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str) -> Pa
     for name in ("ROPEWALK_DB", "ROPEWALK_NODES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
-    return tmp_path
+    yield tmp_path
+    # A background process is nobody's child, and must not outlive a test that failed.
+    for database in tmp_path.glob("*.db"):
+        if (owner := owner_info(str(database))) is not None:
+            os.kill(owner.pid, signal.SIGKILL)
 
 
 @pytest.fixture

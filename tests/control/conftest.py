@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -21,6 +22,14 @@ ASKED = {
     "output": "{{ nodes.ask.output.approved }}",
 }
 BROKEN = {"ropewalk": 1, "name": "broken", "nodes": [{"id": "stop", "type": "fail", "with": {"message": "no"}}]}
+
+
+@pytest.fixture(autouse=True)
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where sockets are: their paths must be short, and killed processes leave them behind."""
+    with tempfile.TemporaryDirectory(prefix="rw-", dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield folder
 
 
 @pytest.fixture
@@ -56,4 +65,11 @@ async def remote(owner: subprocess.Popen[str], path: str) -> RemoteService:
 async def service(path: str) -> AsyncIterator[Service]:
     """A store of this process."""
     async with open_service(Settings(db=path)) as service:
+        yield service
+
+
+@pytest.fixture
+async def service_elsewhere(tmp_path: Path) -> AsyncIterator[Service]:
+    """Another store of this process."""
+    async with open_service(Settings(db=str(tmp_path / "elsewhere.db"))) as service:
         yield service

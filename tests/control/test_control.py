@@ -340,3 +340,17 @@ def test_two_names_of_one_store_have_one_socket(tmp_path: Path):
     (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
 
     assert socket_path(str(tmp_path / "a.db")) == socket_path(str(tmp_path / "b.db"))
+
+
+async def test_what_killed_owners_left_is_swept_away_after_a_while_and_the_living_stay(
+    owner: subprocess.Popen[str], path: str, service_elsewhere: Service
+):
+    left, living = Path(socket_of(path)), Path(socket_of(service_elsewhere.store.path))
+    owner.kill()
+    owner.wait()
+
+    socket_path("other.db")
+    at_once = left.exists()
+    socket_path("other.db", now=left.stat().st_mtime + 4000)
+
+    assert (at_once, left.exists(), living.exists()) == (True, False, True)

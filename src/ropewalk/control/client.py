@@ -1,6 +1,7 @@
 """The other side of the control socket: the verbs of the service, carried out by the process that owns the store."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from ropewalk.core.events import Event
 from ropewalk.engines.base import Ended
 
 Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+LISTEN_AGAIN = 2.0
 
 
 class NoAnswer(Unavailable):
@@ -91,7 +93,7 @@ class RemoteService:
         """Every event after the given number, those recorded and those to come, until the end."""
         async with self._talk() as talk:
             await _send(talk, wire.Follow(execution, after))
-            while isinstance(answer := await _received(talk), Item):
+            while isinstance(answer := await _received(talk, self._path), Item):
                 seq, events = log.decode(bytes(answer.value))
                 yield seq, events[0]
 
@@ -100,7 +102,7 @@ class RemoteService:
     async def _ask(self, request: Request) -> Any:
         async with self._talk() as talk:
             await _send(talk, request)
-            answer = await _received(talk)
+            answer = await _received(talk, self._path)
             assert not isinstance(answer, Item), "only a stream has items"
             return answer.value
 
@@ -127,10 +129,10 @@ async def _send(talk: Talk, request: Request) -> None:
         raise _hung_up() from error
 
 
-async def _received(talk: Talk) -> wire.Result | Item:
+async def _received(talk: Talk, path: str) -> wire.Result | Item:
     """The next answer; a refusal is raised as the error it was."""
     try:
-        line = await talk[0].readline()
+        line = await _line(talk[0], path)
     except ConnectionError as error:
         raise _hung_up() from error
     except ValueError as error:
@@ -141,6 +143,18 @@ async def _received(talk: Talk) -> wire.Result | Item:
     if isinstance(answer, Refusal):
         raise wire.error_of(answer)
     return answer
+
+
+async def _line(reader: asyncio.StreamReader, path: str) -> bytes:
+    """The next line, however long it takes, as long as its owner has not taken its socket away."""
+    reading = asyncio.ensure_future(reader.readline())
+    try:
+        while not (await asyncio.wait((reading,), timeout=LISTEN_AGAIN))[0]:
+            if not os.path.exists(path):
+                raise ConnectionResetError(path)
+        return reading.result()
+    finally:
+        reading.cancel()
 
 
 def _hung_up() -> Unavailable:

@@ -55,6 +55,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
         self._socket: tuple[str, os.stat_result] | None = None
         self._talks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     @property
     def talks(self) -> int:
@@ -71,6 +72,7 @@ class ControlServer:
 
     async def close(self) -> None:
         """Hangs up, and takes the socket away unless another has taken its place."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         talks = list(self._talks)
@@ -87,7 +89,8 @@ class ControlServer:
                     os.unlink(path)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._talks) >= MOST_CONNECTIONS or not _is_ours(writer):
+        # One that was accepted while we closed would wait for an answer for as long as this process lives.
+        if self._is_closed or len(self._talks) >= MOST_CONNECTIONS or not _is_ours(writer):
             writer.close()
             return
         # A task of our own: the one asyncio would make complains when it is cancelled.
