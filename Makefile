@@ -9,7 +9,7 @@ BIN := .venv/bin
 
 .PHONY: help
 help: ## show the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 .tools/bin/uv: Makefile
 	@$(PYTHON) -c 'import sys; sys.exit("Ropewalk needs Python 3.11 or newer; set PYTHON=…") if sys.version_info < (3, 11) else None'
@@ -65,6 +65,10 @@ fuzz: setup ## one million random expressions
 .PHONY: simulate
 simulate: setup ## one million simulated histories
 	@$(BIN)/python -m tools.simulate --histories 1000000
+
+.PHONY: simulate-engine
+simulate-engine: setup ## ten thousand histories of the real engine on a simulated store
+	@$(BIN)/python -m tools.simulate_engine --histories 10000
 
 .PHONY: crash
 crash: setup ## 500 kill -9 cycles

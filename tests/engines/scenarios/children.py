@@ -180,3 +180,22 @@ async def workflows_that_call_themselves_without_end_fail_at_a_depth(world: Worl
     assert ended.state is ExecutionState.FAILED
     assert ended.error is not None
     assert "deep" in ended.error
+
+
+async def a_child_in_the_queue_may_have_its_parents_key(world: World) -> None:
+    await world.save(flow(act("inner", 1), name="child", concurrencyKey="k"))
+    parent = flow(
+        node("hold", "gate"),
+        node("call", "subworkflow", workflow="child"),
+        edges="hold->call",
+        name="parent",
+        concurrencyKey="k",
+    )
+    first = await world.start(parent)
+    await world.outside.gate().arrived()
+    second = await world.start(parent)
+
+    world.outside.gate().open()
+
+    assert (await world.ended(first)).state is ExecutionState.SUCCESS
+    assert (await world.ended(second)).state is ExecutionState.SUCCESS

@@ -62,6 +62,10 @@ class Children:
                 self._post(live, child, Resume(BY_PARENT))
             case ReopenChild(child):
                 self._post(live, child, Retry(BY_PARENT))
+                # One that could not be started the first time is started now; one that is there hears the retry only.
+                for waited_for in live.execution.outstanding():
+                    if isinstance(waited_for, StartChild) and waited_for.wait.child == child:
+                        self._post(live, live.id, waited_for)
             case StartChild():
                 # To itself: the child is started from the letter, by whoever owns the parent then.
                 self._post(live, live.id, command)
@@ -108,6 +112,12 @@ class Children:
         engine = self._engine
         try:
             live = await engine.memory.load(execution)
+            while isinstance(signal, ChildEnded) and signal.blob is not None:
+                # A large output must be at hand before it is reported, as that of a node is.
+                await live.expect_blob(engine.memory.load_blob, live.execution.plan.index[signal.node], signal.blob)
+                if engine.memory.owns(live):
+                    break
+                live = await engine.memory.load(execution)
         except NotFound:
             engine.commit.add_row("delete_inbox", (letter,))
             return

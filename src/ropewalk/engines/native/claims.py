@@ -4,6 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError
 from ropewalk.core.signals import Due
@@ -78,7 +79,7 @@ class Claims:
 
     async def _claim(self, workspace: str) -> None:
         engine = self._engine
-        for execution, *_ in await engine.store.fetch("claimable", workspace, engine.store.now(), BATCH):
+        for (execution,) in await engine.store.fetch("queued_executions", workspace, engine.store.now(), BATCH):
             if len(engine.memory.lives) >= engine.settings.executions or not engine.slots.has_room(workspace):
                 return
             await self._grant(execution)
@@ -91,6 +92,8 @@ class Claims:
         engine.signal(waiting, Due())
         if waiting.execution.needs_slot and engine.slots.is_free(waiting.accepted):
             engine.take_slot(waiting)
+            # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
+            waiting.commands.append(WakeAt(waiting.execution.wake_at))
         engine.commit.add(waiting)
 
     async def wake_parked(self) -> float:

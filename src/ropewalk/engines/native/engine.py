@@ -151,7 +151,12 @@ class NativeEngine:
             parent = live.accepted.parent
             if parent is None:
                 return live, None
-            above = await self.memory.load(parent.execution)
+            try:
+                above = await self.memory.load(parent.execution)
+            except RopewalkError:
+                if live.is_idle:
+                    self.memory.forget(live)
+                raise
             if self.memory.owns(live):
                 return live, above
 

@@ -30,10 +30,18 @@ select distinct workspace
  order by workspace;
 
 -- queued_executions: what waits for a slot in a workspace, in the order it is to start. Uses queue_by_claim.
-select id
+-- Those behind a held key are left out, so that they do not hide the others; but for children, which may have the key
+-- of an ancestor: whoever claims knows that.
+select queue.id
   from queue
- where workspace = $1 and state = 'PENDING' and not_before <= $2
- order by is_new, priority desc, enqueued_at, id
+ inner join live on live.execution = queue.id
+ inner join execution on execution.id = queue.id
+ where queue.workspace = $1 and queue.state = 'PENDING' and queue.not_before <= $2
+   and (live.concurrency_key is null or live.has_key = 1 or execution.parent is not null
+        or not exists (select 1 from live as holder
+                        where holder.workspace = $1 and holder.concurrency_key = live.concurrency_key
+                          and holder.has_key = 1))
+ order by queue.is_new, queue.priority desc, queue.enqueued_at, queue.id
  limit $3;
 
 -- due_executions: parked executions whose time has come, the earliest first. Uses live_by_wake.
