@@ -162,10 +162,12 @@ def start() -> Iterator[Start]:
 def told(process: subprocess.Popen[str], words: str) -> str:
     """The next line in which a process says these words; it must come before the process ends."""
     assert process.stderr is not None
+    heard = []
     for line in process.stderr:
+        heard.append(line)
         if words in line:
             return line
-    raise AssertionError(f"the process never said {words!r}")
+    raise AssertionError(f"the process never said {words!r} but: {''.join(heard)}")
 
 
 def code_of(process: subprocess.Popen[str]) -> int:

@@ -102,3 +102,9 @@ def test_a_project_file_that_makes_no_sense_is_told_so(invoke: Invoke, project: 
 
     assert result.exit_code == 2
     assert "ropewalk.toml cannot be used" in result.stderr
+
+
+def test_what_follows_bench_is_the_benchmarks_own(invoke: Invoke):
+    result = invoke("bench", "--help")
+
+    assert (result.exit_code, "--store" in result.output) == (0, True)

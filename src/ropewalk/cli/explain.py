@@ -9,14 +9,13 @@ from ropewalk.cli.ids import execution_id
 from ropewalk.cli.picture import Picture
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.rendering.explain import explained
-from ropewalk.cli.session import WORKSPACE, finish, reading_from
+from ropewalk.cli.session import WORKSPACE, finish, owner_of, reading_from
 from ropewalk.cli.view import now
 from ropewalk.core.events import ExecutionPaused
 from ropewalk.core.state import ExecutionState, Resolution
 from ropewalk.service.reading import Recorded, recorded
 from ropewalk.store import dlq, executions
 from ropewalk.store.access import Reader
-from ropewalk.store.sqlite import owner_info
 
 MOST_LOOKED_AT = 1000
 
@@ -41,7 +40,7 @@ def explain(project: Project, execution: str) -> int:
 
 
 async def _facts(project: Project, reader: Reader, story: Recorded) -> Facts:
-    owner = owner_info(project.db)
+    owner = owner_of(project)
     pauses = [event.by for event in story.events if isinstance(event, ExecutionPaused)]
     letters = await dlq.of_execution(reader, story.id, limit=MOST_LOOKED_AT)
     return Facts(

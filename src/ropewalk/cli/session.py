@@ -15,7 +15,7 @@ from ropewalk.cli.project import Project
 from ropewalk.control import RemoteService
 from ropewalk.control.client import NoAnswer
 from ropewalk.core.canonical import JSON
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import NotFound, Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.state import ENDED
 from ropewalk.engines.base import Ended
@@ -83,14 +83,26 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
                  ) -> tuple[Verbs, OwnerInfo | None]:  # fmt: skip
     """An owner may come or go between looking and asking, so this is tried for a while."""
     for _ in range(_TRIES):
-        owner = owner_info(project.db)
-        with suppress(NoAnswer, StoreInUse):
+        with suppress(NoAnswer, StoreInUse, OwnerUnknown):
+            owner = owner_of(project)
             if owner is None:
                 return await stack.enter_async_context(_own(project, executes, known)), None
             if owner.socket is not None:
                 return await RemoteService.connect(owner.socket), owner
         await asyncio.sleep(_PAUSE)
     return await stack.enter_async_context(_own(project, executes, known)), None
+
+
+class OwnerUnknown(Unavailable):
+    """Someone has just taken the lock, and has not signed it yet."""
+
+
+def owner_of(project: Project) -> OwnerInfo | None:
+    """The process that executes on the store, if there is one."""
+    try:
+        return owner_info(project.db)
+    except Unavailable as error:
+        raise OwnerUnknown(str(error)) from error
 
 
 @asynccontextmanager

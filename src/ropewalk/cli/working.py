@@ -30,10 +30,13 @@ async def work_off(project: Project, *, wakes_paused: bool) -> Code:
             working = asyncio.ensure_future(_until_done(session, view))
             await asyncio.wait((stopped, working), return_when=asyncio.FIRST_COMPLETED)
             is_done = working.done()
+            if is_done:
+                working.result()
             for task in (stopped, working):
                 task.cancel()
             await asyncio.gather(stopped, working, return_exceptions=True)
-    return await _verdict(project, begun) if is_done else Code.INTERRUPTED
+    verdict = await _verdict(project, begun)
+    return verdict if is_done else Code.INTERRUPTED
 
 
 async def detached(project: Project) -> Code:
