@@ -190,3 +190,11 @@ async def test_every_accepted_request_leaves_one_audit_row_and_no_other_does(wor
         ("dee", "discard", letter["id"]),
         ("eve", "cancel", execution),
     ]
+
+
+@pytest.mark.parametrize("field", [{"pool": "gpu"}, {"credentials": "shop"}])
+async def test_what_one_process_cannot_give_is_refused_and_not_ignored(world: World, field: dict[str, str]):
+    document = {"name": "asks", "nodes": [{"id": "a", "type": "noop", **field}]}
+
+    with pytest.raises(InvalidDefinition, match=r"nodes\[0\]"):
+        await world.service.save(document)

@@ -10,8 +10,8 @@ from typing import Any
 import uuid_utils
 
 from ropewalk.core.canonical import JSON, json_problems
-from ropewalk.core.definition import Limits, parse_definition
-from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.definition import Definition, Limits, parse_definition
+from ropewalk.core.errors import Conflict, InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem
 from ropewalk.core.events import Event
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
@@ -37,6 +37,18 @@ def require_json(**given: JSON) -> None:
         raise InvalidInput(problems)
 
 
+def _refuse_unserved(definition: Definition) -> None:
+    """What a definition may ask for and one process on one file cannot give is refused, not ignored."""
+    problems = [
+        Problem(("nodes", index, field), f"the embedded engine has no {what}; leave the field out")
+        for index, node in enumerate(definition.nodes)
+        for field, what in (("pool", "worker pools"), ("credentials", "credentials"))
+        if field in node
+    ]
+    if problems:
+        raise InvalidDefinition(problems)
+
+
 class Service:
     """What may be asked of a Ropewalk, by whoever asks."""
 
@@ -56,6 +68,7 @@ class Service:
     async def save(self, document: JSON, by: str = "local") -> Version:
         """Keep a definition as the next version of its name and publish it; the same content is the same version."""
         definition = parse_definition(document, self.types.infos(), self._limits)
+        _refuse_unserved(definition)
         known = self._saved.get(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
