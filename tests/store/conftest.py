@@ -1,4 +1,4 @@
-"""A real store in a real file, owned by the test."""
+"""A real store of each kind, the test's own."""
 
 import subprocess
 import sys
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from ropewalk.store import workspaces
+from ropewalk.store.access import Store
+from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON, ROOT
 
@@ -19,9 +21,25 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "ropewalk.db")
 
 
+@pytest.fixture(params=["sqlite_store", "postgres_store"])
+def store(request: pytest.FixtureRequest) -> Store:
+    """Every test that takes this one runs on both."""
+    chosen: Store = request.getfixturevalue(request.param)
+    return chosen
+
+
 @pytest.fixture
-async def store(path: str) -> AsyncIterator[SqliteStore]:
+async def sqlite_store(path: str) -> AsyncIterator[SqliteStore]:
     store = await SqliteStore.open(path)
+    async with store.transaction() as tx:
+        await workspaces.ensure_default(tx, NOON)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def postgres_store(database: str) -> AsyncIterator[PostgresStore]:
+    store = await PostgresStore.open(database, worker="one", notify=False)
     async with store.transaction() as tx:
         await workspaces.ensure_default(tx, NOON)
     yield store

@@ -9,6 +9,7 @@ import resource
 import sys
 
 from ropewalk.core.errors import RopewalkError
+from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.sqlite import SqliteReader, SqliteStore
 from tests.store.samples import entries
 
@@ -88,7 +89,23 @@ async def read(path: str) -> None:
     await reader.close()
 
 
-WHAT = {"own": own, "own_and_fork": own_and_fork, "write": write, "fill": fill, "attempt": attempt, "read": read}
+async def work(url: str, worker: str) -> None:
+    """Is a worker of the fleet until told to go, or killed."""
+    store = await PostgresStore.open(url, worker=worker, notify=False)
+    say(store.epoch)
+    await asyncio.to_thread(sys.stdin.readline)
+    await store.close()
+
+
+WHAT = {
+    "work": work,
+    "own": own,
+    "own_and_fork": own_and_fork,
+    "write": write,
+    "fill": fill,
+    "attempt": attempt,
+    "read": read,
+}
 
 if __name__ == "__main__":
     asyncio.run(WHAT[sys.argv[1]](*sys.argv[2:]))

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ropewalk.store import executions, live, queue
-from ropewalk.store.access import Transaction
+from ropewalk.store.access import Store, Transaction
+from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.rows import (
     DeadLetterEntry,
     LogEntry,
@@ -14,6 +15,8 @@ from ropewalk.store.rows import (
     NewQueueEntry,
     RunEntry,
 )
+from ropewalk.store.sqlite import SqliteStore
+from tests import postgres
 
 NOON = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -59,6 +62,28 @@ async def accept(tx: Transaction, id: str, *, workspace: str = "default", **chan
     await executions.insert(tx, execution(id, workspace=workspace, concurrency_key=key))
     await live.insert(tx, live_row(id, workspace=workspace, concurrency_key=key))
     await queue.enqueue(tx, waiting(id, workspace=workspace, **changes))
+
+
+async def seen(store: Store, question: str) -> list[tuple[Any, ...]]:
+    """What another connection sees in the store."""
+    if isinstance(store, PostgresStore):
+        return await postgres.ask(store._address.url, question)
+    assert isinstance(store, SqliteStore)
+    return ask(store.path, question)
+
+
+async def written(database: str) -> list[tuple[Any, ...]]:
+    """How many entries each log has in a database of PostgreSQL."""
+    return await postgres.ask(database, "select execution, count(*) from log group by execution order by execution")
+
+
+async def meddle(store: Store, order: str) -> None:
+    """Someone else changes the store."""
+    if isinstance(store, PostgresStore):
+        await postgres.ask(store._address.url, order)
+    else:
+        assert isinstance(store, SqliteStore)
+        tell(store.path, order)
 
 
 def ask(path: str, question: str) -> list[tuple[Any, ...]]:

@@ -4,19 +4,29 @@ import hashlib
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ropewalk.core import log
 from ropewalk.core.errors import NotFound
-from ropewalk.core.events import Blob
+from ropewalk.core.events import Blob, Event, ExecutionSucceeded, NodesCarriedOver, NodeSucceeded
 from ropewalk.store import blobs
-from ropewalk.store.blobs import BlobFiles, BlobTooLarge
+from ropewalk.store.blobs import LATELY, BlobFiles, BlobTooLarge
 from ropewalk.store.errors import StoreCorrupted, StoreUnavailable
 from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON
 
 VALUE = random.Random(7).randbytes(300_000)  # the same in every process: it names the tests
 DIGEST = hashlib.sha256(VALUE).hexdigest()
+NO_TRANSACTION: Any = None
+"""Files go without one."""
+
+
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
 
 
 @pytest.fixture
@@ -120,3 +130,44 @@ async def test_the_store_knows_the_blobs_it_was_told_of(store: SqliteStore):
 
     assert await blobs.find(store, DIGEST) == blob
     assert await blobs.find(store, "0" * 64) is None
+
+
+@pytest.mark.parametrize(("age", "is_removed"), [(LATELY - 60, False), (LATELY + 60, True)])
+async def test_a_value_is_removed_unless_it_was_used_lately(files: BlobFiles, age: int, is_removed: bool):
+    await files.put(VALUE)
+    made_older(files, age)
+
+    assert await files.remove(NO_TRANSACTION, DIGEST) is is_removed
+    assert place(files).exists() is not is_removed
+
+
+async def test_a_value_that_is_put_again_counts_as_used(files: BlobFiles):
+    await files.put(VALUE)
+    made_older(files, 2 * LATELY)
+    await files.put(VALUE)
+
+    assert not await files.remove(NO_TRANSACTION, DIGEST)
+    assert await files.get(DIGEST) == VALUE
+
+
+async def test_a_value_that_is_gone_already_counts_as_removed(files: BlobFiles):
+    assert await files.remove(NO_TRANSACTION, DIGEST)
+
+
+def made_older(files: BlobFiles, age: int) -> None:
+    then = place(files).stat().st_mtime - age
+    os.utime(place(files), (then, then))
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        (NodeSucceeded(NOON, "a", 1, None, blob=Blob(DIGEST, 9)), [DIGEST]),
+        (ExecutionSucceeded(NOON, None, Blob(DIGEST, 9)), [DIGEST]),
+        (NodesCarriedOver(NOON, "e1", {"a": Blob(DIGEST, 9), "b": [None, Blob("0" * 64, 9)]}), [DIGEST, "0" * 64]),
+        (ExecutionSucceeded(NOON, {"hash": "of something else"}), []),
+        (ExecutionSucceeded(NOON, "a text"), []),
+    ],
+)
+def test_the_blobs_a_log_names_are_found_wherever_it_does(event: Event, named: list[str]):
+    assert blobs.named_in(log.encode(1, [event])) == named

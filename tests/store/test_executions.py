@@ -4,13 +4,13 @@ import pytest
 
 from ropewalk.core.state import ExecutionState, TriggerType
 from ropewalk.store import executions, live
+from ropewalk.store.access import Store
 from ropewalk.store.executions import Filter
 from ropewalk.store.rows import ExecutionChange
-from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON, SECOND, execution, live_row
 
 
-async def test_an_accepted_execution_is_found_in_its_workspace_only(store: SqliteStore):
+async def test_an_accepted_execution_is_found_in_its_workspace_only(store: Store):
     async with store.transaction() as tx:
         await executions.insert(tx, execution())
 
@@ -21,7 +21,7 @@ async def test_an_accepted_execution_is_found_in_its_workspace_only(store: Sqlit
     assert await executions.get(store, "other", "e1") is None
 
 
-async def test_an_end_is_recorded(store: SqliteStore):
+async def test_an_end_is_recorded(store: Store):
     async with store.transaction() as tx:
         await executions.insert(tx, execution())
         await executions.change(tx, ExecutionChange("FAILED", NOON, NOON + 5, "no", "e1"))
@@ -35,7 +35,7 @@ STATES = ["SUCCESS", "FAILED", "RUNNING", "TIMEOUT", "PAUSED", "CANCELLED"]
 
 
 @pytest.fixture
-async def history(store: SqliteStore) -> SqliteStore:
+async def history(store: Store) -> Store:
     """Sixty executions, e00 to e59, one a second: six states in turn, two workflows, every third by cron."""
     rows = [
         execution(
@@ -72,9 +72,7 @@ async def history(store: SqliteStore) -> SqliteStore:
         (Filter(workflow="w0", since=NOON + 50 * SECOND), range(50, 60, 2)),
     ],
 )
-async def test_pages_together_are_every_execution_wanted_newest_first(
-    history: SqliteStore, wanted: Filter, expected: range
-):
+async def test_pages_together_are_every_execution_wanted_newest_first(history: Store, wanted: Filter, expected: range):
     found: list[str] = []
     cursor = executions.NEWEST
     while page := await executions.listed(history, "default", wanted, before=cursor, limit=7):
@@ -85,7 +83,7 @@ async def test_pages_together_are_every_execution_wanted_newest_first(
     assert found == [f"e{n:02}" for n in reversed(expected)]
 
 
-async def test_children_are_listed_oldest_first_after_a_cursor(store: SqliteStore):
+async def test_children_are_listed_oldest_first_after_a_cursor(store: Store):
     rows = [execution(name, parent="p", parent_node="a", parent_attempt=1) for name in ("c1", "c2", "c3")]
     await store.write([("insert_execution", [*rows, execution("p")])])
 

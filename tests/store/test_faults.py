@@ -27,6 +27,12 @@ from tests.store.test_ownership import line
 NOBODY = "65534"
 
 
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
+
+
 @pytest.mark.parametrize("content", [b"#!/bin/sh\n", b"SQLite format 2\0" + b"x" * 5000, b"S"])
 @pytest.mark.parametrize("opening", [SqliteStore.open, SqliteReader.open])
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(path: str, content: bytes, opening):

@@ -1,12 +1,12 @@
 """The inbox: signals in order, each told once, found by whoever has the execution in hand."""
 
 from ropewalk.store import inbox
+from ropewalk.store.access import Store
 from ropewalk.store.rows import NewSignal
-from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON, live_row
 
 
-async def test_signals_are_read_in_order_and_removed_once(store: SqliteStore):
+async def test_signals_are_read_in_order_and_removed_once(store: Store):
     await store.write([("insert_inbox", [NewSignal(name, "e1", f'"{name}"', NOON) for name in ("s2", "s1", "s3")])])
 
     async with store.transaction() as tx:
@@ -17,13 +17,11 @@ async def test_signals_are_read_in_order_and_removed_once(store: SqliteStore):
     assert await inbox.count(store, "e1") == 2
 
 
-async def test_a_worker_finds_the_signals_of_its_executions_and_anyone_those_of_nobodys(store: SqliteStore):
+async def test_a_worker_finds_the_signals_of_its_executions_and_of_those_that_are_nobodys(store: Store):
     lives = [live_row("e1", owner="local"), live_row("e2"), live_row("e3", owner="other")]
     signals = [NewSignal(f"s{n}", f"e{n % 3 + 1}", "{}", NOON) for n in range(9)]
     await store.write([("insert_live", lives), ("insert_inbox", signals)])
 
-    mine = await inbox.of_worker(store, "local", after="s0")
-    nobodys = await inbox.unowned(store, limit=2)
+    found = await inbox.letters_for(store, "local", limit=5)
 
-    assert [found.id for found in mine] == ["s3", "s6"]
-    assert [found.id for found in nobodys] == ["s1", "s4"]
+    assert [letter.id for letter in found] == ["s0", "s1", "s3", "s4", "s6"]

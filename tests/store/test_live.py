@@ -4,12 +4,12 @@ import pytest
 
 from ropewalk.core.errors import Conflict
 from ropewalk.store import live
+from ropewalk.store.access import Store
 from ropewalk.store.rows import LiveChange
-from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON, live_row
 
 
-async def test_parked_executions_wake_when_due_the_earliest_first_and_few_at_a_time(store: SqliteStore):
+async def test_parked_executions_wake_when_due_the_earliest_first_and_few_at_a_time(store: Store):
     parked = [live_row(f"e{n}", wake_at=NOON + 10 - n) for n in range(5)]
     await store.write([("insert_live", [*parked, live_row("never"), live_row("owned", owner="local", wake_at=NOON)])])
 
@@ -23,7 +23,7 @@ async def test_parked_executions_wake_when_due_the_earliest_first_and_few_at_a_t
     ]
 
 
-async def test_parking_gives_the_slot_back_and_keeps_the_key(store: SqliteStore):
+async def test_parking_gives_the_slot_back_and_keeps_the_key(store: Store):
     await store.write([("insert_live", [live_row(owner="local", fence=2, has_slot=1, has_key=1, concurrency_key="k")])])
 
     async with store.transaction() as tx:
@@ -35,7 +35,7 @@ async def test_parking_gives_the_slot_back_and_keeps_the_key(store: SqliteStore)
     assert (found.owner, found.last_seq, found.wake_at, found.has_slot, found.has_key) == (None, 9, NOON, 0, 1)
 
 
-async def test_a_new_owner_has_a_higher_fence(store: SqliteStore):
+async def test_a_new_owner_has_a_higher_fence(store: Store):
     await store.write([("insert_live", [live_row("e1", owner="dead", fence=4), live_row("e2", owner="dead")])])
 
     async with store.transaction() as tx:
@@ -45,13 +45,13 @@ async def test_a_new_owner_has_a_higher_fence(store: SqliteStore):
     assert await live.owned(store, "dead") == []
 
 
-async def test_what_a_worker_owns_is_read_page_by_page(store: SqliteStore):
+async def test_what_a_worker_owns_is_read_page_by_page(store: Store):
     await store.write([("insert_live", [live_row(f"e{n}", owner="local") for n in range(5)])])
 
     assert [found.execution for found in await live.owned(store, "local", after="e1", limit=2)] == ["e2", "e3"]
 
 
-async def test_a_change_says_everything_that_can_change(store: SqliteStore):
+async def test_a_change_says_everything_that_can_change(store: Store):
     await store.write([("insert_live", [live_row()])])
     async with store.transaction() as tx:
         await live.change(tx, LiveChange("local", 7, NOON, 1, 0, "e1"))
@@ -61,7 +61,7 @@ async def test_a_change_says_everything_that_can_change(store: SqliteStore):
     assert (found.owner, found.last_seq, found.wake_at, found.has_slot) == ("local", 7, NOON, 1)
 
 
-async def test_two_cannot_hold_one_key(store: SqliteStore):
+async def test_two_cannot_hold_one_key(store: Store):
     await store.write([("insert_live", [live_row("e1", has_key=1, concurrency_key="k")])])
     await store.write([("insert_live", [live_row("e2", last_seq=3, concurrency_key="k")])])
 
@@ -69,7 +69,7 @@ async def test_two_cannot_hold_one_key(store: SqliteStore):
         await store.write([("update_live", [LiveChange("local", 3, None, 1, 1, "e2")])])
 
 
-async def test_what_is_over_is_gone(store: SqliteStore):
+async def test_what_is_over_is_gone(store: Store):
     await store.write([("insert_live", [live_row()])])
     await store.write([("delete_live", [("e1",)])])
 

@@ -4,8 +4,8 @@ import pytest
 
 from ropewalk.core.errors import Conflict
 from ropewalk.store import log
+from ropewalk.store.access import Store
 from ropewalk.store.rows import LogEntry
-from ropewalk.store.sqlite import SqliteStore
 
 # Entries of three, four and one event.
 ENTRIES = [LogEntry("e1", 1, b"one"), LogEntry("e1", 4, b"two"), LogEntry("e1", 8, b"three")]
@@ -14,20 +14,23 @@ ENTRIES = [LogEntry("e1", 1, b"one"), LogEntry("e1", 4, b"two"), LogEntry("e1", 
 @pytest.mark.parametrize(
     ("start", "first"), [(0, 0), (1, 0), (3, 0), (4, 1), (7, 1), (8, 2), (100, 2)]
 )  # fmt: skip
-async def test_entries_begin_with_the_one_that_holds_the_event(store: SqliteStore, start: int, first: int):
+async def test_entries_begin_with_the_one_that_holds_the_event(store: Store, start: int, first: int):
     await store.write([("insert_log", [*ENTRIES, LogEntry("e2", 1, b"other")])])
 
     assert await log.entries(store, "e1", start=start) == [(row.seq, row.entry) for row in ENTRIES[first:]]
 
 
-async def test_an_unknown_execution_has_no_entries(store: SqliteStore):
+async def test_an_unknown_execution_has_no_entries(store: Store):
     assert await log.entries(store, "nobody") == []
 
 
-async def test_two_cannot_append_under_one_number(store: SqliteStore):
-    async with store.transaction() as tx:
-        await log.append(tx, ENTRIES[0])
-        with pytest.raises(Conflict):
-            await log.append(tx, LogEntry("e1", 1, b"another"))
+async def test_two_cannot_append_under_one_number(store: Store):
+    async def append(entry: LogEntry) -> None:
+        async with store.transaction() as tx:
+            await log.append(tx, entry)
+
+    await append(ENTRIES[0])
+    with pytest.raises(Conflict):
+        await append(LogEntry("e1", 1, b"another"))
 
     assert await log.entries(store, "e1") == [(1, b"one")]

@@ -16,6 +16,12 @@ from tests.store.samples import ask, tell
 SCHEMA = Path(migrations.__file__).parent / "schema.sql"
 
 
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
+
+
 def shape(connection: sqlite3.Connection) -> list[str]:
     rows = connection.execute("select sql from sqlite_master where sql is not null")
     plain = (without_comments(text).replace("if not exists ", "").lower() for (text,) in rows)

@@ -11,6 +11,12 @@ from ropewalk.store.sqlite import OwnerInfo, SqliteStore, owner_info
 from tests.store.conftest import Start
 
 
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
+
+
 def line(process: subprocess.Popen[str]) -> str:
     assert process.stdout
     return process.stdout.readline().strip()

@@ -1,17 +1,27 @@
 """The statements: named once, promised, and in step with the rows and indexes they speak of."""
 
+import asyncio
 import re
 
+import asyncpg
 import pytest
 
-from ropewalk.store.queries import FOLDER, rendered, split, statements
+from ropewalk.store.postgres import connection as postgresql
+from ropewalk.store.queries import FOLDER, split, statements
 from ropewalk.store.rows import ROWS
 from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.sqlite import connection as sqlite
+from tests.postgres import PostgresServer
 from tests.store.samples import ask
 
 TEXT = "\n\n".join(file.read_text() for file in sorted(FOLDER.glob("*.sql")))
 INDEXED = re.findall(r"(?:^|\n)-- ([a-z_]+): (?:[^\n]*\n--)?[^\n]*Uses ([a-z_]+)\.", TEXT)
-PLAIN = {"skip_locked": "", "for_update": "", "for_key_share": ""}
+
+
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
 
 
 def parameters(text: str) -> int:
@@ -40,14 +50,38 @@ def test_a_change_names_its_columns_in_the_order_of_the_statement(name: str):
 
 @pytest.mark.parametrize("name", statements())
 async def test_sqlite_understands_every_statement(store: SqliteStore, name: str):
-    text = rendered(PLAIN, "?")[name]
+    text = sqlite.statements()[name]
 
     assert ask(store.path, f"explain {re.sub(r'[?][0-9]+', 'null', text)}")
 
 
+@pytest.fixture(scope="module")
+def understood(postgres: PostgresServer) -> dict[str, str]:
+    """What PostgreSQL says to each statement it does not understand."""
+    return asyncio.run(_objections(postgres))
+
+
+async def _objections(server: PostgresServer) -> dict[str, str]:
+    url, found = await server.lend(), {}
+    connection = await asyncpg.connect(url)
+    for name, text in postgresql.statements().items():
+        try:
+            await connection.prepare(text)
+        except asyncpg.PostgresError as error:
+            found[name] = str(error)
+    await connection.close()
+    await server.take_back(url)
+    return found
+
+
+@pytest.mark.parametrize("name", statements())
+def test_postgresql_understands_every_statement(understood: dict[str, str], name: str):
+    assert understood.get(name) is None
+
+
 @pytest.mark.parametrize(("name", "index"), INDEXED)
 async def test_a_statement_uses_the_index_it_names(store: SqliteStore, name: str, index: str):
-    text = re.sub(r"\?\d+", "'1'", rendered(PLAIN, "?")[name])
+    text = re.sub(r"\?\d+", "'1'", sqlite.statements()[name])
 
     plan = ask(store.path, f"explain query plan {text}")
 
@@ -59,9 +93,8 @@ def test_many_statements_say_which_index_they_use():
 
 
 def test_a_marker_becomes_the_words_of_the_dialect():
-    spoken = rendered({**PLAIN, "skip_locked": "for update skip locked"}, "$")["expired_leases"]
-
-    assert spoken.endswith("limit $2 for update skip locked")
+    assert postgresql.statements()["expired_leases"].endswith("limit $2 for update skip locked")
+    assert sqlite.statements()["expired_leases"].endswith("limit ?2")
 
 
 def test_a_script_is_split_without_its_comments():

@@ -1,38 +1,38 @@
 """The queue: slots and keys are never exceeded, turns are fair, priority then age decides."""
 
 from ropewalk.store import live, queue, workspaces
+from ropewalk.store.access import Store
 from ropewalk.store.rows import QueueChange
-from ropewalk.store.sqlite import SqliteStore
 from ropewalk.store.workspaces import Plan
-from tests.store.samples import NOON, SECOND, accept, ask, waiting
+from tests.store.samples import NOON, SECOND, accept, seen, waiting
 
 
-async def claimed(store: SqliteStore, limit: int = 10, *, now: int = NOON, after: str = "") -> list[str]:
+async def claimed(store: Store, limit: int = 10, *, now: int = NOON, after: str = "") -> list[str]:
     async with store.transaction() as tx:
-        return [entry.execution for entry in await queue.claim(tx, "local", now, limit, after=after)]
+        return [entry.execution for entry in (await queue.claim(tx, "local", now, limit, after=after))[0]]
 
 
-async def test_a_claim_is_ownership_slot_and_dispatch_at_once(store: SqliteStore):
+async def test_a_claim_is_ownership_slot_and_dispatch_at_once(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1", concurrency_key="k")
-        [entry] = await queue.claim(tx, "local", NOON, 10)
+        [entry], _ = await queue.claim(tx, "local", NOON, 10)
 
     held, queued = await live.get(store, "e1"), await queue.get(store, "e1")
     assert held is not None
     assert queued is not None
     assert (held.owner, held.has_slot, held.has_key, held.fence) == ("local", 1, 1, entry.fence)
     assert (entry.fence, entry.last_seq, entry.workflow, entry.version) == (1, 1, "w1", 1)
-    assert (queued.state, queued.claimed_by, queued.claimed_at) == ("DISPATCHED", "local", NOON)
+    assert (queued.state, queued.claimed_by, queued.claimed_at) == ("CLAIMED", "local", NOON)
 
 
-async def test_what_was_claimed_is_not_claimed_again(store: SqliteStore):
+async def test_what_was_claimed_is_not_claimed_again(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1")
 
     assert (await claimed(store), await claimed(store)) == (["e1"], [])
 
 
-async def test_what_goes_on_comes_before_what_is_new_then_priority_then_age(store: SqliteStore):
+async def test_what_goes_on_comes_before_what_is_new_then_priority_then_age(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "young", enqueued_at=NOON - 1)
         await accept(tx, "old", enqueued_at=NOON - 9)
@@ -42,7 +42,7 @@ async def test_what_goes_on_comes_before_what_is_new_then_priority_then_age(stor
     assert await claimed(store) == ["woken", "urgent", "old", "young"]
 
 
-async def test_what_is_not_due_waits(store: SqliteStore):
+async def test_what_is_not_due_waits(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1", not_before=NOON + SECOND)
 
@@ -50,7 +50,7 @@ async def test_what_is_not_due_waits(store: SqliteStore):
     assert (await claimed(store), await claimed(store, now=NOON + SECOND)) == ([], ["e1"])
 
 
-async def test_a_workspace_never_has_more_than_its_slots(store: SqliteStore):
+async def test_a_workspace_never_has_more_than_its_slots(store: Store):
     async with store.transaction() as tx:
         await workspaces.ensure(tx, "acme", Plan.PRO, NOON)
         for n in range(9):
@@ -62,10 +62,10 @@ async def test_a_workspace_never_has_more_than_its_slots(store: SqliteStore):
         await queue.remove(tx, "e0")
 
     assert (len(first), full, await claimed(store)) == (5, [], ["e5"])
-    assert ask(store.path, "select count(*) from live where has_slot = 1") == [(5,)]
+    assert await seen(store, "select count(*) from live where has_slot = 1") == [(5,)]
 
 
-async def test_a_full_workspace_delays_nobody_else_even_with_room_for_one(store: SqliteStore):
+async def test_a_full_workspace_delays_nobody_else_even_with_room_for_one(store: Store):
     async with store.transaction() as tx:
         await workspaces.ensure(tx, "a full one", Plan.FREE, NOON)
         for n in range(5):
@@ -75,7 +75,7 @@ async def test_a_full_workspace_delays_nobody_else_even_with_room_for_one(store:
     assert (await claimed(store, 1), await claimed(store, 1)) == (["full0"], ["mine"])
 
 
-async def test_workspaces_take_turns_however_long_their_queues(store: SqliteStore):
+async def test_workspaces_take_turns_however_long_their_queues(store: Store):
     async with store.transaction() as tx:
         for name in ("a", "b", "c"):
             await workspaces.ensure(tx, name, Plan.ENTERPRISE, NOON)
@@ -86,7 +86,7 @@ async def test_workspaces_take_turns_however_long_their_queues(store: SqliteStor
     assert await claimed(store, 3, after="b") == ["c1", "a2", "a3"]
 
 
-async def test_a_key_is_held_by_one_execution_at_a_time(store: SqliteStore):
+async def test_a_key_is_held_by_one_execution_at_a_time(store: Store):
     async with store.transaction() as tx:
         for n in range(3):
             await accept(tx, f"e{n}", concurrency_key="order 7", enqueued_at=NOON - 9 + n)
@@ -100,7 +100,7 @@ async def test_a_key_is_held_by_one_execution_at_a_time(store: SqliteStore):
     assert (first, blocked, await claimed(store)) == (["e0", "none", "other"], [], ["e1"])
 
 
-async def test_an_execution_that_kept_its_key_while_parked_goes_on_with_it(store: SqliteStore):
+async def test_an_execution_that_kept_its_key_while_parked_goes_on_with_it(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1", concurrency_key="k")
         await queue.claim(tx, "local", NOON, 1)
@@ -111,7 +111,7 @@ async def test_an_execution_that_kept_its_key_while_parked_goes_on_with_it(store
     assert await claimed(store) == ["e1"]
 
 
-async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: SqliteStore):
+async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1")
         await queue.change(tx, QueueChange("FAILED", NOON, 3, "local", NOON, "no such workflow", "e1"))
@@ -125,7 +125,7 @@ async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: Sqlite
     assert (again.state, again.attempts, again.error, again.claimed_by) == ("PENDING", 0, None, None)
 
 
-async def test_an_entry_is_removed_once(store: SqliteStore):
+async def test_an_entry_is_removed_once(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1")
         answers = [await queue.remove(tx, "e1") for _ in range(2)]

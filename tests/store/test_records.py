@@ -4,8 +4,8 @@ import pytest
 
 from ropewalk.core.errors import Conflict
 from ropewalk.store import audit, workers
+from ropewalk.store.access import Store
 from ropewalk.store.rows import AuditEntry
-from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON
 
 
@@ -13,7 +13,7 @@ def done(name: str, workspace: str = "default") -> AuditEntry:
     return AuditEntry(name, NOON, workspace, "ann", "cancel", "e1", None, "CANCELLED", None)
 
 
-async def test_what_was_done_is_listed_newest_first_before_a_cursor(store: SqliteStore):
+async def test_what_was_done_is_listed_newest_first_before_a_cursor(store: Store):
     async with store.transaction() as tx:
         for name in ("a1", "a2", "a3", "a4"):
             await audit.append(tx, done(name))
@@ -22,14 +22,14 @@ async def test_what_was_done_is_listed_newest_first_before_a_cursor(store: Sqlit
     assert await audit.listed(store, "default", before="a4", limit=2) == [done("a3"), done("a2")]
 
 
-async def test_what_was_done_is_written_once(store: SqliteStore):
+async def test_what_was_done_is_written_once(store: Store):
     await store.write([("insert_audit", [done("a1")])])
 
     with pytest.raises(Conflict):
         await store.write([("insert_audit", [done("a1")])])
 
 
-async def test_a_worker_that_comes_back_has_a_higher_epoch(store: SqliteStore):
+async def test_a_worker_that_comes_back_has_a_higher_epoch(store: Store):
     async with store.transaction() as tx:
         epochs = [await workers.register(tx, "w", "host", 7, NOON + n, version="1", slots=4) for n in range(2)]
         is_known = [await workers.expel(tx, name) for name in ("w", "nobody")]
@@ -40,7 +40,7 @@ async def test_a_worker_that_comes_back_has_a_higher_epoch(store: SqliteStore):
     assert (found.epoch, found.started_at, found.version, found.slots) == (3, NOON + 1, "1", 4)
 
 
-async def test_workers_heard_of_last_are_listed_first(store: SqliteStore):
+async def test_workers_heard_of_last_are_listed_first(store: Store):
     async with store.transaction() as tx:
         for n in (1, 3, 2):
             await workers.register(tx, f"w{n}", "host", n, NOON * 2 + n)

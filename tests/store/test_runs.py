@@ -2,7 +2,7 @@
 
 from ropewalk.core.state import RunState
 from ropewalk.store import runs
-from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.access import Store
 from tests.store.samples import NOON, SECOND, run
 
 
@@ -10,7 +10,7 @@ def pending(name: str, at: int = NOON):
     return run(name, state="PENDING", retry_after=at, finished_at=None)
 
 
-async def test_a_run_is_as_it_was_said_last(store: SqliteStore):
+async def test_a_run_is_as_it_was_said_last(store: Store):
     waiting = run("r1", state="WAITING", finished_at=None)
     await store.write([("upsert_run", [waiting])])
     await store.write([("upsert_run", [run("r1", error="late")])])
@@ -20,7 +20,7 @@ async def test_a_run_is_as_it_was_said_last(store: SqliteStore):
     assert (found.state, found.finished_at, found.error) == ("SUCCESS", NOON + 5, "late")
 
 
-async def test_runs_are_listed_in_order_with_filters_and_cursor(store: SqliteStore):
+async def test_runs_are_listed_in_order_with_filters_and_cursor(store: Store):
     rows = [run(f"r{n}", node="ab"[n % 2], state="FAILED" if n < 3 else "SUCCESS") for n in range(6)]
     await store.write([("upsert_run", [*rows, run("r9", execution="e2")])])
 
@@ -32,7 +32,7 @@ async def test_runs_are_listed_in_order_with_filters_and_cursor(store: SqliteSto
     assert await ids(node="a", state=RunState.SUCCESS) == ["r4"]
 
 
-async def test_a_lease_goes_to_the_oldest_that_is_due_and_to_one_runner(store: SqliteStore):
+async def test_a_lease_goes_to_the_oldest_that_is_due_and_to_one_runner(store: Store):
     await store.write([("upsert_run", [pending("r1", NOON + 2), pending("r2", NOON), pending("r3", NOON + SECOND)])])
 
     async with store.transaction() as tx:
@@ -44,7 +44,7 @@ async def test_a_lease_goes_to_the_oldest_that_is_due_and_to_one_runner(store: S
     ]  # fmt: skip
 
 
-async def test_a_lease_is_extended_for_its_holder_only_and_never_shortened(store: SqliteStore):
+async def test_a_lease_is_extended_for_its_holder_only_and_never_shortened(store: Store):
     await store.write([("upsert_run", [pending("r1")])])
     async with store.transaction() as tx:
         await runs.lease(tx, "ann", NOON + 10, NOON, 1)
@@ -62,7 +62,7 @@ async def test_a_lease_is_extended_for_its_holder_only_and_never_shortened(store
     assert (found.lease_until, found.heartbeat_at) == (NOON + 20, NOON + 6)
 
 
-async def test_runs_of_silent_runners_are_found_longest_silent_first(store: SqliteStore):
+async def test_runs_of_silent_runners_are_found_longest_silent_first(store: Store):
     await store.write([("upsert_run", [pending("r1"), pending("r2"), pending("r3")])])
     async with store.transaction() as tx:
         for until in (NOON + 20, NOON + 10, NOON + 99):

@@ -7,9 +7,7 @@ import threading
 
 import pytest
 
-from ropewalk.core.errors import Conflict
-from ropewalk.store import workers
-from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
+from ropewalk.store.errors import StaleWriter
 from ropewalk.store.sqlite import SqliteReader, SqliteStore
 from ropewalk.store.sqlite.store import MARK_EVERY
 from tests.store.conftest import Start
@@ -19,58 +17,14 @@ from tests.store.test_ownership import line
 FEW, MANY = 2, 500
 
 
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
+
+
 async def count(store: SqliteStore | SqliteReader, name: str = "e1") -> int:
     return len(await store.fetch("log_entries", name, 1, 10_000))
-
-
-@pytest.mark.parametrize("rows", [FEW, MANY])
-async def test_what_was_written_is_there_for_everyone(store: SqliteStore, rows: int):
-    await store.write([("insert_log", entries("e1", rows))])
-
-    assert ask(store.path, "select count(*) from log") == [(rows,)]
-    assert await count(store) == rows
-
-
-@pytest.mark.parametrize("rows", [FEW, MANY])
-async def test_a_batch_with_one_bad_row_writes_nothing(store: SqliteStore, rows: int):
-    await store.write([("insert_log", entries("e1", 1))])
-
-    with pytest.raises(Conflict, match="log"):
-        await store.write([("insert_log", entries("e2", rows)), ("insert_log", entries("e1", 1))])
-
-    assert (await count(store, "e2"), await count(store, "e1")) == (0, 1)
-
-
-@pytest.mark.parametrize("bad", [("e1", 1), ("e1", 1, object())])
-async def test_a_mistake_of_ours_writes_nothing_and_the_store_lives_on(store: SqliteStore, bad: tuple[object, ...]):
-    with pytest.raises(StoreDefect):
-        await store.write([("insert_log", entries("e2", 1)), ("insert_log", [bad])])
-
-    await store.write([("insert_log", entries("e1", 1))])
-    assert (await count(store, "e1"), await count(store, "e2")) == (1, 0)
-
-
-@pytest.mark.parametrize("rows", [FEW, MANY])
-async def test_a_writer_whose_epoch_has_moved_writes_nothing_and_is_counted(store: SqliteStore, rows: int):
-    tell(store.path, "update worker set epoch = epoch + 1")
-
-    for _ in range(2):
-        with pytest.raises(StaleWriter, match="taken over"):
-            await store.write([("insert_log", entries("e1", rows))])
-
-    assert ask(store.path, "select count(*) from log") == [(0,)]
-    assert store.stale_writes == 2
-
-
-async def test_a_writer_whose_epoch_has_moved_enters_no_transaction(store: SqliteStore):
-    async with store.transaction() as tx:
-        await workers.expel(tx, store.worker)
-
-    with pytest.raises(StaleWriter):
-        async with store.transaction():
-            raise AssertionError("never entered")
-
-    assert store.stale_writes == 1
 
 
 async def test_the_epoch_is_checked_also_when_time_is_marked(path: str):
@@ -96,43 +50,6 @@ async def test_each_opening_has_an_epoch_of_its_own(path: str):
 
 
 # Transactions
-
-
-async def test_a_transaction_sees_what_it_wrote_and_others_do_not_until_it_ends(store: SqliteStore):
-    async with store.transaction() as tx:
-        touched = await tx.execute("insert_log", "e1", 1, b"{}")
-        await tx.execute_many("insert_log", [("e1", seq, b"{}") for seq in range(2, MANY)])
-        inside, outside = len(await tx.fetch("log_entries", "e1", 1, 10_000)), await count(store)
-
-    assert (touched, inside, outside) == (1, MANY - 1, 0)
-    assert await count(store) == MANY - 1
-
-
-async def test_an_exception_undoes_the_transaction_and_the_store_lives_on(store: SqliteStore):
-    async def transact() -> None:
-        async with store.transaction() as tx:
-            await tx.execute("insert_log", "e1", 1, b"{}")
-            raise ValueError("changed my mind")
-
-    with pytest.raises(ValueError, match="changed my mind"):
-        await transact()
-
-    await store.write([("insert_log", entries("e2", 1))])
-    assert (await count(store, "e1"), await count(store, "e2")) == (0, 1)
-
-
-async def test_a_transaction_that_is_over_does_nothing_more(store: SqliteStore):
-    async with store.transaction() as tx:
-        pass
-
-    with pytest.raises(RuntimeError, match="over"):
-        await tx.execute("insert_log", "e1", 1, b"{}")
-
-
-async def test_a_task_cannot_wait_for_its_own_transaction(store: SqliteStore):
-    async with store.transaction():
-        with pytest.raises(RuntimeError, match="inside a transaction already"):
-            await store.write([("insert_log", entries("e1", 1))])
 
 
 async def test_whoever_writes_waits_for_the_transaction_before_and_turns_are_in_order(store: SqliteStore):
@@ -161,21 +78,6 @@ async def test_whoever_writes_waits_for_the_transaction_before_and_turns_are_in_
     assert order == ["first", "second", "third", "fourth"]
 
 
-async def test_many_at_once_lose_nothing(store: SqliteStore):
-    async def transact(name: str) -> None:
-        async with store.transaction() as tx:
-            await tx.execute("insert_log", name, 1, b"{}")
-            await asyncio.sleep(0)
-            await tx.execute_many("insert_log", [(name, seq, b"{}") for seq in range(2, 4)])
-
-    async def write(name: str) -> None:
-        await store.write([("insert_log", entries(name, 3))])
-
-    await asyncio.gather(*(work(f"{work.__name__} {n}") for n in range(50) for work in (transact, write)))
-
-    assert ask(store.path, "select count(*), count(distinct execution) from log") == [(300, 100)]
-
-
 async def test_a_cancelled_write_keeps_its_turn_until_the_commit_is_over(store: SqliteStore):
     gate = threading.Event()
     store._thread.submit(gate.wait)
@@ -194,41 +96,7 @@ async def test_a_cancelled_write_keeps_its_turn_until_the_commit_is_over(store: 
     assert (await count(store, "e1"), await count(store, "e2")) == (MANY, 1)
 
 
-async def test_a_cancelled_transaction_is_undone(store: SqliteStore):
-    entered = asyncio.Event()
-
-    async def transact() -> None:
-        async with store.transaction() as tx:
-            await tx.execute("insert_log", "e1", 1, b"{}")
-            entered.set()
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(transact())
-    await entered.wait()
-    task.cancel()
-    await asyncio.wait((task,))
-
-    assert await count(store) == 0
-    await store.write([("insert_log", entries("e1", 1))])
-
-
 # Reading
-
-
-async def test_reading_waits_for_no_writer(store: SqliteStore):
-    await store.write([("insert_log", entries("e1", 1))])
-    async with store.transaction() as tx:
-        await tx.execute("insert_log", "e1", 2, b"{}")
-
-        assert await count(store) == 1
-        assert len(await store.scan("log_entries", "e1", 1, 10)) == 1
-
-
-async def test_a_reader_cannot_write(store: SqliteStore):
-    with pytest.raises(StoreUnavailable):
-        await store.fetch("insert_log", "e1", 1, b"{}")
-
-    assert await count(store) == 0
 
 
 async def test_another_process_reads_while_the_owner_writes(store: SqliteStore, start: Start):
@@ -267,19 +135,6 @@ async def test_a_store_nobody_owns_can_be_read(path: str):
 )
 async def test_the_writer_is_as_durable_as_promised(store: SqliteStore, pragma: str, value: object):
     assert store._connection.execute(f"pragma {pragma}").fetchone() == (value,)
-
-
-async def test_a_closed_store_says_so_and_closing_twice_is_closing_once(path: str):
-    store = await SqliteStore.open(path)
-    await store.close()
-    await store.close()
-
-    with pytest.raises(StoreUnavailable, match="was closed: open it again"):
-        await store.write([("insert_log", entries("e1", 1))])
-    with pytest.raises(StoreUnavailable, match="was closed"):
-        await store.fetch("latest_mark")
-    with pytest.raises(StoreUnavailable, match="was closed"):
-        await store.scan("latest_mark")
 
 
 async def test_closing_leaves_everything_in_one_file(path: str):

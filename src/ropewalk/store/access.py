@@ -1,7 +1,10 @@
 """What every dialect offers the nouns: reading by the name of a statement, and writing inside a transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeAlias
+
+from ropewalk.core.events import Blob
 
 Value: TypeAlias = str | int | bytes | None
 Row: TypeAlias = tuple[Any, ...]
@@ -27,3 +30,85 @@ class Transaction(Reader, Protocol):
 
     async def execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
         """Carries the statement out once per row."""
+
+
+class Blobs(Protocol):
+    """Where values go that are too large for the log, under their hash."""
+
+    async def put(self, value: bytes | bytearray | memoryview) -> Blob:
+        """Keeps the value; durable on return."""
+
+    def put_here(self, value: bytes | bytearray | memoryview) -> Blob:
+        """Keeps the value without a pause; durable at the latest with the store's next write."""
+
+    async def get(self, digest: str) -> bytes:
+        """The value under this hash, checked against it."""
+
+    def sweep(self) -> int:
+        """Removes what was never finished; how many there were."""
+
+
+class Store(Reader, Protocol):
+    """The store of one worker: what it writes counts only while nobody has taken over from it."""
+
+    load: int
+    """How much the worker has in hand, for whoever lists the workers; set by the engine."""
+    on_lost: Callable[[str], None]
+    """Called once, on the loop, when the worker may write no more; says why."""
+    on_hint: Callable[[list[str]], None]
+    """Called on the loop with the topics that somebody hinted at; ["*"] may be any."""
+
+    @property
+    def worker(self) -> str:
+        """The id of the worker."""
+
+    @property
+    def epoch(self) -> int:
+        """Under which the worker writes."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there may be other workers on the same store."""
+
+    @property
+    def stale_writes(self) -> int:
+        """How many writes were refused because someone has taken over."""
+
+    @property
+    def blobs(self) -> Blobs:
+        """Where large values go."""
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a worker is silent before it counts as dead."""
+
+    @property
+    def path(self) -> str:
+        """Where it is: a file, or host and database."""
+
+    def now(self) -> int:
+        """Store time (µs), never going back."""
+
+    async def tell_time(self) -> None:
+        """From now on `now()` is not before this moment, whoever's clock it is compared with."""
+
+    async def scan(self, name: str, *arguments: Value) -> list[Row]:
+        """Like `fetch`, for what takes its time."""
+
+    async def write(self, batch: Batch) -> None:
+        """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """Several statements as one, durable at the end; undone by an exception."""
+
+    def hint(self, topic: str) -> None:
+        """Tells the others, soon and perhaps never, that there is something to look at."""
+
+    async def departed(self) -> list[str]:
+        """The workers that are gone for sure, though their leases have not run out."""
+
+    async def rejoin(self) -> None:
+        """Comes back as another worker, after `on_lost` or a StaleWriter; StaleWriter if there is no way back."""
+
+    async def close(self) -> None:
+        """Gives the store up. Twice is once."""

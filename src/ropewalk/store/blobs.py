@@ -3,14 +3,19 @@
 A blob is whole or absent: written under another name, synced, renamed, and the directory synced. It is written before
 the commit that names it, so nothing in the store ever points to a missing one. What a crash leaves half written is
 swept away at the next opening, when nobody else can be writing.
+
+A value that is there already is not written again but marked as used, and what was used lately is not removed: whoever
+found it there is about to name it. Marking and removing keep out of each other's way by a lock on the directory.
 """
 
 import asyncio
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -24,7 +29,11 @@ from ropewalk.store.errors import StoreCorrupted, StoreFull, StoreUnavailable
 from ropewalk.store.rows import BlobEntry
 
 LARGEST: Final = 64 * 1024 * 1024
+LATELY: Final = 24 * 3600
+"""How long (s) a value is not removed after it was written or found."""
+
 _HASH: Final = re.compile("[0-9a-f]{64}")
+_NAMED: Final = re.compile(rb'"hash":"([0-9a-f]{64})","size":\d')
 _UNFINISHED: Final = ".unfinished"
 # By handle and never through a link: nobody can lead us out of our directory.
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,6 +41,11 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class BlobTooLarge(RopewalkError):
     """The value is larger than a blob may be; hand on a reference instead."""
+
+
+def is_hash(digest: str) -> bool:
+    """Whether there can be a blob under this name."""
+    return _HASH.fullmatch(digest) is not None
 
 
 class BlobFiles:
@@ -48,6 +62,10 @@ class BlobFiles:
     async def get(self, digest: str) -> bytes:
         """The value under this hash, checked against it."""
         return await asyncio.to_thread(self._get, digest)
+
+    async def remove(self, tx: Transaction, digest: str) -> bool:
+        """The value goes, whether or not its row's transaction is kept; false if it was written or found lately."""
+        return await asyncio.to_thread(self._remove, digest)
 
     def sweep(self) -> int:
         """Removes what was never finished; how many there were. Only for the owner, before it writes."""
@@ -74,11 +92,27 @@ class BlobFiles:
             os.mkdir(digest[:2], 0o700, dir_fd=root)
             os.fsync(root)
         with _opened(digest[:2], root) as shelf:
-            if not _is_there(shelf, digest, len(value)):
+            with _locked(root, fcntl.LOCK_SH):
+                is_there = _is_there(shelf, digest, len(value))
+                if is_there:
+                    os.utime(digest, dir_fd=shelf, follow_symlinks=False)
+            if not is_there:
                 _write_whole(root, shelf, digest, value)
 
+    def _remove(self, digest: str) -> bool:
+        try:
+            with (
+                _in_our_words(self.root),
+                _opened(self.root, None) as root,
+                _opened(digest[:2], root) as shelf,
+                _locked(root, fcntl.LOCK_EX),
+            ):
+                return _remove_unless_used(shelf, digest)
+        except FileNotFoundError:
+            return True
+
     def _get(self, digest: str) -> bytes:
-        if not _HASH.fullmatch(digest):
+        if not is_hash(digest):
             raise NotFound(f"there is no blob {digest[:80]!r}")
         value = self._read(digest)
         if hashlib.sha256(value).hexdigest() != digest:
@@ -116,6 +150,25 @@ def _in_our_words(root: str) -> Iterator[None]:
         raise StoreUnavailable(f"{root} cannot be used ({error.strerror}): it must be a directory of ours") from error
 
 
+@contextmanager
+def _locked(root: int, how: int) -> Iterator[None]:
+    """Ours until the end, in this process and in others; every opening of the directory is a holder of its own."""
+    fcntl.flock(root, how)
+    try:
+        yield
+    finally:
+        fcntl.flock(root, fcntl.LOCK_UN)
+
+
+def _remove_unless_used(shelf: int, digest: str) -> bool:
+    used = os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_mtime
+    # The time of the file system against the clock it is taken from: neither decides anything else.
+    if time.time() - used < LATELY:
+        return False
+    os.unlink(digest, dir_fd=shelf)
+    return True
+
+
 def _is_there(shelf: int, digest: str, size: int) -> bool:
     try:
         return os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_size == size
@@ -147,6 +200,12 @@ def _write_synced(root: int, name: str, value: bytes | bytearray | memoryview) -
 async def record(tx: Transaction, blob: Blob, now: int) -> None:
     """The store knows of the blob."""
     await tx.execute("insert_blob", *BlobEntry(blob.hash, blob.size, now))
+
+
+def named_in(entry: bytes) -> list[str]:
+    """The hashes of the blobs a log entry names, wherever it does; perhaps of more, never of less."""
+    # By the encoded text: no event is left out, and most entries are done after one look.
+    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if b'"hash":"' in entry else []
 
 
 async def find(reader: Reader, digest: str) -> Blob | None:

@@ -12,6 +12,8 @@ async def get(reader: Reader, workspace: str, target: str) -> Breaker:
 
 async def lock(tx: Transaction, workspace: str, target: str) -> Breaker:
     """The same, kept from others until the end of the transaction."""
+    # A row that is not there cannot be locked.
+    await tx.execute("ensure_breaker", workspace, target)
     return _breaker(await tx.fetch_one("lock_breaker", workspace, target))
 
 

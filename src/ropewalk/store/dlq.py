@@ -4,8 +4,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.core.state import Resolution
+from ropewalk.core.state import Resolution, RunState
 from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.events import NO_ITEM
+from ropewalk.store.ids import first_id
 from ropewalk.store.rows import DeadLetterEntry, DeadLetterResolution
 
 _NEWEST: Final = "~"
@@ -44,7 +46,43 @@ class Group(Struct, frozen=True):
     last_at: int
     workflow: str
     node: str
+    failure_type: str
     reason: str
+
+    @property
+    def cursor(self) -> "GroupCursor":
+        """Where to go on after this one."""
+        return GroupCursor(self.count, self.fingerprint)
+
+
+class GroupCursor(Struct, frozen=True):
+    """A place in the list of groups, which has the most frequent first."""
+
+    count: int
+    fingerprint: str
+
+
+FIRST_GROUP: Final = GroupCursor(2**62, "")
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which dead letters are meant; None is any."""
+
+    fingerprint: str | None = None
+    workflow: str | None = None
+    node: str | None = None
+    failure_type: str | None = None
+
+
+class Pending(Struct, frozen=True):
+    """A dead letter that waits for a person, as far as one needs it to act."""
+
+    id: str
+    execution: str
+    node: str
+    item: int | None
+    attempt: int
+    created_at: int
 
 
 async def put(tx: Transaction, letter: DeadLetterEntry) -> None:
@@ -57,9 +95,9 @@ async def resolve(tx: Transaction, resolution: DeadLetterResolution) -> bool:
     return await tx.execute("resolve_dead_letter", *resolution) == 1
 
 
-async def note(tx: Transaction, workspace: str, letter: str, notes: str | None) -> bool:
-    """Keeps what people have to say about it; whether there is such a dead letter."""
-    return await tx.execute("note_dead_letter", notes, workspace, letter) == 1
+async def note(tx: Transaction, workspace: str, letter: str, note: str) -> bool:
+    """Adds to what people have to say about it; whether there is such a dead letter."""
+    return await tx.execute("note_dead_letter", "\n", note, workspace, letter) == 1
 
 
 async def get(reader: Reader, workspace: str, letter: str) -> DeadLetter | None:
@@ -90,6 +128,27 @@ async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> 
     return [DeadLetter(*row) for row in await reader.fetch("list_execution_dead_letters", execution, limit)]
 
 
-async def groups(reader: Reader, workspace: str, *, limit: int = 50) -> list[Group]:
-    """What lies unresolved, gathered by fingerprint, the most frequent first."""
-    return [Group(*row) for row in await reader.fetch("dead_letter_groups", workspace, limit)]
+async def pending(
+    reader: Reader, workspace: str, wanted: Wanted, *, after: str = "", last: str = _NEWEST, limit: int = 50
+) -> list[Pending]:
+    """What waits for a person, oldest first, after a cursor; nothing younger than `last`."""
+    arguments = (workspace, after, last, wanted.workflow, wanted.node, wanted.failure_type)
+    if wanted.fingerprint is None:
+        rows = await reader.fetch("pending_dead_letters", *arguments, limit)
+    else:
+        rows = await reader.fetch("pending_alike_dead_letters", *arguments, wanted.fingerprint, limit)
+    return [Pending(*row) for row in rows]
+
+
+async def tried_again(reader: Reader, letter: Pending) -> RunState | None:
+    """How the last attempt stands that came after the dead letter, if it has a row."""
+    item = NO_ITEM if letter.item is None else letter.item
+    since = first_id(letter.created_at)
+    row = await reader.fetch_one("tried_again", letter.execution, since, letter.node, item, letter.attempt)
+    return None if row is None else RunState(row[0])
+
+
+async def groups(reader: Reader, workspace: str, *, after: GroupCursor = FIRST_GROUP, limit: int = 50) -> list[Group]:
+    """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor is to go on."""
+    rows = await reader.fetch("dead_letter_groups", workspace, after.count, after.fingerprint, limit)
+    return [Group(*row) for row in rows]

@@ -29,6 +29,17 @@ async def waiting(reader: Reader, workspace: str) -> list[WaitingForEvent]:
     ]
 
 
+async def held(reader: Reader, workspace: str, target: str) -> list[WaitingForEvent]:
+    """Everyone in the workspace whom the breaker of this target holds."""
+    subject = breaker_subject(target)
+    return [wait for wait in await waiting(reader, workspace) if wait.subject == subject]
+
+
+def breaker_subject(target: str) -> str:
+    """What those wait for whom a breaker holds; no published event has a colon in its subject."""
+    return f"breaker:{target}"
+
+
 async def of_execution(reader: Reader, execution: str) -> dict[tuple[str, int], None]:
     """The nodes and items of one execution that have such a row."""
     return dict.fromkeys(await reader.fetch("event_waits_of", execution))

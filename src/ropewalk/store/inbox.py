@@ -36,11 +36,37 @@ async def count(reader: Reader, execution: str) -> int:
     return 0 if row is None else row[0]
 
 
-async def of_worker(reader: Reader, worker: str, *, after: str = "", limit: int = 1000) -> list[SentSignal]:
-    """What a worker's executions have yet to be told, in order, after a cursor."""
-    return [SentSignal(*row) for row in await reader.fetch("owned_inbox", worker, after, limit)]
+class Letter(Struct, frozen=True):
+    """A signal on its way, and whether someone waits for what comes of it."""
+
+    id: str
+    execution: str
+    signal: str
+    sent_by: str | None
+    wants_answer: int
 
 
-async def unowned(reader: Reader, *, after: str = "", limit: int = 1000) -> list[SentSignal]:
-    """What executions that nobody has in hand have yet to be told, in order, after a cursor."""
-    return [SentSignal(*row) for row in await reader.fetch("unowned_inbox", after, limit)]
+async def letters_for(reader: Reader, worker: str, *, limit: int = 1000) -> list[Letter]:
+    """What a worker's executions and those nobody has in hand have yet to be told, in order."""
+    return [Letter(*row) for row in await reader.fetch("letters_for", worker, limit)]
+
+
+async def waits(reader: Reader, letter: str) -> bool:
+    """Whether it has yet to be told."""
+    return await reader.fetch_one("letter_waits", letter) is not None
+
+
+async def ask(tx: Transaction, signal: NewSignal, by: str) -> None:
+    """The execution will be told, and what comes of it kept for whoever asks."""
+    await tx.execute("ask_inbox", *signal, by)
+
+
+async def answer(reader: Reader, letter: str) -> str | None:
+    """What came of it, if anything has yet."""
+    row = await reader.fetch_one("inbox_answer", letter)
+    return None if row is None else row[0]
+
+
+async def drop_answers(tx: Transaction, before: int) -> int:
+    """Answers nobody has come for since then; how many."""
+    return await tx.execute("drop_answers", before)

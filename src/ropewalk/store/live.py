@@ -55,14 +55,36 @@ async def own(tx: Transaction, worker: str, executions: Sequence[str]) -> None:
     await tx.execute_many("own_live", [(worker, execution) for execution in executions])
 
 
+async def acquire(tx: Transaction, worker: str, execution: str) -> str | None:
+    """Gives the worker an execution that nobody has, be it over or not; whose it is then, None if there is none."""
+    while not await tx.execute("acquire_live", worker, execution):
+        found = await get(tx, execution)
+        if found is not None and found.owner is not None:
+            return found.owner
+        if found is None:
+            return worker if await tx.execute("hold_ended", worker, execution) else await _owner(tx, execution)
+    return worker
+
+
+async def _owner(tx: Transaction, execution: str) -> str | None:
+    found = await get(tx, execution)
+    return None if found is None else found.owner
+
+
+async def release(tx: Transaction, worker: str, execution: str) -> None:
+    """Undoes `acquire`: what the worker has without a slot is nobody's; the row of one that is over goes."""
+    await tx.execute("release_live", execution, worker)
+    await tx.execute("unhold_ended", execution)
+
+
 async def park(tx: Transaction, execution: str, fence: int, last_seq: int, wake_at: int | None) -> bool:
     """Nobody has it until `wake_at` or a signal; its slot is free. False for a fence that has moved."""
     return await tx.execute("park_live", last_seq, wake_at, execution, fence) == 1
 
 
-async def due(tx: Transaction, now: int, limit: int) -> list[Live]:
+async def due(reader: Reader, now: int, limit: int) -> list[Live]:
     """Parked executions whose time has come, the earliest first."""
-    return [Live(*row) for row in await tx.fetch("due_live", now, limit)]
+    return [Live(*row) for row in await reader.fetch("due_live", now, limit)]
 
 
 async def take_due(tx: Transaction, worker: str, now: int, limit: int) -> list[Live]:

@@ -1,6 +1,9 @@
 """Logs: the truth about each execution, append-only."""
 
+from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.rows import LogEntry
@@ -11,6 +14,11 @@ _ALL: Final = 2**62
 async def append(tx: Transaction, entry: LogEntry) -> None:
     """Adds an entry; Conflict if its number is taken, since then someone else has appended."""
     await tx.execute("insert_log", *entry)
+
+
+async def heads(reader: Reader, executions: Iterable[str]) -> dict[str, int]:
+    """The number of the newest entry of each of these logs."""
+    return dict(await reader.fetch("log_heads", msgspec.json.encode(list(executions)).decode()))
 
 
 async def entries(reader: Reader, execution: str, *, start: int = 1, limit: int = _ALL) -> list[tuple[int, bytes]]:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.rows import NewQueueEntry, QueueChange
 
-CANDIDATES: Final = 256
-"""How many waiting workspaces one claim looks at; the next begins after the one served last."""
+CANDIDATES: Final = 4
+"""How many waiting workspaces one claim looks at, or as many as it could serve; the next begins after these."""
 
 
 class QueueEntry(Struct, frozen=True):
@@ -47,6 +47,17 @@ class Claimed(Struct, frozen=True):
     enqueued_at: int
     attempts: int
     concurrency_key: str | None
+    first_entry: bytes | None = None
+    has_key: bool = False
+
+
+class Returned(Struct, frozen=True):
+    """Where an entry stands that was claimed and could not be dispatched."""
+
+    state: str
+    not_before: int
+    attempts: int
+    error: str
 
 
 async def enqueue(tx: Transaction, entry: NewQueueEntry) -> None:
@@ -70,32 +81,52 @@ async def get(reader: Reader, execution: str) -> QueueEntry | None:
     return None if row is None else QueueEntry(*row)
 
 
+async def any_waiting(reader: Reader, now: int) -> bool:
+    """Whether anything could go if it had a slot."""
+    return await reader.fetch_one("any_waiting", now) is not None
+
+
+async def unclaim(tx: Transaction, worker: str, claimed: Claimed, to: Returned) -> None:
+    """What was claimed cannot be dispatched; slot and key are free again. Nothing, if it is another's by now."""
+    if await tx.execute("unclaim_live", claimed.is_new, claimed.execution, worker):
+        await tx.execute("return_queue", to.state, to.not_before, to.attempts, to.error, claimed.execution)
+
+
 async def next_due(reader: Reader, now: int) -> int | None:
     """When the earliest entry that waits for a time may go."""
     row = await reader.fetch_one("next_due", now)
     return None if row is None else row[0]
 
 
-async def claim(tx: Transaction, worker: str, now: int, limit: int, *, after: str = "") -> list[Claimed]:
-    """Gives the worker up to `limit` executions: ownership, slot, key and DISPATCHED at once.
+async def claim(tx: Transaction, worker: str, now: int, limit: int, *, after: str = "") -> tuple[list[Claimed], str]:
+    """Gives the worker up to `limit` executions: ownership, slot and key at once; and the last workspace looked at.
 
-    `after` is the workspace served last, so that a small limit reaches everyone in turn.
+    `after` is the one looked at last, so that a small limit reaches everyone in turn; no workspace is left: "".
     """
-    taken = _in_turns(await _offers(tx, now, limit, after), limit)
-    await tx.execute_many("claim_live", [(worker, entry.execution) for entry in taken])
-    await tx.execute_many("dispatch_queue", [(worker, now, entry.execution) for entry in taken])
-    return taken
+    offers, last = await _offers(tx, now, limit, after)
+    taken = _in_turns(offers, limit)
+    free = [entry for entry in taken if entry.concurrency_key is None]
+    await tx.execute_many("claim_live", [(worker, entry.execution) for entry in free])
+    await tx.execute_many("claim_queue", [(worker, now, entry.execution) for entry in taken])
+    return [entry if entry.concurrency_key is None else await _with_key(tx, worker, entry) for entry in taken], last
 
 
-async def _offers(tx: Transaction, now: int, limit: int, after: str) -> list[list[Claimed]]:
+async def _with_key(tx: Transaction, worker: str, entry: Claimed) -> Claimed:
+    """The same with its key, unless that is only borrowed."""
+    row = await tx.fetch_one("claim_live", worker, entry.execution)
+    return replace(entry, has_key=row is not None and bool(row[0]))
+
+
+async def _offers(tx: Transaction, now: int, limit: int, after: str) -> tuple[list[list[Claimed]], str]:
     """What each workspace has to start, for as many workspaces as can be served."""
     offers: list[list[Claimed]] = []
-    for workspace, slots in await tx.fetch("lock_waiting_workspaces", now, after, CANDIDATES):
+    last = ""
+    for last, slots in await tx.fetch("lock_waiting_workspaces", now, after, max(limit, CANDIDATES)):
+        if offer := await _offer(tx, last, slots, now, limit):
+            offers.append(offer)
         if len(offers) == limit:
             break
-        if offer := await _offer(tx, workspace, slots, now, limit):
-            offers.append(offer)
-    return offers
+    return offers, last
 
 
 async def _offer(tx: Transaction, workspace: str, slots: int | None, now: int, limit: int) -> list[Claimed]:

@@ -62,6 +62,13 @@ class LiveChange(NamedTuple):
     execution: str
 
 
+class Postponed(NamedTuple):
+    """postpone_live"""
+
+    wake_at: int
+    execution: str
+
+
 class LogEntry(NamedTuple):
     """insert_log; `seq` is the number of the entry's first event"""
 
@@ -153,6 +160,13 @@ class NewSignal(NamedTuple):
     sent_at: int
 
 
+class Answer(NamedTuple):
+    """answer_inbox"""
+
+    answer: str
+    id: str
+
+
 class NewEventWait(NamedTuple):
     """insert_event_wait; item is -1 where there is none"""
 
@@ -171,6 +185,20 @@ class EventWaitKey(NamedTuple):
     execution: str
     node: str
     item: int
+
+
+class NewOffer(NamedTuple):
+    """insert_offer; item is -1 where there is none"""
+
+    id: str
+    execution: str
+    workspace: str
+    node: str
+    item: int
+    attempt: int
+    pool: str
+    work: str
+    offered_at: int
 
 
 class AuditEntry(NamedTuple):
@@ -221,6 +249,20 @@ class BlobEntry(NamedTuple):
     created_at: int
 
 
+class BlobReference(NamedTuple):
+    """insert_blob_reference"""
+
+    hash: str
+    execution: str
+
+
+class BlobContent(NamedTuple):
+    """insert_blob_content"""
+
+    hash: str
+    data: bytes
+
+
 class CachedResult(NamedTuple):
     """upsert_cached_result"""
 
@@ -243,6 +285,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "set_execution": ExecutionChange._fields,
     "insert_live": NewLive._fields,
     "update_live": LiveChange._fields,
+    "postpone_live": Postponed._fields,
     "delete_live": ById._fields,
     "insert_log": LogEntry._fields,
     "upsert_run": RunEntry._fields,
@@ -253,12 +296,17 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "delete_queue": ById._fields,
     "insert_inbox": NewSignal._fields,
     "delete_inbox": ById._fields,
+    "answer_inbox": Answer._fields,
     "insert_event_wait": NewEventWait._fields,
     "delete_event_wait": EventWaitKey._fields,
+    "insert_offer": NewOffer._fields,
+    "delete_offers": ById._fields,
     "insert_audit": AuditEntry._fields,
     "insert_idempotency": IdempotencyEntry._fields,
     "upsert_breaker": BreakerEntry._fields,
     "insert_blob": BlobEntry._fields,
+    "insert_blob_content": BlobContent._fields,
+    "insert_blob_reference": BlobReference._fields,
     "upsert_cached_result": CachedResult._fields,
 }
 """The statements of the hot path and the columns of their rows."""

@@ -72,7 +72,7 @@ create table live (
     priority bigint not null
 );
 create index live_by_wake on live (wake_at) where wake_at is not null and owner is null;
-create index live_by_owner on live (owner) where owner is not null;
+create index live_by_owner on live (owner, execution) where owner is not null;
 create index live_by_slot on live (workspace) where has_slot = 1;
 create unique index live_by_key on live (workspace, concurrency_key) where has_key = 1;
 
@@ -146,13 +146,17 @@ create table dead_letter (
 create index dead_letter_by_workspace on dead_letter (workspace, resolution, id);
 create index dead_letter_by_fingerprint on dead_letter (workspace, resolution, fingerprint, id);
 create index dead_letter_by_execution on dead_letter (execution);
+create index dead_letter_by_resolved on dead_letter (resolved_at) where resolution in ('REQUEUED', 'FIXED');
 
 -- Signals from elsewhere, consumed in the transaction of the events they cause.
 create table inbox (
     id text primary key,
     execution text not null,
     signal text not null,
-    sent_at bigint not null
+    sent_at bigint not null,
+    sent_by text,
+    wants_answer bigint not null default 0,
+    answer text                         -- what came of it, for whoever asked
 );
 create index inbox_by_execution on inbox (execution, id);
 
@@ -193,7 +197,9 @@ create table worker (
     slots bigint not null,
     load bigint not null,
     started_at bigint not null,
-    heartbeat_at bigint not null
+    heartbeat_at bigint not null,       -- 0: it has left
+    commits bigint not null default 0,  -- the number of its last commit, by which one whose answer was lost is found
+    has_lock bigint not null default 0  -- 1: the database itself watches over it, by a lock of its session
 );
 
 create table blob (
@@ -201,6 +207,22 @@ create table blob (
     size bigint not null,
     created_at bigint not null
 );
+
+-- Where there are no files that every worker can read.
+create table blob_content (
+    hash text primary key,
+    data bytea not null
+);
+
+-- Which logs name which blobs, so that a blob goes when the last of them has.
+create table blob_reference (
+    hash text not null,
+    execution text not null,            -- '': older than this table, kept for good
+    until bigint,                       -- null: as long as the log is there; else it counts until then
+    primary key (hash, execution)
+);
+create index blob_reference_by_execution on blob_reference (execution);
+create index blob_reference_by_end on blob_reference (until) where until is not null;
 
 create table cached_result (
     workspace text not null,
@@ -236,3 +258,37 @@ create table audit (
     detail text
 );
 create index audit_by_workspace on audit (workspace, id);
+
+-- Runs that others than the execution's owner may carry out: small, hot, gone when they are reported.
+create table offer (
+    id text primary key,
+    execution text not null,
+    workspace text not null,
+    node text not null,
+    item bigint not null,               -- -1: the node is no map
+    attempt bigint not null,
+    pool text not null,                 -- who may take it
+    work text not null,                 -- all a runner needs to know, JSON
+    offered_at bigint not null,
+    leased_by text,
+    lease_until bigint,
+    fence bigint not null,              -- raised with each lease; a report under an old one is refused
+    heartbeat_at bigint,
+    is_stopped bigint not null default 0
+);
+create index offer_by_pool on offer (pool, offered_at, id) where leased_by is null;
+create index offer_by_expiry on offer (lease_until) where leased_by is not null;
+create index offer_by_execution on offer (execution);
+
+-- What one worker of a fleet does for all: whose turn it is, and until when.
+create table singleton (
+    name text primary key,
+    holder text not null,
+    until bigint not null
+);
+
+-- Executions that are about to be reopened, and not to be removed meanwhile.
+create table retention_hold (
+    execution text primary key,
+    until bigint not null
+);

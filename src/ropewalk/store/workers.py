@@ -51,3 +51,25 @@ async def get(reader: Reader, worker: str) -> Worker | None:
 async def listed(reader: Reader, limit: int = 100) -> list[Worker]:
     """The workers heard of last, first."""
     return [Worker(*row) for row in await reader.fetch("list_workers", limit)]
+
+
+async def silent(reader: Reader, before: int, limit: int) -> list[str]:
+    """Workers not heard of since `before` that left something behind, the longest silent first."""
+    return [row[0] for row in await reader.fetch("silent_workers", before, limit)]
+
+
+async def take_over(tx: Transaction, dead: str, worker: str, before: int, limit: int) -> list[str]:
+    """Gives the worker up to `limit` executions of a dead one, whose late writes are refused from now on.
+
+    Nothing, if the store has heard of it since `before`: it is not dead.
+    """
+    heard = await tx.fetch_one("lock_worker", dead)
+    if heard is None or heard[0] >= before:
+        return []
+    await expel(tx, dead)
+    return [row[0] for row in await tx.fetch("take_over_live", worker, dead, limit)]
+
+
+async def forget(tx: Transaction, worker: str, before: int) -> int:
+    """Others than this worker, last heard of before then, that own nothing are no longer listed; how many."""
+    return await tx.execute("forget_workers", worker, before)

@@ -7,3 +7,13 @@ on conflict (hash) do nothing;
 select size
   from blob
  where hash = $1;
+
+-- insert_blob_content: the bytes of a blob; those that are there stay.
+insert into blob_content (hash, data)
+values ($1, $2)
+on conflict (hash) do nothing;
+
+-- get_blob_content: the bytes of a blob.
+select data
+  from blob_content
+ where hash = $1;

@@ -7,6 +7,11 @@ on conflict (workspace, target) do update
        window_start = excluded.window_start, last_failure = excluded.last_failure, opened_at = excluded.opened_at,
        next_retry = excluded.next_retry, probe_until = excluded.probe_until;
 
+-- ensure_breaker: there is a row for the target, of one that nobody has called.
+insert into breaker (workspace, target, state, failure_count, success_count)
+values ($1, $2, 'CLOSED', 0, 0)
+on conflict (workspace, target) do nothing;
+
 -- get_breaker: the health of one target.
 select state, failure_count, success_count, window_start, last_failure, opened_at, next_retry, probe_until
   from breaker

@@ -11,10 +11,10 @@ update dead_letter
    set resolution = $1, resolved_at = $2, reviewed_by = $3, notes = coalesce($4, notes)
  where id = $5 and resolution = 'PENDING';
 
--- note_dead_letter: what people have to say about it, whatever its state.
+-- note_dead_letter: someone adds to what is said about it, on a line of its own, whatever its state.
 update dead_letter
-   set notes = $1
- where workspace = $2 and id = $3;
+   set notes = coalesce(notes || $1, '') || $2
+ where workspace = $3 and id = $4;
 
 -- get_dead_letter: one dead letter of a workspace.
 select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
@@ -47,17 +47,50 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
  order by id
  limit $2;
 
--- dead_letter_groups: what lies unresolved, gathered by fingerprint, the most frequent first; the newest speaks for all.
--- Uses dead_letter_by_fingerprint.
+-- pending_dead_letters: what waits for a person, the oldest first, after a cursor and up to another.
+-- Uses dead_letter_by_workspace.
+select id, execution, node, item, attempt, created_at
+  from dead_letter
+ where workspace = $1 and resolution = 'PENDING' and id > $2 and id <= $3
+   and (cast($4 as text) is null or workflow = $4)
+   and (cast($5 as text) is null or node = $5)
+   and (cast($6 as text) is null or failure_type = $6)
+ order by id
+ limit $7;
+
+-- pending_alike_dead_letters: the same for one fingerprint. Uses dead_letter_by_fingerprint.
+select id, execution, node, item, attempt, created_at
+  from dead_letter
+ where workspace = $1 and resolution = 'PENDING' and id > $2 and id <= $3
+   and (cast($4 as text) is null or workflow = $4)
+   and (cast($5 as text) is null or node = $5)
+   and (cast($6 as text) is null or failure_type = $6)
+   and fingerprint = $7
+ order by id
+ limit $8;
+
+-- tried_again: how the last attempt at a node or item (-1: the node is no map) stands that came after its dead letter.
+-- Runs have the time of their start in their ids, so that those before the letter are not looked at.
+-- Uses run_by_execution.
+select state
+  from run
+ where execution = $1 and id > $2 and node = $3 and coalesce(item, -1) = $4 and attempt > $5
+ order by attempt desc
+ limit 1;
+
+-- dead_letter_groups: what lies unresolved, gathered by fingerprint, the most frequent first, after a cursor (how many,
+-- fingerprint); the newest speaks for all. Uses dead_letter_by_fingerprint.
 with alike as materialized (
-    select fingerprint, count(*) as letters, min(created_at) as first_at, max(created_at) as last_at, max(id) as newest
+    select fingerprint, count(*) as letters, min(id) as oldest, max(id) as newest
       from dead_letter
      where workspace = $1 and resolution = 'PENDING'
      group by fingerprint
+    having count(*) < $2 or (count(*) = $2 and fingerprint > $3)
      order by count(*) desc, fingerprint
-     limit $2)
-select alike.fingerprint, alike.letters, alike.first_at, alike.last_at,
-       dead_letter.workflow, dead_letter.node, dead_letter.reason
+     limit $4)
+select alike.fingerprint, alike.letters, oldest.created_at, newest.created_at,
+       newest.workflow, newest.node, newest.failure_type, newest.reason
   from alike
- inner join dead_letter on dead_letter.id = alike.newest
+ inner join dead_letter as oldest on oldest.id = alike.oldest
+ inner join dead_letter as newest on newest.id = alike.newest
  order by alike.letters desc, alike.fingerprint;

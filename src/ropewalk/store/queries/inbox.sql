@@ -2,6 +2,24 @@
 insert into inbox (id, execution, signal, sent_at)
 values ($1, $2, $3, $4);
 
+-- ask_inbox: the same, by someone who waits for the answer.
+insert into inbox (id, execution, signal, sent_at, sent_by, wants_answer)
+values ($1, $2, $3, $4, $5, 1);
+
+-- answer_inbox: it was told, and this came of it; in the transaction of the events it caused.
+update inbox
+   set answer = $1
+ where id = $2;
+
+-- inbox_answer: what came of it, once something has.
+select answer
+  from inbox
+ where id = $1;
+
+-- drop_answers: answers nobody has come for since then.
+delete from inbox
+ where wants_answer = 1 and sent_at < $1;
+
 -- delete_inbox: it was told; in the transaction of the events it caused.
 delete from inbox
  where id = $1;
@@ -18,18 +36,15 @@ select count(*)
   from inbox
  where execution = $1;
 
--- owned_inbox: what the executions of one worker have yet to be told, in order, after a cursor.
-select inbox.id, inbox.execution, inbox.signal, inbox.sent_at
+-- letters_for: what the executions of one worker, and those nobody has in hand, have yet to be told, in order.
+select inbox.id, inbox.execution, inbox.signal, inbox.sent_by, inbox.wants_answer
   from inbox
- inner join live on live.execution = inbox.execution
- where live.owner = $1 and inbox.id > $2
- order by inbox.id
- limit $3;
-
--- unowned_inbox: what executions nobody has in hand have yet to be told, in order, after a cursor.
-select inbox.id, inbox.execution, inbox.signal, inbox.sent_at
-  from inbox
- inner join live on live.execution = inbox.execution
- where live.owner is null and inbox.id > $1
+  left join live on live.execution = inbox.execution
+ where inbox.answer is null and (live.owner is null or live.owner = $1)
  order by inbox.id
  limit $2;
+
+-- letter_waits: whether it has yet to be told.
+select 1
+  from inbox
+ where id = $1 and answer is null;

@@ -28,16 +28,68 @@ update live
    set owner = $1, fence = fence + 1
  where execution = $2;
 
--- claim_live: the same, with a slot and its key.
+-- acquire_live: the same for one that nobody has.
+update live
+   set owner = $1, fence = fence + 1
+ where execution = $2 and owner is null;
+
+-- hold_ended: one that is over is somebody's for as long as it takes to tell it something. Nothing if it is not over.
+insert into live (execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority)
+select id, workspace, $1, 1, 0, null, 0, 0, concurrency_key, 5
+  from execution
+ where id = $2 and state in ('SUCCESS', 'FAILED', 'CANCELLED', 'TIMEOUT')
+   {{for_key_share}}
+on conflict (execution) do nothing;
+
+-- release_live: undoes acquire_live.
+update live
+   set owner = null
+ where execution = $1 and owner = $2 and has_slot = 0;
+
+-- unhold_ended: undoes hold_ended.
+delete from live
+ where execution = $1 and owner is null
+   and exists (select 1 from execution
+                where id = $1 and state in ('SUCCESS', 'FAILED', 'CANCELLED', 'TIMEOUT'));
+
+-- take_over_live: what a worker left behind is another's from now on, some at a time. Uses live_by_owner.
+with left_behind as materialized (
+    select execution as left_execution from live
+     where owner = $2
+     order by execution
+     limit $3 {{skip_locked}})
+update live
+   set owner = $1, fence = fence + 1
+  from left_behind
+ where execution = left_execution
+returning execution;
+
+-- claim_live: the same, with a slot and its key, unless an ancestor has that and it is only borrowed.
 update live
    set owner = $1, fence = fence + 1, wake_at = null, has_slot = 1,
-       has_key = case when concurrency_key is null then 0 else 1 end
- where execution = $2;
+       has_key = case when concurrency_key is null
+                        or exists (select 1 from live as holder
+                                    where holder.workspace = live.workspace
+                                      and holder.concurrency_key = live.concurrency_key
+                                      and holder.has_key = 1 and holder.execution <> live.execution)
+                      then 0 else 1 end
+ where execution = $2
+returning has_key;
+
+-- unclaim_live: the claimer cannot dispatch it; its slot is free again, and the key of one that never began.
+update live
+   set owner = null, has_slot = 0, has_key = case when $1 = 1 then 0 else has_key end
+ where execution = $2 and owner = $3;
 
 -- park_live: nobody has it until then; a slot is given back, a key kept.
 update live
    set owner = null, last_seq = $1, wake_at = $2, has_slot = 0
  where execution = $3 and fence = $4;
+
+-- postpone_live: it cannot be woken now; nobody is to try before then.
+update live
+   set wake_at = $1
+ where execution = $2 and owner is null;
 
 -- due_live: parked executions whose time has come, the earliest first. Uses live_by_wake.
 select execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority

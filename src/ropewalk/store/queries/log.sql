@@ -2,6 +2,12 @@
 insert into log (execution, seq, entry)
 values ($1, $2, $3);
 
+-- log_heads: the number of the newest entry of each of these logs ($1: a JSON list of executions).
+select execution, max(seq)
+  from log
+ where execution in ({{each_of_the_list}})
+ group by execution;
+
 -- log_entries: the entries of a log from the one that holds event $2 on, in order, at most $3.
 select seq, entry
   from log

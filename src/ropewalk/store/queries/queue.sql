@@ -36,24 +36,47 @@ select count(*)
   from live
  where workspace = $1 and has_slot = 1;
 
+-- any_waiting: whether anything is due, wherever.
+select 1
+  from queue
+ where state = 'PENDING' and not_before <= $1
+ limit 1;
+
 -- claimable: what is due in a workspace and may have its key, in the order it is to start. Uses queue_by_claim.
+-- Those that have not begun come with the first entry of their log, which is all there is of it in most cases.
+-- A key that an ancestor holds may be used by its descendants. What someone has in hand is claimed when he lets go.
+-- Locked: whoever comes with a letter between this look and the claim would own it as well.
 select queue.id, queue.workspace, execution.workflow, execution.version, live.fence, live.last_seq, queue.priority,
-       queue.is_new, queue.enqueued_at, queue.attempts, live.concurrency_key
+       queue.is_new, queue.enqueued_at, queue.attempts, live.concurrency_key,
+       case when queue.is_new = 1
+            then (select log.entry from log where log.execution = queue.id and log.seq = 1) end
   from queue
  inner join live on live.execution = queue.id
  inner join execution on execution.id = queue.id
- where queue.workspace = $1 and queue.state = 'PENDING' and queue.not_before <= $2
+ where queue.workspace = $1 and queue.state = 'PENDING' and queue.not_before <= $2 and live.owner is null
    and (live.concurrency_key is null or live.has_key = 1
         or not exists (select 1 from live as holder
                         where holder.workspace = $1 and holder.concurrency_key = live.concurrency_key
-                          and holder.has_key = 1))
+                          and holder.has_key = 1
+                          and holder.execution not in (
+                              with recursive ancestor (id) as (
+                                  select execution.parent
+                                  union all
+                                  select above.parent from execution as above
+                                   inner join ancestor on above.id = ancestor.id)
+                              select id from ancestor where id is not null)))
  order by queue.is_new, queue.priority desc, queue.enqueued_at, queue.id
- limit $3;
+ limit $3 {{skip_locked}};
 
--- dispatch_queue: the entry is in its owner's hands.
+-- claim_queue: the entry is in its owner's hands; it goes when the execution begins.
 update queue
-   set state = 'DISPATCHED', claimed_by = $1, claimed_at = $2
+   set state = 'CLAIMED', claimed_by = $1, claimed_at = $2
  where id = $3 and state = 'PENDING';
+
+-- return_queue: a claimed entry waits again; it could not be dispatched.
+update queue
+   set state = $1, not_before = $2, attempts = $3, claimed_by = null, claimed_at = null, error = $4
+ where id = $5;
 
 -- next_due: when the earliest entry that waits for a time may go.
 select min(not_before)

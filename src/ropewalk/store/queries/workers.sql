@@ -37,3 +37,21 @@ select id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_a
   from worker
  order by heartbeat_at desc, id
  limit $1;
+
+-- silent_workers: workers not heard of since then that left something behind, the longest silent first.
+select id
+  from worker
+ where heartbeat_at < $1 and exists (select 1 from live where live.owner = worker.id)
+ order by heartbeat_at
+ limit $2;
+
+-- lock_worker: when a worker was last heard of; kept from its own writes until the end of the transaction.
+-- A plain update would not conflict with the lock its commits take on the row.
+select heartbeat_at
+  from worker
+ where id = $1
+   {{for_update}};
+
+-- forget_workers: others than this one that were last heard of before then and own nothing.
+delete from worker
+ where id <> $1 and heartbeat_at < $2 and not exists (select 1 from live where live.owner = worker.id);

@@ -16,7 +16,12 @@ BUSY_TIMEOUT_MS: Final = 1000
 _MAGIC: Final = b"SQLite format 3\0"
 
 # One writer, in one process: there is nobody to lock rows against.
-_MARKERS: Final = {"skip_locked": "", "for_update": "", "for_key_share": ""}
+_MARKERS: Final = {
+    "skip_locked": "",
+    "for_update": "",
+    "for_key_share": "",
+    "each_of_the_list": "select value from json_each($1)",
+}
 
 _SHARED: Final = (
     f"pragma busy_timeout = {BUSY_TIMEOUT_MS}",

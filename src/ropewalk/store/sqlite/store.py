@@ -18,13 +18,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
-from time import clock_gettime_ns
 from typing import Final, Self
 
 from ropewalk.core.errors import RopewalkError
 from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.blobs import BlobFiles
+from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.sqlite.binding import bound
 from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
 from ropewalk.store.sqlite.faults import at_the_door, is_unsure, translated
 from ropewalk.store.sqlite.ownership import Ownership
@@ -34,9 +35,6 @@ WORKER: Final = "local"
 INLINE_ROWS: Final = 64
 MARK_EVERY: Final = 50_000
 """Store time is left in the database at most this often (µs), with a commit that happens anyway."""
-
-# The clock that goes on while the machine sleeps, where there is one: a timer must not be late by a night.
-_TICKING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SqliteTransaction:
@@ -81,6 +79,10 @@ class SqliteStore:
         self.worker = worker
         self.inline_rows = inline_rows
         self.stale_writes = 0
+        # A process that owns its store hears of nobody, and loses it only by a write that is refused.
+        self.load = 0
+        self.on_hint: Callable[[list[str]], None] = lambda topics: None
+        self.on_lost: Callable[[str], None] = lambda why: None
         self.blobs = BlobFiles(f"{os.path.realpath(path)}.blobs")
         self._statements = statements()
         self._turn = asyncio.Lock()
@@ -118,7 +120,7 @@ class SqliteStore:
         latest = self._connection.execute(self._statements["latest_mark"]).fetchone()[0]
         # What was committed after the last mark is less than one interval younger.
         self._began_at = wall if latest is None else max(wall, latest + MARK_EVERY)
-        self._offset = self._began_at - clock_gettime_ns(_TICKING) // 1000
+        self._offset = self._began_at - ticks()
         self._marked = self._now = self._began_at
 
     def _register(self, version: str) -> int:
@@ -128,7 +130,26 @@ class SqliteStore:
 
     def now(self) -> int:
         """Store time (µs): never before anything the store has recorded, and never going back."""
-        return self._offset + clock_gettime_ns(_TICKING) // 1000
+        return self._offset + ticks()
+
+    # There is one worker
+
+    is_shared = False
+    lease_seconds = 0.0
+
+    def hint(self, topic: str) -> None:
+        """There is nobody else to tell."""
+
+    async def tell_time(self) -> None:
+        """There is one clock."""
+
+    async def departed(self) -> list[str]:
+        """There is nobody who could."""
+        return []
+
+    async def rejoin(self) -> None:
+        """Whoever lost an embedded store has lost it to another process."""
+        raise StaleWriter(f"{self.path} was taken over by another process; this one writes no more")
 
     def set_socket(self, path: str | None) -> None:
         """Says in the lock file where this process can be spoken to."""
@@ -215,7 +236,7 @@ class SqliteStore:
         try:
             self._begin()
             for name, rows in batch:
-                connection.executemany(texts[name], rows)
+                connection.executemany(*bound(texts[name], rows))
             self._commit()
         except sqlite3.Error as error:
             raise self._ours(error) from error
@@ -259,7 +280,7 @@ class SqliteStore:
 
     def _execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
         try:
-            self._connection.executemany(self._statements[name], rows)
+            self._connection.executemany(*bound(self._statements[name], rows))
         except sqlite3.Error as error:
             raise self._ours(error) from error
 

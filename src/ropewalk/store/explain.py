@@ -1,0 +1,78 @@
+"""What keeps an execution from running: its place in the queue, and who has what it needs."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.store.access import Reader
+from ropewalk.store.queue import QueueEntry
+
+MOST_COUNTED: Final = 10_000
+
+
+class Place(Struct, frozen=True):
+    """The nth of so many that wait in a workspace, in the order they are to start; None is more than are counted."""
+
+    position: int | None
+    total: int | None
+
+
+class Holder(Struct, frozen=True):
+    """An execution that has a slot or a key, and the worker that has the execution."""
+
+    execution: str
+    worker: str | None
+
+
+class SharedRun(Struct, frozen=True):
+    """An attempt that anyone may lease, or that someone else than the execution's owner has."""
+
+    node: str
+    item: int | None
+    attempt: int
+    state: str
+    leased_by: str | None
+    lease_until: int | None
+
+
+class UnreadSignal(Struct, frozen=True):
+    """A signal on its way, as JSON."""
+
+    signal: str
+    sent_at: int
+
+
+async def place(reader: Reader, entry: QueueEntry, *, most: int = MOST_COUNTED) -> Place:
+    """Where an entry that waits stands among those of its workspace, of which `most` are counted."""
+    order = (entry.is_new, entry.priority, entry.enqueued_at, entry.id)
+    row = await reader.fetch_one("queue_place", entry.workspace, *order, most + 1)
+    assert row is not None, "a count gives its row"
+    before, total = row
+    return Place(before + 1 if before < most else None, total if total <= most else None)
+
+
+async def slots_taken(reader: Reader, workspace: str) -> int:
+    """How many slots of a workspace are in use."""
+    row = await reader.fetch_one("count_slots", workspace)
+    return 0 if row is None else int(row[0])
+
+
+async def slot_holders(reader: Reader, workspace: str, limit: int) -> list[Holder]:
+    """Who uses the slots of a workspace, those accepted first before the others."""
+    return [Holder(*row) for row in await reader.fetch("slots_held", workspace, limit)]
+
+
+async def key_holder(reader: Reader, workspace: str, key: str) -> Holder | None:
+    """Who has a concurrency key, if anyone."""
+    row = await reader.fetch_one("key_held", workspace, key)
+    return None if row is None else Holder(*row)
+
+
+async def shared_runs(reader: Reader, execution: str, limit: int) -> list[SharedRun]:
+    """The attempts of an execution under way that are not its owner's alone, in the order they came to be."""
+    return [SharedRun(*row) for row in await reader.fetch("shared_runs", execution, limit)]
+
+
+async def unread_signals(reader: Reader, execution: str, limit: int) -> list[UnreadSignal]:
+    """What an execution was told by others and has not taken in, in order."""
+    return [UnreadSignal(*row) for row in await reader.fetch("unread_signals", execution, limit)]

@@ -1,0 +1,80 @@
+"""Offers: runs that others than the owner of their execution may carry out, and who has leased them."""
+
+from msgspec import Struct
+
+from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.events import NO_ITEM
+
+Key = tuple[str, int | None, int]
+"""Node, item, attempt."""
+
+
+class Offer(Struct, frozen=True):
+    """A run under a lease; what its runner reports counts only under this fence."""
+
+    id: str
+    execution: str
+    workspace: str
+    node: str
+    item: int
+    attempt: int
+    pool: str
+    work: str
+    offered_at: int
+    leased_by: str | None
+    lease_until: int | None
+    fence: int
+    heartbeat_at: int | None
+    is_stopped: int
+
+
+class Reported(Struct, frozen=True):
+    """Whose run it was."""
+
+    execution: str
+    node: str
+    item: int | None
+    attempt: int
+
+
+async def lease(tx: Transaction, pool: str, runner: str, until: int, now: int, limit: int) -> list[Offer]:
+    """Hands a runner the oldest runs of a pool until then; each lease has a fence of its own."""
+    rows = await tx.fetch("lease_offers", pool, limit, runner, until, now)
+    return sorted((Offer(*row) for row in rows), key=lambda offer: (offer.offered_at, offer.id))
+
+
+async def extend(tx: Transaction, offer: Offer, until: int, now: int) -> bool | None:
+    """The runner keeps the run until then; None if it has lost it, True if it is to stop."""
+    row = await tx.fetch_one("extend_offer", now, until, offer.id, offer.leased_by, offer.fence)
+    return None if row is None else bool(row[0])
+
+
+async def end(tx: Transaction, offer: Offer, now: int) -> Reported | None:
+    """The runner reports; None if it has lost the run."""
+    row = await tx.fetch_one("end_offer", offer.id, offer.leased_by, offer.fence, now)
+    return None if row is None else _reported(*row)
+
+
+async def expired(tx: Transaction, now: int, limit: int) -> list[Reported]:
+    """Runs whose runner has gone silent, longest first; they are nobody's any more."""
+    return [_reported(*row) for row in await tx.fetch("expired_offers", now, limit)]
+
+
+async def stop(tx: Transaction, execution: str, key: Key) -> bool:
+    """The run is not wanted any more; True if nobody had taken it."""
+    node, item, attempt = key
+    place = NO_ITEM if item is None else item
+    if await tx.execute("withdraw_offer", execution, node, place, attempt):
+        return True
+    await tx.execute("stop_offer", execution, node, place, attempt)
+    return False
+
+
+async def of_execution(reader: Reader, execution: str) -> set[Key]:
+    """What of an execution is offered or leased."""
+    rows = await reader.fetch("offers_of", execution)
+    return {(node, None if item == NO_ITEM else item, attempt) for node, item, attempt in rows}
+
+
+def _reported(execution: str, node: str, item: int, attempt: int) -> Reported:
+    return Reported(execution, node, None if item == NO_ITEM else item, attempt)

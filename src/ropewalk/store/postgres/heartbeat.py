@@ -1,0 +1,172 @@
+"""The heartbeat: proof of life from a thread, a loop and a connection of its own.
+
+So a blocked event loop does not cost a worker its lease. Every beat renews the lease and learns the time. A worker that
+cannot renew for a whole lease, or whose epoch has been raised, gives up by itself: others take over from then on.
+
+The connection also holds a lock of its session, which the database releases the moment it sees the connection go: a
+second sign of death, faster than the lease. Behind a pooler there is no session to hold it.
+"""
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from ropewalk.store.clock import SharedClock, ticks
+from ropewalk.store.postgres.connection import BEATING, Address, Connection, closed, statements
+from ropewalk.store.postgres.faults import DRIVER_ERRORS
+from ropewalk.store.postgres.migrating import DATABASE_TIME
+from ropewalk.store.postgres.writer import taken_over
+
+_BEAT: Final = (
+    f"update worker set heartbeat_at = {DATABASE_TIME}, load = $1, has_lock = $2 where id = $3 and epoch = $4 "
+    "returning heartbeat_at"
+)
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_JOIN_SECONDS: Final = 15.0
+
+
+def lock_key(worker: str) -> int:
+    """The number of the lock a worker's session holds."""
+    return int.from_bytes(hashlib.sha256(f"ropewalk worker {worker}".encode()).digest()[:8], "big", signed=True)
+
+
+class Heartbeat:
+    """Renews the lease of one worker until told to leave."""
+
+    def __init__(self, address: Address, worker: str, epoch: int, clock: SharedClock, *, lease: float, beat: float,
+                 load: Callable[[], int], lose: Callable[[str], None]) -> None:  # fmt: skip
+        self._address = address
+        self._worker = worker
+        self._epoch = epoch
+        self._clock = clock
+        self._lease = int(lease * 1_000_000)
+        self._beat_seconds = beat
+        self._load = load
+        self._lose = lose
+        self._renewed_at = ticks()
+        self._connection: Connection | None = None
+        self.has_lock = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
+        self._is_leaving = self._has_left = False
+        self._is_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ropewalk-heartbeat", daemon=True)
+        self.beats = 0
+
+    async def open(self) -> None:
+        """Starts beating; the first beat has been tried on return."""
+        self._thread.start()
+        await asyncio.to_thread(self._is_up.wait)
+
+    async def close(self) -> None:
+        """Says that the worker is gone, so that nobody waits for its lease, and ends the thread."""
+        self._is_leaving = True
+        if self._loop is not None and self._thread.is_alive():
+            with suppress(RuntimeError):  # it ended by itself this very moment
+                self._loop.call_soon_threadsafe(self._wake.set)
+        await asyncio.to_thread(self._thread.join, _JOIN_SECONDS)
+
+    # On the thread
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            try:
+                runner.run(self._live())
+            finally:
+                if not self._has_left:
+                    self._lose(f"the heartbeat of {self._worker} failed: it has given up its executions")
+                self._is_up.set()
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        pause = _FIRST_PAUSE
+        while not self._is_leaving:
+            is_renewed = await self._try_to_renew()
+            self._is_up.set()
+            if is_renewed is None or self._has_run_out():
+                break
+            await self._rest(self._beat_seconds if is_renewed else min(pause, self._left()))
+            pause = _FIRST_PAUSE if is_renewed else min(2 * pause, _LONGEST_PAUSE)
+        await self._leave()
+        self._has_left = True
+
+    async def _rest(self, seconds: float) -> None:
+        """Until the next beat is due, the connection is lost, or it is time to leave."""
+        try:
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        except TimeoutError:
+            return
+        self._wake.clear()
+
+    async def _try_to_renew(self) -> bool | None:
+        """Whether the lease is renewed; None if it is someone else's."""
+        asked_at = ticks()
+        try:
+            # A second try on another connection is worth more than a long wait on this one.
+            async with asyncio.timeout(max(0.05, min(self._left(), max(self._beat_seconds, 2.0)))):
+                is_ours = await self._renew()
+        except DRIVER_ERRORS:
+            self._hang_up()
+            return False
+        if not is_ours:
+            self._lose(taken_over(self._worker))
+            return None
+        self._renewed_at = asked_at
+        self.beats += 1
+        return True
+
+    async def _renew(self) -> bool:
+        connection = await self._connected()
+        async with self._address.whole(connection, BEATING):
+            now = await connection.fetchval(_BEAT, self._load(), int(self.has_lock), self._worker, self._epoch)
+        if now is None:
+            return False
+        self._clock.learn(now, ticks())
+        return True
+
+    def _left(self) -> float:
+        """Seconds until the lease runs out."""
+        return max(0.0, (self._renewed_at + self._lease - ticks()) / 1_000_000)
+
+    def _has_run_out(self) -> bool:
+        if self._left() > 0:
+            return False
+        self._lose(f"{self._worker} could not renew its lease at {self._address.place}: it has given up its executions")
+        return True
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._hang_up()
+            self._connection = await self._address.connect(BEATING, f"ropewalk {self._worker} heartbeat")
+            self._connection.add_termination_listener(self._cut_off)
+        if not (self.has_lock or self._address.is_pooled):
+            # Not ours yet as long as the server has not noticed that the last connection is gone: then the next beat.
+            self.has_lock = await self._connection.fetchval("select pg_try_advisory_lock($1)", lock_key(self._worker))
+        return self._connection
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        self.has_lock = False
+        if connection is not None:
+            connection.remove_termination_listener(self._cut_off)
+            connection.terminate()
+
+    def _cut_off(self, _: Connection) -> None:
+        """The lock went with the connection: get both back before anyone believes us dead."""
+        self.has_lock = False
+        self._wake.set()
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(5):
+                connection = await self._connected()
+                async with self._address.whole(connection, BEATING):
+                    await connection.execute(statements()["leave_worker"], self._worker, self._epoch)
+                await closed(connection)
+        except DRIVER_ERRORS:
+            # Nobody to tell: the others find out by the lease.
+            self._hang_up()

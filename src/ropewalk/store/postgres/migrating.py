@@ -1,0 +1,74 @@
+"""The schema's steps on PostgreSQL: the same files, one worker at a time, and what only this database wants."""
+
+import re
+from typing import Final
+
+from ropewalk.store.errors import NotADatabase
+from ropewalk.store.migrations import Migration, known_migrations, pending
+from ropewalk.store.postgres.connection import Connection, statements
+
+DATABASE_TIME: Final = "cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)"
+
+# Whoever else is taking steps is waited for.
+_LOCK: Final = 0x726F7065_77616C6B
+_TEXT: Final = re.compile(r"\btext\b")
+
+_TABLES: Final = (
+    "select relname from pg_class where relkind = 'r' "
+    "and relnamespace = (select oid from pg_namespace where nspname = current_schema())"
+)
+
+# Rows of these change or go all the time: room on the page keeps changes off the indexes, and sweeping early keeps the
+# tables as small as what is in them.
+_HOT: Final = {"live": 50, "queue": 70, "inbox": 90, "worker": 20, "event_wait": 90, "breaker": 50}
+_SWEEPING: Final = (
+    "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0, "
+    "autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 500"
+)
+
+
+async def migrate(connection: Connection, place: str) -> None:
+    """Brings the database up to date, if it is one of ours or empty."""
+    if not pending(await _applied(connection, place), known_migrations(), place):
+        return
+    async with connection.transaction():
+        await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+        for step in pending(await _applied(connection, place), known_migrations(), place):
+            await _take_step(connection, step)
+        await _tune(connection)
+
+
+async def is_behind(connection: Connection, place: str) -> bool:
+    """Whether steps are still to be taken."""
+    return bool(pending(await _applied(connection, place), known_migrations(), place))
+
+
+async def _applied(connection: Connection, place: str) -> list[tuple[int, str]]:
+    names = [row[0] for row in await connection.fetch(_TABLES)]
+    if "migration" in names:
+        return [tuple(row) for row in await connection.fetch(statements()["applied_migrations"])]
+    if "workflow" in names or "execution" in names:
+        raise NotADatabase(f"{place} has tables, but not those of Ropewalk: choose another database or schema")
+    return []
+
+
+async def _take_step(connection: Connection, step: Migration) -> None:
+    await connection.execute(statements()["create_migration"])
+    for statement in step.statements:
+        await connection.execute(with_byte_order(statement))
+    now = await connection.fetchval(f"select {DATABASE_TIME}")
+    await connection.execute(statements()["insert_migration"], step.number, step.name, step.checksum, now)
+
+
+def with_byte_order(statement: str) -> str:
+    """The same step with text that compares by its bytes, whatever the database was created with."""
+    if not statement.startswith(("create table", "alter table")):
+        return statement
+    return _TEXT.sub('text collate "C"', statement)
+
+
+async def _tune(connection: Connection) -> None:
+    for table, fill in _HOT.items():
+        await connection.execute(f"alter table {table} set (fillfactor = {fill}, {_SWEEPING})")
+    # Compressing what is a hash away from being sent on is lost time.
+    await connection.execute("alter table blob_content alter column data set storage external")

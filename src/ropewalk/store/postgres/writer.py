@@ -1,0 +1,181 @@
+"""Group commits on a connection of their own: one statement, one round trip, written once whatever the answer's fate.
+
+Every commit leaves its number in the worker's row, under the condition that the number before is still there. So when a
+connection dies in mid-commit, the row tells whether the commit was carried out; and if the server is still busy with
+it, only one of the two can be.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import asyncpg
+from msgspec import Struct
+
+from ropewalk.store.access import Batch
+from ropewalk.store.clock import ticks
+from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.postgres.bulk import Layer, composed, layered, without_nul
+from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
+from ropewalk.store.postgres.faults import DRIVER_ERRORS, REPEATABLE, is_lost, translated
+
+PATIENCE_SECONDS: Final = 30.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_MOST_PREPARED: Final = 200
+_FENCED: Final = "fence"
+_UNWRITABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
+
+
+class Writer:
+    """Writes the batches of one worker, one at a time."""
+
+    def __init__(
+        self, address: Address, worker: str, epoch: int, check: Callable[[], None], *, lease: float, patience: float
+    ) -> None:
+        """`check` raises when there is no point in trying any more."""
+        self._address = address
+        self._worker = worker
+        self._epoch = epoch
+        self._patience = patience
+        # A commit keeps the heartbeat waiting: it must be over, or undone, well within the lease.
+        limits = {"statement_timeout": f"{max(2.0, lease / 2):g}s", "lock_timeout": f"{max(2.0, lease / 3):g}s"}
+        self._settings = WRITING | limits
+        self._connection: Connection | None = None
+        self._prepared: dict[tuple[str, ...], Any] = {}
+        self._types: dict[str, tuple[str, ...]] = {}
+        self._number = 0
+        self._expected: int | None = None
+        self._check = check
+
+    async def open(self) -> None:
+        """Connects, and learns the number of the last commit."""
+        connection = await self._connected()
+        self._expected = await self._last_commit(connection)
+        self._number = self._expected
+
+    async def write(self, batch: Batch) -> None:
+        """Writes the batch, once; durable on return."""
+        attempt = _Attempt(layered(batch), ticks() + int(self._patience * 1_000_000))
+        if not attempt.layers:
+            return
+        self._number += 1
+        while not await self._try(attempt):
+            self._check()
+            if ticks() >= attempt.until:
+                raise StoreUnavailable(f"{self._address.place} did not take a commit in {self._patience:g} s")
+            await asyncio.sleep(attempt.pause)
+            attempt.pause = min(2 * attempt.pause, _LONGEST_PAUSE)
+
+    async def close(self) -> None:
+        """Hangs up."""
+        await closed(self._connection)
+
+    async def _try(self, attempt: "_Attempt") -> bool:
+        """Whether it is written now; if not, it may be tried again."""
+        try:
+            connection = await self._connected()
+            if self._expected is None:
+                self._expected = await self._last_commit(connection)
+            if self._expected != self._number:
+                # Nobody knows until the answer is here.
+                before, self._expected = self._expected, None
+                is_done = await self._carry_out(connection, attempt.layers, before)
+                self._expected = self._number if is_done else None
+            return self._expected == self._number
+        except DRIVER_ERRORS as error:
+            await self._judge(error, attempt)
+            return False
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
+
+    async def _judge(self, error: Exception, attempt: "_Attempt") -> None:
+        """Returns if trying again may help."""
+        if is_lost(error):
+            self._hang_up()
+        is_over = ticks() >= attempt.until
+        if isinstance(error, _UNWRITABLE) and not attempt.is_clean:
+            attempt.layers, attempt.is_clean = without_nul(attempt.layers), True
+        elif is_over or not (is_lost(error) or isinstance(error, REPEATABLE)):
+            raise translated(error, self._address.place) from error
+
+    # One commit
+
+    async def _carry_out(self, connection: Connection, layers: list[Layer], before: int) -> bool:
+        fence = (self._number, self._worker, self._epoch, before)
+        if len(layers) == 1 and not self._address.is_pooled:
+            return await self._run(connection, layers[0], fence)
+        try:
+            await connection.execute(self._address.beginning(self._settings))
+            if not await self._run(connection, layers[0], fence):
+                return False
+            for layer in layers[1:]:
+                await self._run(connection, layer, ())
+            await connection.execute("commit")
+        finally:
+            await undone(connection)
+        return True
+
+    async def _run(self, connection: Connection, layer: Layer, fence: tuple[int | str, ...]) -> bool:
+        arguments = [*fence, *(column for _, columns in layer for column in columns)]
+        names = (_FENCED if fence else "", *(name for name, _ in layer))
+        if self._address.is_pooled:
+            return bool(await connection.fetchval(await self._text(connection, names), *arguments) == 1)
+        statement = self._prepared.get(names) or await self._prepare(connection, names)
+        return bool(await statement.fetchval(*arguments) == 1)
+
+    async def _prepare(self, connection: Connection, names: tuple[str, ...]) -> Any:
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        statement = await connection.prepare(await self._text(connection, names))
+        self._prepared[names] = statement
+        return statement
+
+    async def _text(self, connection: Connection, names: tuple[str, ...]) -> str:
+        """What statements of these names are together; the first says whether there is a fence."""
+        await self._learn_types(connection, names[1:])
+        return composed(names[1:], self._types, is_fenced=names[0] == _FENCED)
+
+    async def _learn_types(self, connection: Connection, names: tuple[str, ...]) -> None:
+        for name in names:
+            if name not in self._types:
+                # Without a name: behind a pooler the server may have one like it from someone else.
+                plain = await connection.prepare(statements()[name], name="")
+                self._types[name] = tuple(parameter.name for parameter in plain.get_parameters())
+
+    # Who we are, and whether we are still here
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._hang_up()
+            self._connection = await self._address.connect(self._settings, f"ropewalk {self._worker} writer")
+            if not self._address.is_pooled:
+                await bounded(self._connection)
+        return self._connection
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        self._prepared.clear()
+        if connection is not None:
+            connection.terminate()
+
+    async def _last_commit(self, connection: Connection) -> int:
+        async with self._address.whole(connection, self._settings):
+            row = await connection.fetchrow(statements()["last_commit"], self._worker)
+        if row is None or row[0] != self._epoch:
+            raise StaleWriter(taken_over(self._worker))
+        number: int = row[1]
+        return number
+
+
+def taken_over(worker: str) -> str:
+    """What to tell a worker that was believed dead."""
+    return f"worker {worker} was taken over from; it writes no more"
+
+
+class _Attempt(Struct):
+    layers: list[Layer]
+    until: int
+    pause: float = _FIRST_PAUSE
+    is_clean: bool = False

@@ -1,0 +1,180 @@
+"""A batch as one statement does what its statements do one by one."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from ropewalk.store.access import Batch
+from ropewalk.store.errors import StaleWriter, StoreDefect
+from ropewalk.store.postgres import PostgresStore
+from ropewalk.store.postgres.bulk import bulk, composed, layered, primary_keys
+from ropewalk.store.rows import ROWS
+from tests.postgres import PostgresServer, ask
+from tests.store.samples import entries, run
+
+NULLABLE = "select table_name, column_name from information_schema.columns where is_nullable = 'YES'"
+KINDS = "select table_name, column_name, data_type from information_schema.columns where table_schema = 'public'"
+INSERTS = [name for name in ROWS if name.startswith(("insert", "upsert"))]
+CHANGES = [name for name in ROWS if name not in INSERTS]
+COUNT = 6
+
+
+@pytest.fixture
+async def twin(postgres: PostgresServer) -> AsyncIterator[PostgresStore]:
+    """A second store to compare with."""
+    url = await postgres.lend()
+    store = await PostgresStore.open(url, worker="twin", notify=False)
+    yield store
+    await store.close()
+    await postgres.take_back(url)
+
+
+class Samples:
+    """Rows for any statement: every third value that may be null is."""
+
+    def __init__(self, kinds: list[tuple[str, str, str]], nullable: list[tuple[str, str]]) -> None:
+        self._kinds = {(table, column): kind for table, column, kind in kinds}
+        self._nullable = set(nullable)
+
+    def rows(self, name: str, count: int, turn: int) -> list[tuple[Any, ...]]:
+        table = bulk(name).table
+        return [tuple(self._value(table, column, n, turn) for column in ROWS[name]) for n in range(count)]
+
+    def _value(self, table: str, column: str, n: int, turn: int) -> Any:
+        is_key = column in primary_keys()[table] or column in ("run", "id", "execution")
+        if column == "resolution":
+            return "PENDING" if turn == 0 else "DISCARDED"
+        if not is_key and (table, column) in self._nullable and n % 3 == turn % 3:
+            return None
+        match self._kinds.get((table, column), "text"):
+            case "bigint":
+                return n if is_key else n * 10 + turn
+            case "bytea":
+                return bytes([n, turn, 0])
+            case _:
+                return f"{column}{n}" if is_key else f"{column}{n}-{turn} ü"
+
+
+@pytest.fixture
+async def samples(database: str) -> Samples:
+    return Samples(await ask(database, KINDS), await ask(database, NULLABLE))
+
+
+async def table_of(store: PostgresStore, name: str) -> list[tuple[Any, ...]]:
+    return sorted(await ask(store._address.url, f"select * from {bulk(name).table}"), key=repr)
+
+
+async def one_by_one(store: PostgresStore, batch: Batch) -> None:
+    async with store.transaction() as tx:
+        for name, rows in batch:
+            for row in rows:
+                await tx.execute(name, *row)
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_in_bulk_is_the_same_as_row_by_row(
+    postgres_store: PostgresStore, twin: PostgresStore, samples: Samples, name: str
+):
+    table = bulk(name).table
+    before = [(each, samples.rows(each, COUNT, 0)) for each in INSERTS if bulk(each).table == table][:1]
+    again = not name.startswith("insert") or name in ("insert_queue", "insert_event_wait", "insert_blob")
+    batch = [(name, samples.rows(name, COUNT + 2, 1))] if again else before
+    for part in [before, batch] if again else [batch]:
+        await postgres_store.write(part)
+        await one_by_one(twin, part)
+
+    found = await table_of(postgres_store, name)
+
+    assert found == await table_of(twin, name)
+    assert found or name.startswith("delete")
+
+
+async def test_everything_together_is_the_same_as_one_after_the_other(
+    postgres_store: PostgresStore, twin: PostgresStore, samples: Samples
+):
+    inserted = [(name, samples.rows(name, COUNT, 0)) for name in INSERTS]
+    changed = [(name, samples.rows(name, 3, 1)) for name in CHANGES]
+    await postgres_store.write([*inserted, *changed])
+    await one_by_one(twin, [*inserted, *changed])
+
+    for name in ROWS:
+        assert await table_of(postgres_store, name) == await table_of(twin, name), name
+
+
+async def test_whoever_was_taken_over_from_changes_nothing_by_any_statement(
+    postgres_store: PostgresStore, database: str, samples: Samples
+):
+    inserted = [(name, samples.rows(name, COUNT, 0)) for name in INSERTS]
+    await postgres_store.write(inserted)
+    before = {name: await table_of(postgres_store, name) for name in ROWS}
+    writer = postgres_store._writer
+    assert writer
+    believed = writer._expected
+    await ask(database, "update worker set epoch = epoch + 1")
+    for name in [*CHANGES, *INSERTS]:
+        # Each time as one that does not know yet.
+        writer._expected = believed
+        with pytest.raises(StaleWriter):
+            await writer.write([(name, samples.rows(name, COUNT + 1, 1))])
+
+    assert {name: await table_of(postgres_store, name) for name in ROWS} == before
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_of_a_batch_is_named_by_its_key_or_its_table(name: str):
+    form = bulk(name)
+
+    assert len(form.key) == len(primary_keys()[form.table]) or name == "delete_offers"
+
+
+def shape(batch: Batch) -> list[Counter[str]]:
+    return [Counter({name: len(columns[0]) for name, columns in layer}) for layer in layered(batch)]
+
+
+def test_what_touches_each_row_once_is_one_layer():
+    batch = [("insert_log", entries("e1", 3)), ("upsert_run", [run("r1"), run("r2")]), ("delete_live", [])]
+
+    assert shape(batch) == [Counter(insert_log=3, upsert_run=2)]
+
+
+def test_what_touches_a_row_again_is_in_a_later_layer():
+    batch = [
+        ("upsert_run", [run("r1"), run("r2"), run("r1"), run("r1")]),
+        ("insert_inbox", [("s1", "e1", "{}", 1)]),
+        ("delete_inbox", [("s1",), ("s2",)]),
+    ]
+
+    assert shape(batch) == [
+        Counter(upsert_run=2, insert_inbox=1, delete_inbox=1),
+        Counter(upsert_run=1, delete_inbox=1),
+        Counter(upsert_run=1),
+    ]
+
+
+def test_what_may_touch_any_row_is_alone_with_its_table():
+    offers = [(f"o{n}", "e1", "default", "a", -1, 1, "default", "{}", 1) for n in range(3)]
+    batch = [("insert_offer", offers[:2]), ("delete_offers", [("e1",), ("e2",)]), ("insert_offer", offers[2:])]
+
+    assert shape(batch) == [Counter(insert_offer=2), Counter(delete_offers=2), Counter(insert_offer=1)]
+
+
+def test_nothing_is_no_layer_at_all():
+    assert layered([("insert_log", [])]) == []
+
+
+@pytest.mark.parametrize("name", ["get_run", "lease_runs", "no_such_statement"])
+def test_what_is_no_plain_change_of_named_rows_cannot_be_in_a_batch(name: str):
+    with pytest.raises(StoreDefect, match="cannot be part of a batch"):
+        bulk(name)
+
+
+def test_the_fence_comes_first_and_everything_waits_for_it():
+    text = composed(
+        ["insert_log", "delete_live"], {"insert_log": ("text",) * 3, "delete_live": ("text",)}, is_fenced=True
+    )
+
+    assert text.startswith("with fence as (update worker")
+    assert text.count("exists (select 1 from fence)") == 2
+    assert "$8::text[]" in text
