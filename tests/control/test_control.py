@@ -19,6 +19,7 @@ from ropewalk.control.server import ControlServer
 from ropewalk.core.errors import Conflict, InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Unavailable
 from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service, reading
+from ropewalk.service.retention import Policy
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.wiring import Settings, open_service
 from tests.control.conftest import ASKED, BROKEN, socket_of
@@ -88,6 +89,20 @@ async def test_a_run_is_given_up_and_its_letter_discarded(remote: RemoteService,
     (row,) = await reading.list_dead_letters(reader, "default", reading.Resolution.DISCARDED)
     await reader.close()
     assert (row["reason"], row["notes"]) == ("enough", "nobody cares")
+
+
+async def test_a_letter_is_noted_and_what_is_old_is_removed_by_the_owner(remote: RemoteService, path: str):
+    execution = await started(remote, BROKEN)
+    await remote.ended(execution)
+    await remote.note(await letter(path), "asked the bank", "ann")
+
+    swept = await remote.sweep(Policy())
+
+    reader = await SqliteReader.open(path)
+    (row,) = await reading.list_dead_letters(reader, "default", reading.Resolution.PENDING)
+    await reader.close()
+    assert row["notes"].endswith(" ann: asked the bank")
+    assert (swept.total, swept.position.is_end) == (0, True)
 
 
 async def letter(path: str) -> str:

@@ -9,6 +9,13 @@ from tests.engines.worlds import World, judged_world
 
 
 @pytest.fixture
+async def shared_world(database: str) -> AsyncIterator[World]:
+    """The same on PostgreSQL."""
+    async with judged_world(database) as world:
+        yield world
+
+
+@pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with judged_world(str(tmp_path / "ropewalk.db")) as world:
         yield world

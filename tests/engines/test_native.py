@@ -1,4 +1,4 @@
-"""The embedded engine does what every engine must, and keeps in memory only what is under way."""
+"""The native engine does what every engine must, on both stores, and keeps in memory only what is under way."""
 
 import asyncio
 
@@ -18,6 +18,11 @@ every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scena
 @every_scenario
 async def test_on_the_embedded_engine(world: World, scenario: Scenario):
     await at_most(20, scenario(world))
+
+
+@every_scenario
+async def test_on_a_shared_store(shared_world: World, scenario: Scenario):
+    await at_most(40, scenario(shared_world))
 
 
 @every_scenario

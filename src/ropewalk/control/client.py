@@ -15,6 +15,7 @@ from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import RopewalkError, Unavailable
 from ropewalk.core.events import Event
 from ropewalk.engines.base import Ended
+from ropewalk.service.retention import START, Policy, Position, Swept
 
 Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LISTEN_AGAIN = 2.0
@@ -41,8 +42,8 @@ class RemoteService:
         return msgspec.convert(await self._ask(wire.Save(document, by)), SavedVersion)
 
     async def start(self, version: SavedVersion, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
-                    actor: str = "local", priority: int = 5) -> str:  # fmt: skip
-        request = wire.Start(version.workflow, version.version, input, dict(vars or {}), actor, priority)
+                    actor: str = "local", priority: int = 5, key: str | None = None) -> str:  # fmt: skip
+        request = wire.Start(version.workflow, version.version, input, dict(vars or {}), actor, priority, key)
         return str(await self._ask(request))
 
     async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
@@ -85,6 +86,12 @@ class RemoteService:
 
     async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
         await self._ask(wire.Discard(letter, by, notes))
+
+    async def note(self, letter: str, text: str, by: str = "local") -> None:
+        await self._ask(wire.Note(letter, text, by))
+
+    async def sweep(self, policy: Policy, position: Position = START, by: str = "local") -> Swept:
+        return msgspec.convert(await self._ask(wire.Sweep(policy, position, by)), Swept)
 
     async def ended(self, execution: str) -> Ended:
         return msgspec.convert(await self._ask(wire.Ended(execution)), Ended)

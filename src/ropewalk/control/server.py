@@ -17,6 +17,7 @@ from ropewalk.control.wire import LONGEST_REQUEST, Item, Refusal, Request, Resul
 from ropewalk.core import log
 from ropewalk.core.errors import InvalidInput, RopewalkError, Unavailable
 from ropewalk.service import Service
+from ropewalk.store.sqlite import SqliteStore
 
 MOST_CONNECTIONS: Final = 100
 LAST_WORDS: Final = 0.1
@@ -27,9 +28,8 @@ _log = logging.getLogger("ropewalk.control")
 
 
 @asynccontextmanager
-async def listening(service: Service) -> AsyncIterator[None]:
+async def listening(service: Service, store: SqliteStore) -> AsyncIterator[None]:
     """Carries out what other processes of this user ask, until the end; the lock file says where to ask."""
-    store = service.store
     server = ControlServer(service)
     try:
         path = socket_path(store.path)
@@ -180,10 +180,9 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
-        case wire.Start(workflow, number, value, overrides, by, priority):
-            return await service.start(
-                await service.engine.memory.version(workflow, number), value, overrides, by, priority
-            )
+        case wire.Start(workflow, number, value, overrides, by, priority, key):
+            version = await service.engine.memory.version(workflow, number)
+            return await service.start(version, value, overrides, by, priority, key)
         case wire.Cancel(execution, by, reason):
             return await service.cancel(execution, by, reason)
         case wire.Pause(execution, by, reason):
@@ -210,6 +209,10 @@ async def carried_out(service: Service, request: Request) -> Any:
             return await service.fix(letter, output, by, ports)
         case wire.Discard(letter, by, notes):
             return await service.discard(letter, by, notes)
+        case wire.Note(letter, text, by):
+            return await service.note(letter, text, by)
+        case wire.Sweep(policy, position, by):
+            return await service.sweep(policy, position, by)
         case wire.Ended(execution):
             return await service.ended(execution)
         case wire.Follow():

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import Invalid, Problem, RopewalkError
+from ropewalk.service.retention import DEFAULT, START, Policy, Position
 
 LONGEST_REQUEST: Final = 8 * 1024 * 1024
 """A definition may have 4 MiB, and text grows when it is written as JSON."""
@@ -36,6 +37,7 @@ class Start(_Request, frozen=True):
     vars: dict[str, JSON] = {}
     by: str = "local"
     priority: int = 5
+    key: str | None = None
 
 
 class Cancel(_Request, frozen=True):
@@ -120,6 +122,18 @@ class Discard(_Request, frozen=True):
     notes: str | None = None
 
 
+class Note(_Request, frozen=True):
+    letter: str
+    text: str
+    by: str = "local"
+
+
+class Sweep(_Request, frozen=True):
+    policy: Policy = DEFAULT
+    position: Position = START
+    by: str = "local"
+
+
 class Ended(_Request, frozen=True):
     execution: str
 
@@ -145,6 +159,8 @@ Request = (
     | Requeue
     | Fix
     | Discard
+    | Note
+    | Sweep
     | Ended
     | Follow
 )

@@ -37,9 +37,9 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "concurrency", "concurrency_key", "definition", "for_each", "has_error_edge", "has_maps", "ids",
-        "indegree", "index", "max_parallel", "order", "output", "port_names", "ports", "retries", "roots", "sinks",
-        "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
+        "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "for_each", "has_error_edge",
+        "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "port_names", "ports", "retries",
+        "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -69,6 +69,8 @@ class Plan:
         self.for_each: list[Template | None] = [None] * size
         self.concurrency: list[int] = [DEFAULT_CONCURRENCY] * size
         self.tolerance: list[Tolerance] = [NO_TOLERANCE] * size
+        # How long a node's results may be used again by the same work, if at all (µs).
+        self.cache_ttl: list[int | None] = [None] * size
         self._inputs: list[Template | None] = [None] * size
         for i, node in enumerate(nodes):
             if len(node) > 2:
@@ -86,6 +88,8 @@ class Plan:
             self.concurrency[i] = node["concurrency"]
         if "failureTolerance" in node:
             self.tolerance[i] = parse_tolerance(node["failureTolerance"])
+        if "cache" in node:
+            self.cache_ttl[i] = parse_duration(node["cache"]["ttl"])
 
     def _take_settings(self, document: dict[str, Any]) -> None:
         self.output: Template | None = _optional_template(document, "output")
@@ -108,11 +112,6 @@ class Plan:
         """The same for two nodes, of any version, that do the same work with the same inputs."""
         node = self.definition.nodes[i]
         return content_hash({field: node[field] for field in WORK_FIELDS if field in node})
-
-    def cache_ttl(self, i: int) -> int | None:
-        """How long the node's results may be used again by the same work, if at all (µs)."""
-        cache = self.definition.nodes[i].get("cache")
-        return None if cache is None else parse_duration(cache["ttl"])
 
     def tolerated(self, i: int, items: int) -> int:
         """How many of so many items of a map may fail."""

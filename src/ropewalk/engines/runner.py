@@ -4,7 +4,8 @@ inputs → cache → breaker → the node's own code → a classified outcome
 """
 
 import asyncio
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Coroutine
 from math import isfinite
 from typing import Any, Protocol
 
@@ -36,6 +37,7 @@ TYPE_MISSING_PAUSE = 60 * SECOND
 
 Outcome = Succeeded | Failed | Suspended
 _encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
 _waits = msgspec.json.Decoder(Wait)
 
 
@@ -69,8 +71,8 @@ class Run(Struct, frozen=True, gc=False):
 class Breakers(Protocol):
     """The shared health of the targets nodes call."""
 
-    def admit(self, workspace: str, target: str, now: int) -> HeldBack | None: ...
-    def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None: ...
+    async def admit(self, workspace: str, target: str, now: int) -> HeldBack | None: ...
+    async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None: ...
 
 
 class Shelf(Protocol):
@@ -92,24 +94,25 @@ class Desk(Struct, frozen=True):
 
 async def run_node(run: Run, desk: Desk) -> Outcome:
     """Carry out the attempt; whatever its node does, the answer is a signal."""
+    node_type = desk.types.get(run.type)
+    if node_type is None:
+        # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
+        return _held(run, f"a worker that knows the node type {run.type!r}", run.now + TYPE_MISSING_PAUSE)
     try:
-        return await _attempt(run, desk)
+        return await _attempt(run, desk, node_type)
     except BaseException as raised:  # noqa: BLE001 -- a node's SystemExit is a failed node, not the end of the worker
         if isinstance(raised, asyncio.CancelledError):
             return failure(run, RunError(ErrorType.TRANSIENT, "the run was stopped"))
         return failure(run, failure_of(raised))
 
 
-async def _attempt(run: Run, desk: Desk) -> Outcome:
-    node_type = desk.types.get(run.type)
-    if node_type is None:
-        # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
-        return _held(run, f"a worker that knows the node type {run.type!r}", run.now + TYPE_MISSING_PAUSE)
+def _attempt(run: Run, desk: Desk, node_type: NodeType) -> Coroutine[Any, Any, Outcome]:
+    """The way to the node's own code that this node asks for; to be awaited."""
     # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.
     parameters = node_type.accept(_copied(run.inputs))
     if run.cache_ttl is not None:
-        return await _through_cache(run, desk, node_type, parameters, run.cache_ttl)
-    return await _through_breaker(run, desk, node_type, parameters)
+        return _through_cache(run, desk, node_type, parameters, run.cache_ttl)
+    return _work(run, desk, node_type, parameters)
 
 
 async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
@@ -117,19 +120,24 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     key = content_hash([run.config_hash, content_hash(run.inputs)])
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
-        return await _succeeded(run, desk, known)
-    outcome = await _through_breaker(run, desk, node_type, parameters)
+        return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
+    outcome = await _work(run, desk, node_type, parameters)
     if isinstance(outcome, Succeeded) and outcome.blob is None:
         desk.shelf.cache(run.workspace, key, Output(outcome.output, outcome.ports), ttl)
     return outcome
 
 
-async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
-    """Ask the breaker of the target first, and tell it afterwards."""
+def _work(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Coroutine[Any, Any, Outcome]:
+    """The node's own code, behind the breaker of its target if it has one; to be awaited."""
     target = node_type.target(parameters)
     if target is None:
-        return await _carry_out(run, desk, node_type, parameters)
-    held = desk.breakers.admit(run.workspace, target, run.now)
+        return _carry_out(run, desk, node_type, parameters)
+    return _through_breaker(run, desk, node_type, parameters, target)
+
+
+async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
+    """Ask the breaker of the target first, and tell it afterwards."""
+    held = await desk.breakers.admit(run.workspace, target, run.now)
     if held is not None:
         return _held(run, target, held.until)
     outcome: ErrorType | None = ErrorType.TRANSIENT
@@ -141,7 +149,7 @@ async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters
         outcome = raised.error.type
         raise
     finally:
-        desk.breakers.record(run.workspace, target, outcome)
+        await desk.breakers.record(run.workspace, target, outcome)
 
 
 def _held(run: Run, target: str, until: int) -> Outcome:
@@ -153,9 +161,15 @@ def _held(run: Run, target: str, until: int) -> Outcome:
 
 async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
     result = await node_type.run(parameters, context_of(run, desk))
-    if isinstance(result, Output):
-        return await _succeeded(run, desk, result)
-    return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
+    if not isinstance(result, Output):
+        return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
+    value, encoded = _checked(result)
+    if len(encoded) <= INLINE_LIMIT:
+        # What is recorded, and not an object that the node may still change.
+        value = _decoder.decode(encoded) if type(value) in (dict, list) else value
+        return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None)
+    blob = await desk.shelf.keep(encoded)
+    return Succeeded(run.node, run.attempt, None, result.ports, run.item, run.inputs or None, blob)
 
 
 def _copied(value: Any) -> Any:
@@ -190,27 +204,25 @@ def context_of(run: Run, desk: Desk) -> NodeContext:
     )
 
 
-async def _succeeded(run: Run, desk: Desk, result: Output) -> Succeeded:
-    """A result that fits goes into the log; a larger one is kept apart, and the log says where."""
+def _checked(result: Output) -> tuple[Any, bytes]:
+    """A result the log can tell, and its text: one that fits goes into the log, a larger one is kept apart."""
     value = check_output(result.value)
     if not _is_text(result.ports):
         raise NodeFailure.permanent("the ports of an output must be a tuple of names")
-    inputs = run.inputs or None
-    encoded = _encoder.encode(value)
-    if len(encoded) <= INLINE_LIMIT:
-        # What is recorded, and not an object that the node may still change.
-        value = msgspec.json.decode(encoded) if type(value) in (dict, list) else value
-        return Succeeded(run.node, run.attempt, value, result.ports, run.item, inputs)
-    blob = await desk.shelf.keep(encoded)
-    return Succeeded(run.node, run.attempt, None, result.ports, run.item, inputs, blob)
+    return value, _encoder.encode(value)
 
 
 def _is_text(ports: Any) -> bool:
-    return type(ports) is tuple and all(type(port) is str and port.isprintable() for port in ports)
+    return type(ports) is tuple and (not ports or all(type(port) is str and port.isprintable() for port in ports))
 
 
 def failure(run: Run, error: RunError) -> Failed:
     return Failed(run.node, run.attempt, _recordable(error), run.item, run.inputs or None)
+
+
+def with_jitter(report: Failed) -> Failed:
+    """Chance comes from here: the core takes it as an argument."""
+    return Failed(report.node, report.attempt, report.error, report.item, report.inputs, random.random())
 
 
 def _recordable(error: Any) -> RunError:

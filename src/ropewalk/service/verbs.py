@@ -4,45 +4,62 @@ Everything here is durable when it returns, and a refused request has changed no
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import uuid_utils
+from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.definition import Definition, Limits, parse_definition
-from ropewalk.core.errors import Conflict, InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.errors import InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem
 from ropewalk.core.events import Event
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
-from ropewalk.core.signals import Cancel, Decide, Fix, GiveUp, Pause, Requeue, Resume, Retry, Signal, Tell
-from ropewalk.core.state import Resolution
+from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import reading
-from ropewalk.store import audit, dlq, workflows
-from ropewalk.store.rows import AuditEntry, DeadLetterResolution
-from ropewalk.store.sqlite import SqliteStore
+from ropewalk.service.dead_letters import DeadLetters, require_json
+from ropewalk.service.retention import START, Policy, Position, Swept, sweep
+from ropewalk.service.starting import start_all
+from ropewalk.store import retention, workflows
+from ropewalk.store.access import Store
 
 HIGHEST_PRIORITY = 9
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
-def require_json(**given: JSON) -> None:
-    """Refuses, naming every place, what no log could hold."""
-    problems = [problem for name, value in given.items() for problem in json_problems(value, (name,))]
-    if problems:
-        raise InvalidInput(problems)
+class NewStart(Struct, frozen=True):
+    """One of several executions to accept together."""
+
+    version: Version
+    input: JSON = None
+    vars: Mapping[str, JSON] = {}
+    priority: int = 5
 
 
-def _refuse_unserved(definition: Definition) -> None:
-    """What a definition may ask for and one process on one file cannot give is refused, not ignored."""
+@contextmanager
+def within(*path: str | int) -> Iterator[None]:
+    """Whatever is refused inside is said to be at this place."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput([Problem((*path, *problem.path), problem.message) for problem in error.problems]) from error
+
+
+def _refuse_unserved(definition: Definition, *, has_pools: bool) -> None:
+    """What a definition may ask for and this engine cannot give is refused, not ignored."""
+    missing = {"credentials": "there are no credentials yet"}
+    if not has_pools:
+        missing["pool"] = "one process on one file has no worker pools"
     problems = [
-        Problem(("nodes", index, field), f"the embedded engine has no {what}; leave the field out")
+        Problem(("nodes", index, field), f"{why}; leave the field out")
         for index, node in enumerate(definition.nodes)
-        for field, what in (("pool", "worker pools"), ("credentials", "credentials"))
+        for field, why in missing.items()
         if field in node
     ]
     if problems:
@@ -52,12 +69,13 @@ def _refuse_unserved(definition: Definition) -> None:
 class Service:
     """What may be asked of a Ropewalk, by whoever asks."""
 
-    def __init__(self, store: SqliteStore, engine: NativeEngine, types: Registry, env: Mapping[str, str],
+    def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
                  limits: Limits, workspace: str = "default") -> None:  # fmt: skip
         self.store = store
         self.engine = engine
         self.types = types
         self.workspace = workspace
+        self.letters = DeadLetters(store, self._tell, workspace)
         self._env = env
         self._limits = limits
         # The latest version of each name, so that whoever saves before every start need not wait for the disk.
@@ -68,7 +86,7 @@ class Service:
     async def save(self, document: JSON, by: str = "local") -> Version:
         """Keep a definition as the next version of its name and publish it; the same content is the same version."""
         definition = parse_definition(document, self.types.infos(), self._limits)
-        _refuse_unserved(definition)
+        _refuse_unserved(definition, has_pools=self.store.is_shared)
         known = self._saved.get(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
@@ -86,10 +104,20 @@ class Service:
     # Executions
 
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
-                    actor: str = "local", priority: int = 5) -> str:  # fmt: skip
-        """Accept an execution; its id. It survives any crash from here on."""
+                    actor: str = "local", priority: int = 5, key: str | None = None) -> str:  # fmt: skip
+        """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one."""
         request = self._request(version, input, vars or {}, actor, priority)
-        return await self.engine.start(request)
+        if key is None:
+            return await self.engine.start(request)
+        return (await start_all(self.engine, [request], key))[0]
+
+    async def start_batch(self, starts: Sequence[NewStart], actor: str = "local", key: str | None = None) -> list[str]:
+        """Accept up to a thousand executions, all or none; their ids in order."""
+        requests = []
+        for place, start in enumerate(starts):
+            with within("starts", place):
+                requests.append(self._request(start.version, start.input, start.vars, actor, start.priority))
+        return await start_all(self.engine, requests, key)
 
     def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
                  priority: int) -> StartRequest:  # fmt: skip
@@ -128,6 +156,10 @@ class Service:
         return await self._tell(execution, Resume(by), by)
 
     async def retry(self, execution: str, by: str = "local") -> bool:
+        # What has been over for long may be removed at any moment; from here on it stays.
+        async with self.store.transaction() as tx:
+            if not await retention.hold(tx, execution, self.store.now()):
+                raise NotFound(f"there is no execution {execution}")
         return await self._tell(execution, Retry(by), by)
 
     async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
@@ -190,35 +222,20 @@ class Service:
     # Dead letters
 
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
-        """Try a dead letter again, with other inputs if wanted; the id of its execution, which goes on."""
-        require_json(overrides=overrides)
-        found = await self._pending_letter(letter)
-        await self._tell(found.execution, Requeue(found.node, by, found.item, overrides), by)
-        return found.execution
+        return await self.letters.requeue(letter, overrides, by)
 
     async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
-        """Supply the output a dead letter failed to give; the id of its execution, which goes on."""
-        require_json(output=output, ports=list(ports))
-        found = await self._pending_letter(letter)
-        await self._tell(found.execution, Fix(found.node, by, output, ports, found.item), by)
-        return found.execution
+        return await self.letters.fix(letter, output, by, ports)
 
     async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
-        """Close a dead letter without doing anything about it."""
-        await self._pending_letter(letter)
-        resolution = DeadLetterResolution(Resolution.DISCARDED, self.store.now(), by, notes, letter)
-        entry = AuditEntry(
-            str(uuid_utils.uuid7()), resolution.resolved_at, self.workspace, by, "discard", letter, None, None, notes
-        )
-        async with self.store.transaction() as tx:
-            if not await dlq.resolve(tx, resolution):
-                raise Conflict(f"dead letter {letter} was resolved by someone else just now")
-            await audit.append(tx, entry)
+        await self.letters.discard(letter, by, notes)
 
-    async def _pending_letter(self, letter: str) -> dlq.DeadLetter:
-        found = await dlq.get(self.store, self.workspace, letter)
-        if found is None:
-            raise NotFound(f"there is no dead letter {letter}")
-        if found.resolution != Resolution.PENDING:
-            raise Conflict(f"dead letter {letter} was {found.resolution} by {found.reviewed_by or 'someone'} already")
-        return found
+    async def note(self, letter: str, text: str, by: str = "local") -> None:
+        await self.letters.note(letter, text, by)
+
+    # Retention
+
+    async def sweep(self, policy: Policy, position: Position = START, by: str = "local") -> Swept:
+        """Remove some of what is old by this policy, from there on; how much, and where to go on."""
+        about = (self.workspace, by)
+        return await sweep(self.store, self.store.now(), policy, position, limit=policy.step, on_behalf=about)

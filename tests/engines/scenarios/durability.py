@@ -12,7 +12,7 @@ from ropewalk.core.events import (
     SlotReleased,
 )
 from ropewalk.core.state import ExecutionState
-from tests.engines.judging import ask
+from tests.engines.judging import kept_executions
 from tests.engines.worlds import ONCE, World, act, flow, node
 
 ASK = node("ask", "approval", title="Really?")
@@ -214,7 +214,7 @@ async def a_child_is_started_although_its_parent_crashed_before_that(world: Worl
     await world.until(execution, RunWaiting)
 
     await world.crash()
-    assert ask(world.db, "select count(*) from execution") == [(1,)]
+    assert await kept_executions(world.db) == [execution]
     await world.open()
 
     assert (await world.ended(execution)).output == {"call": {"inner": 1}}

@@ -3,9 +3,10 @@
 from typing import Final
 
 from ropewalk.engines.native import projecting
-from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.commit import GroupCommit
 from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.letters import Letters
+from ropewalk.engines.native.recovery import Recovery
 from tests.engines.simulation.simulation import simulate
 from tests.simulator.bugs import Bug
 from tests.simulator.hunt import Caught
@@ -16,19 +17,15 @@ BUGS: Final = (
     Bug("commands before the commit", GroupCommit._commit,
         "await self._store.write(batch)",
         "self._carry_out(committed); committed = []; await self._store.write(batch)"),
-    Bug("slot given back before the commit", NativeEngine.signal,
-        "live.events += events",
-        "live.events += events; live.has_slot and not x.has_slot and (setattr(live, 'has_slot', False), "
-        "self.slots.give_back(live.accepted), self.claims.freed())"),
-    Bug("slot never given back", NativeEngine._after_commit, "self.slots.give_back(live.accepted)", "pass"),
-    Bug("key never given back", NativeEngine._after_commit, "self.slots.give_back_key(live.accepted)", "pass"),
-    Bug("letter told and kept", Children._tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
-    Bug("letters of the last process not read", NativeEngine.open, "await self.children.catch_up()", "pass"),
-    Bug("lost attempts not told at the opening", NativeEngine._take_up, "if each.phase is Phase.RUNNING", "if False"),
-    Bug("kept in memory after a failed commit", NativeEngine.drop, "self.memory.forget(live)", "pass"),
-    Bug("not taken up after a failed commit", NativeEngine._lost_the_store,
-        "self.children.spawn(self._recover(live))", "pass"),
-    Bug("promised hands leaked", NativeEngine.drop, "self.hands.promised -= sum(", "_ = sum("),
+    Bug("slot never written as free", projecting._put_live, "int(x.has_slot)", "1"),
+    Bug("key never given back", projecting._put_live, 'batch["delete_live"].append((live.id,))', "pass"),
+    Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
+    Bug("letters of the last process not read", NativeEngine.open, "await self.letters.catch_up()", "pass"),
+    Bug("lost attempts not told at the opening", Recovery._take_up, "if each.phase is Phase.RUNNING", "if False"),
+    Bug("kept in memory after a failed commit", Recovery.drop, "engine.memory.forget(live)", "pass"),
+    Bug("not taken up after a failed commit", Recovery.lost_the_store,
+        "engine.children.spawn(self._recover(live.id))", "pass"),
+    Bug("promised hands leaked", Recovery.drop, "engine.hands.promised -= sum(", "_ = sum("),
     Bug("wake-up of the parked not written", projecting._put_live, "None if x.has_slot else x.wake_at", "None"),
     Bug("hungry executions forgotten", NativeEngine._remember_hungry, "self._hungry.append(live)", "pass"),
 )  # fmt: skip

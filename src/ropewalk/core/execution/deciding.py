@@ -61,8 +61,7 @@ def due(x: Progress, signal: Due, now: int) -> None:
 
 def _under_way(x: Progress, report: Report) -> Work | None:
     """The attempt a report is about, if it is running."""
-    item = None if isinstance(report, Expanded) else report.item
-    work = x.work(report.node, item)
+    work = x.work(report.node, None if isinstance(report, Expanded) else report.item)
     if work is None or work.phase is not Phase.RUNNING or work.attempt != report.attempt:
         return None
     return work

@@ -70,10 +70,12 @@ def node_succeeded(x: Progress, event: NodeSucceeded) -> None:
         stop_waiting(x, work)
     else:
         x.leave(work)
-        _use_signal(x, work)
-    map_ = x.maps.get(index)
-    output = value_of(event.output, event.blob) if map_ is None else map_.outputs
-    settle_node(x, index, output, event.ports)
+        if work.wait is not None:
+            _use_signal(x, work)
+    if index in x.maps:
+        settle_node(x, index, x.maps[index].outputs, event.ports)
+    else:
+        settle_node(x, index, event.output if event.blob is None else event.blob, event.ports)
 
 
 def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) -> None:
@@ -83,7 +85,9 @@ def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) ->
     x.outputs[index] = output
     if ports:
         x.ports[index] = ports
-    x.open_up(x.frontier.succeeded(index, ports))
+    ready, skipped = x.frontier.succeeded(index, ports)
+    if ready or skipped:
+        x.open_up((ready, skipped))
 
 
 def node_failed(x: Progress, event: NodeFailed) -> None:

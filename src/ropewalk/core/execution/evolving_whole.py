@@ -59,7 +59,10 @@ def evolve(x: Progress, event: Event) -> None:
 def record(x: Progress, event: Event) -> None:
     """Make something a fact: note it for the log, and apply it."""
     x.events.append(event)
-    evolve(x, event)
+    # As `evolve` does, without the call: the engine passes here for every event.
+    x.now = event.at
+    x.seq += 1
+    EVOLVE[type(event)](x, event)
 
 
 def _accepted(x: Progress, event: ExecutionAccepted) -> None:
@@ -175,8 +178,9 @@ def _close(x: Progress, state: ExecutionState) -> None:
     """The execution is over; what did not get its turn is cancelled, unless a failure stands before it."""
     if x.ending is not None or x.open_nodes:
         x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
-    for work in x.active_works():
-        x.leave(work)
+    if x.works or x.maps:
+        for work in x.active_works():
+            x.leave(work)
     x.ready.clear()
     x.timers.clear()
     x.open_nodes = 0

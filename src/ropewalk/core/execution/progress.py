@@ -173,13 +173,15 @@ class Progress:
         self.ready.append((work, work.turn))
         self.ready_count += 1
 
-    def next_in_line(self) -> Work | None:
-        """The attempt that has been ready longest; those that left the line by another way are passed over."""
-        while self.ready:
-            work, turn = self.ready.popleft()
+    def next_in_line(self, most: int) -> list[Work]:
+        """The attempts that have been ready longest; those that left the line by another way are passed over."""
+        line = self.ready
+        works: list[Work] = []
+        while line and len(works) < most:
+            work, turn = line.popleft()
             if work.phase is READY and work.turn == turn:
-                return work
-        return None
+                works.append(work)
+        return works
 
     def feed(self, node: int) -> None:
         """Put the next items of a map in line."""
@@ -187,7 +189,11 @@ class Progress:
             self.queue(work)
 
     def start(self, work: Work) -> None:
-        self.leave(work)
+        if work.phase is READY:
+            self.ready_count -= 1
+            work.due = None
+        else:
+            self.leave(work)
         work.start()
         self.running += 1
 

@@ -33,7 +33,7 @@ from ropewalk.core.signals import Failed, Succeeded
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 from ropewalk.core.waits import BreakerWait, Timer
 
-RUNNING, NODE_READY = ExecutionState.RUNNING, NodeState.READY
+RUNNING, PAUSED, NODE_READY = ExecutionState.RUNNING, ExecutionState.PAUSED, NodeState.READY
 GRACE = 10 * SECOND
 PARK_AFTER = 10 * SECOND
 
@@ -42,8 +42,7 @@ def settle(x: Progress, now: int) -> None:
     """Draw every conclusion from what is known at `now`."""
     if x.is_ended:
         return
-    wake_at = x.wake_at
-    if wake_at is not None and wake_at <= now:
+    if x.timers or x.deadline is not None:
         fire_timers(x, now)
     if x.to_skip:
         skip(x, now)
@@ -51,7 +50,7 @@ def settle(x: Progress, now: int) -> None:
         go_on(x, now)
     if x.ending is not None:
         end_when_quiet(x, now)
-    elif x.has_slot and not x.running and x.state is ExecutionState.PAUSED:
+    elif x.has_slot and not x.running and x.state is PAUSED:
         record(x, SlotReleased(now))
     if not x.has_slot:
         x.ask_for_slot()
@@ -65,9 +64,9 @@ def skip(x: Progress, now: int) -> None:
 
 def go_on(x: Progress, now: int) -> None:
     """Start what is ready, unless a failure stops everything, then see whether that was all."""
-    if x.has_slot and x.ready_count and not _must_stop(x):
+    if x.ready_count and x.has_slot:
         start_ready(x, now)
-    if _must_stop(x):
+    if x.new_failures and _must_stop(x):
         record(x, StopRequested(now, x.plan.ids[next(iter(x.new_failures))]))
     elif not x.open_nodes:
         finish(x, now)
@@ -88,12 +87,10 @@ def start_ready(x: Progress, now: int) -> None:
     """Start attempts in the order they became ready, as many as `maxParallel` and the worker have room for."""
     limit = x.plan.max_parallel
     most = None if x.room is None else x.running + x.room
-    while x.ready_count and not _must_stop(x):
+    while x.ready_count and not (x.new_failures and _must_stop(x)):
         room = x.ready_count if limit is None else limit - x.running
         room = room if most is None else min(room, most - x.running)
-        works: list[Work] = []
-        while len(works) < room and (work := x.next_in_line()) is not None:
-            works.append(work)
+        works = x.next_in_line(room)
         if not works:
             return
         _start(x, works, now)
@@ -104,11 +101,12 @@ def start_ready(x: Progress, now: int) -> None:
 def _start(x: Progress, works: list[Work], now: int) -> None:
     """Record the starts; those of one kind that stand together are one event."""
     at = 0
-    while at < len(works) and not _must_stop(x):
+    while at < len(works) and not (x.new_failures and _must_stop(x)):
         names = _first_starts(x, works, at)
         if names:
             record(x, NodesStarted(now, names))
-            _settle_maps(x, works[at : at + len(names)], now)
+            if x.maps:
+                _settle_maps(x, works[at : at + len(names)], now)
             at += len(names)
         else:
             at += _start_other(x, works, at, now)
@@ -144,9 +142,8 @@ def _start_other(x: Progress, works: list[Work], at: int, now: int) -> int:
 
 def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
     """A map that goes on after a reopening may have nothing left to do."""
-    if x.maps:
-        for work in works:
-            settle_map(x, work.node, now)
+    for work in works:
+        settle_map(x, work.node, now)
 
 
 # Outcomes

@@ -24,14 +24,15 @@ class NodesView(Mapping[str, Any]):
     def __getitem__(self, node: str) -> dict[str, Any]:
         x = self._progress
         index = x.plan.index[node]
-        record: dict[str, Any] = {"output": self._output(index), "state": str(x.node_state(index)), "error": None}
+        record: dict[str, Any] = {"output": self.output(index), "state": str(x.node_state(index)), "error": None}
         if index in x.errors:
             record["error"] = error_record(x.errors[index])
         if index in x.maps:
             record["errors"] = [error_record(each) for each in x.maps[index].errors.values()]
         return record
 
-    def _output(self, index: int) -> Any:
+    def output(self, index: int) -> Any:
+        """What the node handed on, large or small; None if nothing."""
         output, blobs = self._progress.outputs.get(index), self._progress.blobs
         if isinstance(output, Blob):
             return blobs[output.hash]
@@ -78,9 +79,8 @@ def output_of(x: Progress) -> Any:
     """The `output` expression, else the outputs of the successful sinks by id."""
     if x.plan.output is not None:
         return x.plan.output.resolve(scope(x))
-    nodes = NodesView(x)
-    sinks = (x.plan.ids[sink] for sink in x.plan.sinks if x.nodes[sink] is NodeState.SUCCESS)
-    return {sink: nodes[sink]["output"] for sink in sinks}
+    nodes, ids = NodesView(x), x.plan.ids
+    return {ids[sink]: nodes.output(sink) for sink in x.plan.sinks if x.nodes[sink] is NodeState.SUCCESS}
 
 
 def items_of(x: Progress, node: int) -> Any:

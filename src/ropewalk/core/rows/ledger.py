@@ -45,17 +45,19 @@ class RunLedger:
         for event in events:
             if self._full is not None:
                 self._full.add((event,))
-            elif not self._is_simple(event):
+            elif type(event) not in _WITHOUT_RUNS and not self._is_simple(event):
                 self._hand_over(event)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether nodes have only started and succeeded so far: nothing has waited, failed or been told."""
+        return self._full is None
 
     def _is_simple(self, event: Event) -> bool:
         """Book the event if it is one of the common kind."""
-        kind = type(event)
-        if kind is NodeSucceeded:
-            return self._end(event)  # type: ignore[arg-type]  # told by its type, which a checker cannot follow
-        if kind is NodesStarted:
-            return self._start(event)  # type: ignore[arg-type]  # the same
-        return kind in _WITHOUT_RUNS
+        if type(event) is NodeSucceeded:
+            return self._end(event)
+        return type(event) is NodesStarted and self._start(event)
 
     def _start(self, event: NodesStarted) -> bool:
         if self._plan.has_maps:

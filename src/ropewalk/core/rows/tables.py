@@ -4,6 +4,7 @@ The tables people read are a fold of the log and nothing else; `rows.py` folds. 
 whoever folds it, whenever, names every run and dead letter the same.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -14,6 +15,7 @@ from ropewalk.core.events import Blob, Parent
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState, TriggerType
 
 _LATEST = (1 << 48) - 1
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
 class ExecutionRow(Struct, rename="camel"):
@@ -51,7 +53,7 @@ class NodeRow(Struct, rename="camel"):
     error: RunError | None = None
 
 
-class RunRow(Struct, rename="camel"):
+class RunRow(Struct, rename="camel", gc=False):
     """One attempt at one node or item; `retry_after` is when the next may start."""
 
     id: str
@@ -116,6 +118,11 @@ def letter_id(execution: str, node: str, item: int | None, attempt: int, created
 def _uuid7(at: int, key: str) -> str:
     # Built by hand: the core knows no clock and no chance, and the standard module brings both.
     digest = sha256(key.encode()).hexdigest()
-    moment = f"{min(at // 1000, _LATEST):012x}"
-    variant = "89ab"[int(digest[3], 16) & 3]
-    return f"{moment[:8]}-{moment[8:]}-7{digest[:3]}-{variant}{digest[4:7]}-{digest[7:19]}"
+    return f"{_moment(at // 1000)}-7{digest[:3]}-{_VARIANT[digest[3]]}{digest[4:7]}-{digest[7:19]}"
+
+
+@lru_cache(64)
+def _moment(at: int) -> str:
+    """The first half of a UUIDv7, the same for everything within a millisecond."""
+    digits = f"{min(at, _LATEST):012x}"
+    return f"{digits[:8]}-{digits[8:]}"

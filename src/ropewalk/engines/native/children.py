@@ -1,20 +1,18 @@
 """Parents and children: a child's end is told to its parent, a parent's verbs to its children.
 
-What one execution has to tell another is a row in the inbox, written in the commit of the events that cause it and
-deleted in the commit of the events it causes: told at least once, and a second telling decides nothing.
+What one execution has to tell another is a letter, written in the commit of the events that cause it; a second telling
+decides nothing.
 """
 
 import asyncio
-import logging
 from collections.abc import Coroutine
-from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import msgspec
 import uuid_utils
 
 from ropewalk.core.commands import CancelChild, Command, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
-from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable
+from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event, ExecutionReopened, Parent
 from ropewalk.core.signals import Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
 from ropewalk.core.state import ExecutionState
@@ -28,24 +26,14 @@ if TYPE_CHECKING:
 
 DEEPEST = 16
 BY_PARENT = "parent"
-PAUSES = (0.05, 0.5, 1, 5, 30)
-
-_log = logging.getLogger("ropewalk.engine")
-_letters = msgspec.json.Decoder(Signal | StartChild)
 
 
 class Children:
-    """Carries what executions have to tell each other."""
+    """What executions have to tell each other."""
 
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._tasks: set[asyncio.Task[None]] = set()
-        self._under_way: set[str] = set()
-
-    async def catch_up(self) -> None:
-        """Tell what was written down and may not have been told: by the last process, or before a commit failed."""
-        for letter, execution, text in await self._engine.store.fetch("waiting_inbox"):
-            self._send(letter, execution, _letters.decode(text))
 
     # What is to be told, written with the events that cause it
 
@@ -83,76 +71,23 @@ class Children:
         live.rows.append(("insert_inbox", (letter, execution, text, live.execution.now)))
         live.post.append((letter, execution, signal))
 
-    # Telling
+    # Starting
 
-    def deliver(self, post: list[tuple[str, str, Signal | StartChild]]) -> None:
-        """These are durable: tell them."""
-        for letter, execution, signal in post:
-            self._send(letter, execution, signal)
-
-    def _send(self, letter: str, execution: str, signal: Signal | StartChild) -> None:
-        if letter not in self._under_way:
-            self._under_way.add(letter)
-            self.spawn(self._deliver(letter, execution, signal))
-
-    async def _deliver(self, letter: str, execution: str, signal: Signal | StartChild) -> None:
-        """Tell it, as soon as the store lets us; what is not told before the process ends is told by the next."""
-        try:
-            for pause in chain(PAUSES, repeat(PAUSES[-1])):
-                try:
-                    await self._hand_over(letter, execution, signal)
-                    return
-                except Unavailable as error:
-                    _log.warning("execution %s cannot be told something yet: %s", execution, error)
-                await asyncio.sleep(pause)
-        finally:
-            self._under_way.discard(letter)
-
-    async def _hand_over(self, letter: str, execution: str, signal: Signal | StartChild) -> None:
-        engine = self._engine
-        try:
-            live = await engine.memory.load(execution)
-            while isinstance(signal, ChildEnded) and signal.blob is not None:
-                # A large output must be at hand before it is reported, as that of a node is.
-                await live.expect_blob(engine.memory.load_blob, live.execution.plan.index[signal.node], signal.blob)
-                if engine.memory.owns(live):
-                    break
-                live = await engine.memory.load(execution)
-        except NotFound:
-            engine.commit.add_row("delete_inbox", (letter,))
-            return
-        if isinstance(signal, StartChild):
-            await self._start(letter, live, signal)
-            if live.is_idle:
-                engine.memory.forget(live)  # it only waits now, and a child's start writes nothing of its parent's
-        else:
-            self._tell(letter, live, signal)
-
-    def _tell(self, letter: str, live: Live, signal: Signal) -> None:
-        engine = self._engine
-        try:
-            engine.signal(live, signal)
-        except InvalidTransition as refusal:
-            _log.info("execution %s was told %s and refused: %s", live.id, type(signal).__name__, refusal)
-        live.rows.append(("delete_inbox", (letter,)))
-        engine.commit.add(live)
-
-    async def _start(self, letter: str, live: Live, command: StartChild) -> None:
+    async def start(self, letter: str, live: Live, command: StartChild) -> None:
         """Accept the child unless it is there already; one that cannot be started has failed."""
         engine, wait = self._engine, command.wait
         if await executions.load(engine.store, wait.child) is not None:
             engine.commit.add_row("delete_inbox", (letter,))
             return
         if live.execution.ending is not None:
-            self._tell(letter, live, _never_began(command, ExecutionState.CANCELLED, "the parent is ending"))
+            engine.letters.tell(letter, live, _never_began(command, ExecutionState.CANCELLED, "the parent is ending"))
             return
         try:
             request = await self._request(live, command)
         except Unavailable:
             raise
         except RopewalkError as error:
-            again = await engine.memory.load(live.id)
-            self._tell(letter, again, _never_began(command, ExecutionState.FAILED, str(error)))
+            engine.letters.tell(letter, live, _never_began(command, ExecutionState.FAILED, str(error)))
             return
         await engine.start(request, letter)
 
@@ -185,13 +120,17 @@ class Children:
         engine = self._engine
         events = engine.signal(live, signal)
         reopened = next((event for event in events if isinstance(event, ExecutionReopened)), None)
-        if reopened is None or parent is None or live.accepted.parent is None:
-            return events
         of = live.accepted.parent
+        if reopened is None or of is None:
+            return events
+        news = ChildReopened(of.node, of.attempt, reopened.by, of.item)
+        if parent is None:
+            self._post(live, of.execution, news)
+            return events
         try:
-            engine.signal(parent, ChildReopened(of.node, of.attempt, reopened.by, of.item))
+            engine.signal(parent, news)
         except InvalidTransition:
-            engine.drop(live)
+            engine.recovery.drop(live)
             raise
         return events
 

@@ -1,33 +1,51 @@
-"""Grants slots to those who wait for one: workspaces in turn, the woken before the new, then priority, then age."""
+"""Claims what waits in the queue as far as there are slots, and wakes what is parked when its time has come.
+
+The store is the truth about slots and keys: claim, slot, key and ownership are one transaction there, so the limits are
+exact however many workers claim. Hints only say when it may be worth asking.
+"""
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import RopewalkError
-from ropewalk.core.signals import Due
-from ropewalk.store import live
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.signals import Abandon, Due
+from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.store import live, queue, workspaces
+from ropewalk.store.queue import Claimed, Returned
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 BATCH = 100
 SAFETY_NET = 5.0
+PAUSES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""How long to wait while something waits that cannot be claimed; another claimer may have been at it (s)."""
+BACKOFFS = (1 * SECOND, 10 * SECOND)
+MOST_ATTEMPTS = len(BACKOFFS) + 1
+LIMIT_KEPT = 1 * SECOND
+POSTPONED = 60 * SECOND
 
 _log = logging.getLogger("ropewalk.engine")
 
 
 class Claims:
-    """Woken when there may be something to grant; also wakes what is parked when its time has come."""
+    """Woken when there may be something to claim."""
 
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.is_queue_empty = False
+        # What was claimed and has not begun, and the name it was claimed under.
+        self._owed: dict[str, Claimed] = {}
+        self._claimed_as = ""
+        self._looked_at_last = ""
+        self._in_vain = 0
         self._next_due: int | None = None
+        self._limits: dict[str, tuple[int, int | None]] = {}
 
     def open(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -40,73 +58,193 @@ class Claims:
     # Hints; the store is the truth, and is asked anyway every few seconds
 
     def asked(self) -> None:
-        """Someone waits for a slot."""
-        self.is_queue_empty = False
+        """Someone waits for a slot, or a slot, a key or a place in memory is free."""
+        self._in_vain = 0
         self._wake.set()
-
-    def freed(self) -> None:
-        """A slot, a key or a place in memory is free."""
-        if not self.is_queue_empty:
-            self._wake.set()
 
     def parked(self, due: int) -> None:
         """An execution is to be woken then."""
         if self._next_due is None or due < self._next_due:
+            self._next_due = due
             self._wake.set()
+
+    async def limit(self, workspace: str) -> int | None:
+        """How many slots the workspace has; None: as many as it wants. Looked up again every second."""
+        now = self._engine.store.now()
+        known = self._limits.get(workspace)
+        if known is None:
+            return await self._look_up(workspace)
+        if now - known[0] > LIMIT_KEPT:
+            self._limits[workspace] = (now, known[1])
+            self._engine.children.spawn(self._renew(workspace))
+        return known[1]
+
+    async def _look_up(self, workspace: str) -> int | None:
+        found = await workspaces.get(self._engine.store, workspace)
+        if found is None:
+            self._limits.pop(workspace, None)
+            raise NotFound(f"there is no workspace {workspace!r}")
+        self._limits[workspace] = (self._engine.store.now(), found.slots)
+        return found.slots
+
+    async def _renew(self, workspace: str) -> None:
+        with suppress(RopewalkError):  # the next start asks again
+            await self._look_up(workspace)
+
+    def owes(self, execution: str) -> bool:
+        """Whether it was claimed and is about to begin."""
+        return execution in self._owed
+
+    def forget(self) -> None:
+        """What was claimed is others': the lease is lost."""
+        self._owed.clear()
+
+    # The loop
 
     async def _run(self) -> None:
         while True:
-            try:
-                await self.claim()
-                pause = await self.wake_parked()
-            except RopewalkError as error:
-                _log.warning("nothing can be claimed for now: %s", error)
-                pause = SAFETY_NET
+            pause = await self._pause()
             # A timer that sets the event, and no `wait_for`: that one can swallow a cancellation.
             timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
             await self._wake.wait()
             self._wake.clear()
             timer.cancel()
 
-    async def claim(self) -> None:
+    async def _pause(self) -> float:
+        """Do what can be done; how long until something may be to do again (s)."""
+        try:
+            await self._engine.recovery.find_strays()
+            return min(await self.claim(), await self.wake_parked())
+        except RopewalkError as error:
+            _log.warning("nothing can be claimed for now: %s", error)
+            self._engine.recovery.suspect_strays()
+        except Exception:  # noqa: BLE001 -- a fault of ours must not keep everyone waiting for good
+            _log.exception("claiming failed; it is tried again in %s s", SAFETY_NET)
+        return SAFETY_NET
+
+    # Claiming
+
+    async def claim(self) -> float:
         """Start what waits in the queue, as far as there are slots."""
-        engine = self._engine
-        workspaces = await engine.store.fetch("queued_workspaces")
-        self.is_queue_empty = not workspaces
-        for (workspace,) in workspaces:
-            if engine.slots.has_room(workspace):
-                await self._claim(workspace)
+        while await self._dispatch_owed() and await self._claim():
+            self._in_vain = 0
+            await self._dispatch_owed()
+            # Whatever was decided about them before they were claimed is written by now, and nothing is uncounted.
+            await self._engine.commit.settled()
+        return self._until_worth_asking()
 
-    async def _claim(self, workspace: str) -> None:
+    async def _claim(self) -> bool:
+        """Make something ours, with a slot; whether there may be more to claim."""
         engine = self._engine
-        for (execution,) in await engine.store.fetch("queued_executions", workspace, engine.store.now(), BATCH):
-            if len(engine.memory.lives) >= engine.settings.executions or not engine.slots.has_room(workspace):
-                return
-            await self._grant(execution)
+        room = min(BATCH, engine.settings.executions - len(engine.memory.lives))
+        now = engine.store.now()
+        if room <= 0 or not await queue.any_waiting(engine.store, now):
+            self._in_vain = len(PAUSES)
+            return False
+        began_at, worker = self._looked_at_last, engine.store.worker
+        async with engine.store.transaction() as tx:
+            claimed, last = await queue.claim(tx, worker, now, room, after=began_at)
+        self._owed |= {entry.execution: entry for entry in claimed}
+        self._claimed_as = worker
+        self._looked_at_last = last
+        if claimed:
+            # What begins now is dated after the end that freed its slot, though another worker dated that.
+            await engine.store.tell_time()
+        return bool(claimed) or last > began_at
 
-    async def _grant(self, execution: str) -> None:
+    def _until_worth_asking(self) -> float:
+        if self._owed:
+            return PAUSES[-1]
+        if self._in_vain >= len(PAUSES):
+            return SAFETY_NET
+        self._in_vain += 1
+        return PAUSES[self._in_vain - 1]
+
+    async def _dispatch_owed(self) -> bool:
+        """Begin what was claimed, each for itself; whether nothing is left over."""
+        for entry in list(self._owed.values()):
+            try:
+                await self._dispatch(entry)
+            except Unavailable as error:
+                # The engine cannot get at it now; that is not the execution's fault.
+                _log.warning("execution %s cannot be dispatched yet: %s", entry.execution, error)
+                continue
+            self._owed.pop(entry.execution, None)
+        return not self._owed
+
+    async def _dispatch(self, entry: Claimed) -> None:
         engine = self._engine
-        waiting = await engine.memory.load(execution)
-        # No await from here on: the check and the taking are one. First the time that has passed since it was parked:
-        # a retry that is due is no event, so a folded log does not know of it.
-        engine.signal(waiting, Due())
-        if waiting.execution.needs_slot and engine.slots.is_free(waiting.accepted):
-            engine.take_slot(waiting)
-            # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
-            waiting.commands.append(WakeAt(waiting.execution.wake_at))
-        engine.commit.add(waiting)
+        try:
+            claimed = await engine.memory.load_claimed(entry, self._claimed_as)
+        except OwnedElsewhere:
+            engine.recovery.suspect_strays()  # the lease was lost, and perhaps it is ours again by another claim
+            return
+        except Unavailable:
+            raise
+        except RopewalkError as error:
+            await self._undispatched(entry, error)
+            return
+        # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not
+        # know of it.
+        claimed.has_key = entry.has_key
+        engine.signal(claimed, Due())
+        if claimed.execution.needs_slot:
+            engine.take_slot(claimed)
+        engine.commit.add(claimed)
+        # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
+        claimed.commands.append(WakeAt(claimed.execution.wake_at))
+
+    async def _undispatched(self, entry: Claimed, error: RopewalkError) -> None:
+        """It cannot be loaded: try again later, at most a few times; what it needs and is gone does not come back."""
+        engine = self._engine
+        attempts = entry.attempts + 1
+        _log.error("execution %s cannot be dispatched (attempt %d): %s", entry.execution, attempts, error)
+        if isinstance(error, NotFound) or attempts >= MOST_ATTEMPTS:
+            await self._abandon(entry, attempts, error)
+            return
+        again = Returned("PENDING", engine.store.now() + BACKOFFS[attempts - 1], attempts, str(error))
+        async with engine.store.transaction() as tx:
+            await queue.unclaim(tx, engine.store.worker, entry, again)
+
+    async def _abandon(self, entry: Claimed, attempts: int, error: RopewalkError) -> None:
+        """Queue entry and execution fail together, if the log lets us write the end."""
+        engine = self._engine
+        lost = await engine.memory.load_without_plan(entry.execution)
+        if lost is not None:
+            engine.signal(lost, Abandon(str(error)))
+            return
+        failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
+        async with engine.store.transaction() as tx:
+            await queue.unclaim(tx, engine.store.worker, entry, failed)
+
+    # Waking
 
     async def wake_parked(self) -> float:
         """Tell those whose time has come; how long until the next (s)."""
         engine = self._engine
-        while rows := await engine.store.fetch("due_executions", engine.store.now(), BATCH):
-            for (execution,) in rows:
-                due = await engine.memory.load(execution)
-                engine.signal(due, Due())
-                # Also when nothing came of it, so that its row says so.
-                engine.commit.add(due)
-            await engine.commit.settled()
-        self._next_due = await live.next_wake(engine.store)
-        if self._next_due is None:
-            return SAFETY_NET
-        return min(SAFETY_NET, max(0.001, (self._next_due - engine.store.now()) / SECOND))
+        if self._next_due is None or self._next_due <= engine.store.now():
+            while rows := await engine.ownership.take_due(BATCH):
+                for execution in rows:
+                    await self._wake_up(execution)
+                await engine.commit.settled()
+            soonest, latest = await live.next_wake(engine.store), engine.store.now() + SAFETY_NET * SECOND
+            self._next_due = round(latest if soonest is None else min(soonest, latest))
+        return max(0.001, (self._next_due - engine.store.now()) / SECOND)
+
+    async def _wake_up(self, execution: str) -> None:
+        """Tell one; what cannot be loaded keeps nobody else asleep."""
+        engine = self._engine
+        try:
+            due = await engine.memory.load(execution, is_ours=True)
+        except OwnedElsewhere:
+            engine.recovery.suspect_strays()
+            return
+        except Unavailable:
+            raise
+        except RopewalkError as error:
+            _log.error("execution %s cannot be woken; it is tried again later: %s", execution, error)
+            engine.commit.add_row("postpone_live", (engine.store.now() + POSTPONED, execution))
+            return
+        engine.signal(due, Due())
+        # Also when nothing came of it, so that its row says so.
+        engine.commit.add(due)

@@ -5,6 +5,7 @@ whose cause could be forgotten.
 """
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +17,14 @@ from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.signals import Signal
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.projecting import Batch, put_rows
-from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.access import Store
 
 LARGEST_BATCH = 1_000
 Row = tuple[Any, ...]
+
+_log = logging.getLogger("ropewalk.engine")
 
 
 class Committed(Struct, frozen=True):
@@ -40,11 +44,13 @@ class GroupCommit:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
+        memory: Memory,
         carry_out: Callable[[list[Committed]], None],
         give_up: Callable[[list[Live], Exception], None],
     ) -> None:
         self._store = store
+        self._memory = memory
         self._carry_out = carry_out
         self._give_up = give_up
         self._dirty: dict[str, Live] = {}
@@ -59,7 +65,7 @@ class GroupCommit:
 
     def add(self, live: Live) -> None:
         """This execution has something for the next commit."""
-        if not live.is_dirty:
+        if not (live.is_dirty or live.is_dropped):
             live.is_dirty = True
             self._dirty[live.id] = live
             self._wake.set()
@@ -105,11 +111,11 @@ class GroupCommit:
                 self.commits += 1
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
             self._undo(committed, rows, error)
-            self._give_up(lives, error)
+            self._give_up([each.live for each in committed], error)
             _answer(waiters, error)
         else:
-            for live in lives:
-                live.is_writing = False
+            for each in committed:
+                each.live.is_writing = False
             _answer(waiters, None)
             self._carry_out(committed)
 
@@ -123,20 +129,39 @@ class GroupCommit:
     def _take(
         self, lives: list[Live], rows: list[tuple[str, Row]], committed: list[Committed]
     ) -> list[tuple[str, list[Row]]]:
-        """The next transaction; what is to be done after it is put into `committed`."""
+        """The next transaction; what is to be done after it is put into `committed`.
+
+        An execution whose rows cannot be made is given up alone; none of its rows are written.
+        """
         batch: Batch = defaultdict(list)
         for statement, row in rows:
             batch[statement].append(row)
-        worker = self._store.worker
         for live in lives:
-            del self._dirty[live.id]
-            live.is_dirty, live.is_writing = False, True
-            first_seq, x = live.first_seq, live.execution
-            put_rows(live, worker, batch)
-            committed.append(Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended))
-            live.events, live.commands, live.post = [], [], []
+            try:
+                each, its_rows = self._rows_of(live)
+            except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+                _log.exception("execution %s: its rows cannot be made", live.id)
+                self._give_up([live], error)
+                continue
+            committed.append(each)
+            for statement, some in its_rows.items():
+                batch[statement] += some
         # Inserts first: what one execution changes, another may have come to be with.
         return sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
+
+    def _rows_of(self, live: Live) -> tuple[Committed, Batch]:
+        """What one execution has for this commit, apart from the others: it may fail half-way."""
+        del self._dirty[live.id]
+        live.is_dirty, live.is_writing = False, True
+        first_seq, x = live.first_seq, live.execution
+        rows: Batch = defaultdict(list)
+        leaves = live.may_leave
+        put_rows(live, None if leaves else self._store.worker, rows)
+        if leaves:
+            self._memory.leaves(live)
+        each = Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended)
+        live.events, live.commands, live.post = [], [], []
+        return each, rows
 
     async def close(self) -> None:
         """Write what is left, then stop."""

@@ -4,13 +4,10 @@ A worker owns executions; they live in its memory and nobody else moves them. Wh
 with a wake-up time, no memory. Whatever was under way when the process died is found again by folding its log.
 """
 
-import asyncio
 import logging
-import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from itertools import chain, repeat
 
 import msgspec
 import uuid_utils
@@ -18,36 +15,44 @@ from msgspec import Struct
 
 from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event, ExecutionFailed, ExecutionSucceeded
-from ropewalk.core.execution.work import Phase
-from ropewalk.core.signals import Due, Failed, Lost, Returned, Signal, Start
+from ropewalk.core.signals import Due, Failed, Returned, Signal, Start
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended, StartRequest
-from ropewalk.engines.native.breakers import WorkerBreakers
+from ropewalk.engines.native import publishing
+from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.commit import Committed, GroupCommit
 from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.hands import Hands
+from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.offers import DEFAULT_POOL, Offers
+from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
+from ropewalk.engines.native.recovery import Recovery
 from ropewalk.engines.native.shelf import WorkerShelf
-from ropewalk.engines.native.slots import Slots
+from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
-from ropewalk.engines.runner import INLINE_LIMIT, Desk
+from ropewalk.engines.runner import INLINE_LIMIT, Desk, with_jitter
 from ropewalk.nodes.base import Facilities, Registry
+from ropewalk.store import executions
+from ropewalk.store import live as owned
+from ropewalk.store.access import Store
 from ropewalk.store.blobs import BlobTooLarge
-from ropewalk.store.sqlite import SqliteStore
 
-RECOVERY_PAUSES = (0.1, 0.5, 1, 2, 5, 10, 30, 60)
+_ALL = 2**62
 
 _log = logging.getLogger("ropewalk.engine")
 
 
 class NativeSettings(Struct, frozen=True):
-    """How much a worker takes on at once."""
+    """How much a worker takes on at once; one that does not claim only records what it is told."""
 
+    claims: bool = True
+    pool: str = DEFAULT_POOL
     hands: int = 5_000
     executions: int = 20_000
     drain_seconds: float = 10.0
@@ -55,45 +60,71 @@ class NativeSettings(Struct, frozen=True):
 
 
 class NativeEngine:
-    """Executes workflows on the embedded store; one process, one loop, any number of executions."""
+    """A worker: executes workflows alone on an embedded store, or with others on a shared one."""
 
-    def __init__(self, store: SqliteStore, types: Registry, facilities: Facilities, settings: NativeSettings,
-                 limit: Callable[[str], int | None]) -> None:  # fmt: skip
+    def __init__(self, store: Store, types: Registry, facilities: Facilities, settings: NativeSettings) -> None:
         self.store = store
         self.settings = settings
-        self.slots = Slots(limit)
-        self.memory = Memory(store)
-        self.commit = GroupCommit(store, self._carry_out, self._lost_the_store)
-        self.breakers = WorkerBreakers(store.now, self.commit.add_row, settings.breaker)
+        self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
+        self.memory = Memory(store, self.ownership)
+        self.recovery = Recovery(self)
+        self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
+        self.breakers: WorkerBreakers | SharedBreakers = (
+            SharedBreakers(store, settings.breaker, self._breaker_closed)
+            if store.is_shared
+            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self._breaker_closed)
+        )
         shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         desk = Desk(types, facilities, self.breakers, shelf)
-        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self._reported)
+        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reported)
         self.timers: Timers[Live] = Timers(store.now, self._due)
         self.followers = Followers(store, self.memory.is_under_way)
         self.children = Children(self)
+        self.letters = Letters(self)
         self.claims = Claims(self)
+        self.takeover = Takeover(self)
+        self.offers = Offers(self, desk)
         self._hungry: deque[Live] = deque()
-        self._is_closing = False
+        self.is_closing = False
 
     # What others call
 
     async def open(self) -> None:
         """Take up everything that was under way when the last process ended."""
         self.commit.open()
-        self.breakers.load(await self.store.fetch("every_breaker"))
-        for execution in await self.memory.key_holders():
-            holder = await self.memory.load(execution)
-            self.slots.take_key(holder.accepted)
-            self.memory.forget(holder)
-        for execution in await self.memory.left_running():
-            self._take_up(await self.memory.load(execution))
-        await self.children.catch_up()
-        self.claims.open()
+        await self.breakers.load()
+        for left in await owned.owned(self.store, self.store.worker, limit=_ALL):
+            await self.recovery.take_up(left.execution)
+        await self.letters.catch_up()
+        if self.settings.claims:
+            self.claims.open()
+        if self.store.is_shared:
+            self._join_the_others()
+
+    def _join_the_others(self) -> None:
+        self.store.on_hint, self.store.on_lost = self._hinted, self.recovery.lost_the_lease
+        self.followers.open()
+        if self.settings.claims:
+            self.letters.open()
+            self.takeover.open()
+        if self.settings.claims or self.settings.pool != DEFAULT_POOL:
+            self.offers.open()
+
+    def _hinted(self, topics: list[str]) -> None:
+        """Others say that there may be something to do."""
+        if "*" in topics or "queue" in topics:
+            self.claims.asked()
+        if "*" in topics or self.store.worker in topics:
+            self.letters.asked()
+        if "*" in topics or f"offer {self.settings.pool}" in topics:
+            self.offers.asked()
+        self.followers.hinted(topics)
 
     async def close(self) -> None:
         """Let running nodes finish or hand them back, write everything down, and go."""
-        self._is_closing = True
-        await self.claims.close()
+        self.is_closing = True
+        for watching in (self.claims, self.takeover, self.letters, self.offers):
+            await watching.close()
         with suppress(RopewalkError):  # the log has said why; what runs is drained all the same
             # A commit under way may start nodes: they are to be drained or handed back like the others.
             await self.commit.settled()
@@ -112,40 +143,59 @@ class NativeEngine:
 
         `letter` asked for it, and is gone from the inbox with the same commit.
         """
-        if self._is_closing:
+        if self.is_closing:
             raise Unavailable("this worker is shutting down; start it again elsewhere or later")
+        is_limited = await self.claims.limit(request.workspace) is not None
         live = self.memory.accept(request, self.store.now())
-        self._audit(live, request.actor, "start")
+        self.audit(live, request.actor, "start")
         if letter is not None:
             live.rows.append(("delete_inbox", (letter,)))
-        has_room = len(self.memory.lives) <= self.settings.executions
-        is_next = self.claims.is_queue_empty or not self.slots.is_limited(live.accepted)
-        if has_room and is_next and self.slots.is_free(live.accepted):
+        has_room = self.settings.claims and len(self.memory.lives) <= self.settings.executions
+        if has_room and not is_limited and live.accepted.concurrency_key is None:
             self.take_slot(live)
         else:
             live.commands.append(NeedSlot())
         self.commit.add(live)
         await self.commit.settled()
+        # Dropped before its first commit, it was never accepted; after it, it goes on from its log.
+        if live.is_dropped and await executions.load(self.store, live.id) is None:
+            raise Unavailable("the start could not be written; nothing was done, try again")
         return live.id
 
     async def tell(self, execution: str, signal: Signal, by: str) -> bool:
         """Tell an execution something, wherever it is; False if it changed nothing."""
-        live, above = await self._with_parent(execution)
         try:
-            events = self.children.tell(live, signal, above)
-        finally:
-            for loaded in (live, above):
-                if loaded is not None and loaded.is_idle:
-                    self.memory.forget(loaded)
-        if events:
-            self._audit(live, by, type(signal).__name__.lower())
+            live, above = await self.with_parent(execution)
+        except OwnedElsewhere as elsewhere:
+            return await self.letters.ask(elsewhere, signal, by)
+        try:
+            events = self.tell_here(live, above, signal, by)
+        except InvalidTransition:
+            if live.is_dropped:
+                await self.recovery.release(live.id)
+            raise
         await self.commit.settled()
         if live.is_dropped:
             raise Unavailable("the store could not be written; nothing was done, try again")
         return bool(events)
 
-    async def _with_parent(self, execution: str) -> tuple[Live, Live | None]:
-        """The execution and its parent, if it has one, both in memory at the same moment."""
+    def tell_here(self, live: Live, above: Live | None, signal: Signal, by: str) -> list[Event]:
+        """Tell an execution that is ours, and its parent if that is ours too."""
+        try:
+            events = self.children.tell(live, signal, above)
+        finally:
+            for loaded in (live, above):
+                if loaded is not None:
+                    self.let_go(loaded)
+        if events:
+            self.audit(live, by, type(signal).__name__.lower())
+        return events
+
+    async def with_parent(self, execution: str) -> tuple[Live, Live | None]:
+        """The execution and its parent, if it has one, both in memory at the same moment.
+
+        A parent in the hands of another worker is left out: it is told by letter.
+        """
         while True:
             live = await self.memory.load(execution)
             parent = live.accepted.parent
@@ -153,12 +203,21 @@ class NativeEngine:
                 return live, None
             try:
                 above = await self.memory.load(parent.execution)
+            except OwnedElsewhere:
+                above = None
             except RopewalkError:
-                if live.is_idle:
-                    self.memory.forget(live)
+                self.let_go(live)
                 raise
             if self.memory.owns(live):
                 return live, above
+
+    def let_go(self, live: Live) -> None:
+        """An execution that has nothing to do here leaves memory; if the store says it is ours, that is undone."""
+        if live.is_idle and not live.is_dropped:
+            if live.is_recorded_as_owned:
+                self.commit.add(live)
+            else:
+                self.memory.forget(live)
 
     async def ended(self, execution: str) -> Ended:
         return await self.followers.ended(execution)
@@ -166,17 +225,29 @@ class NativeEngine:
     def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
         return self.followers.follow(execution, after)
 
-    def _audit(self, live: Live, actor: str, verb: str) -> None:
+    def audit(self, live: Live, actor: str, verb: str) -> None:
         about = (live.accepted.workspace, actor, verb, live.id)
         row = (str(uuid_utils.uuid7()), self.store.now(), *about, None, None, None)
         live.rows.append(("insert_audit", row))
 
+    def _breaker_closed(self, workspace: str, target: str) -> None:
+        if not self.is_closing:
+            self.children.spawn(self._release(workspace, target))
+
+    async def _release(self, workspace: str, target: str) -> None:
+        try:
+            await publishing.release(self, workspace, target)
+        except RopewalkError as error:
+            _log.warning("those held by the breaker of %s go on when their time comes: %s", target, error)
+
     # The loop: signal → commit → commands
 
     def signal(self, live: Live, signal: Signal) -> list[Event]:
-        """Let the machine decide; what it says goes into the next commit."""
+        """Let the machine decide; what it says goes into the next commit. Whoever was let go of is told nothing."""
+        if live.is_dropped:
+            return []
         x = live.execution
-        x.room = 0 if self._is_closing else max(0, self.hands.free)
+        x.room = 0 if self.is_closing else max(0, self.hands.free + self.offers.room)
         events = x.handle(signal, self.store.now())
         commands = x.take_commands()
         live.events += events
@@ -184,7 +255,7 @@ class NativeEngine:
             try:
                 self._shrink_output(live)
             except Unavailable as error:
-                self._lost_the_store([live], error)
+                self.recovery.lost_the_store([live], error)
                 return []
         for command in commands:
             if type(command) is RunNode:
@@ -220,13 +291,12 @@ class NativeEngine:
                     live.rows.append(("insert_blob", (blob.hash, blob.size, last.at)))
                     live.events[-1] = ExecutionSucceeded(last.at, None, blob)
 
-    def _reported(self, live: Live, signal: Signal) -> None:
+    def reported(self, live: Live, signal: Signal) -> None:
         """An attempt ended: a hand is free."""
         if isinstance(signal, Failed):
             signal = with_jitter(signal)
         self.signal(live, signal)
-        if live.is_idle:
-            self.memory.forget(live)  # it came too late to change anything
+        self.let_go(live)  # it may have come too late to change anything
         for _ in range(len(self._hungry)):
             if self.hands.free <= 0:
                 break
@@ -239,42 +309,68 @@ class NativeEngine:
             self.signal(live, Due())
 
     def _carry_out(self, committed: list[Committed]) -> None:
-        """A commit is durable: say so, then do what it asks for."""
-        for each in committed:
-            self._after_commit(each)
-        for each in committed:
-            for command in each.commands:
-                self._do(each.live, command)
-            if each.post:
-                self.children.deliver(each.post)
-            if each.live.is_idle:
-                self.memory.forget(each.live)
+        """A commit is durable: say so, then do what it asks for; what fails for one execution stops no other."""
+        told = [each for each in committed if self._is_done(self._after_commit, each)]
+        for each in told:
+            self._is_done(self._follow, each)
+
+    def _is_done(self, step: Callable[[Committed], None], each: Committed) -> bool:
+        """Take this step; if that fails, the execution is taken up again from its log instead."""
+        try:
+            step(each)
+        except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+            _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
+            each.live.commands += each.commands
+            self.recovery.lost_the_store([each.live], error)
+            return False
+        return True
 
     def _after_commit(self, each: Committed) -> None:
         live = each.live
         if live.has_slot and not each.has_slot:
             live.has_slot = False
-            self.slots.give_back(live.accepted)
-            self.claims.freed()
+            self.claims.asked()
             # A timer it had while it held the slot is the claims' to watch from now on.
             self._wake_at(live, live.execution.wake_at)
+        elif each.is_ended and live.accepted.concurrency_key is not None:
+            self.claims.asked()
+        if live.written.queued is not None:
+            self.claims.asked()
         if each.is_ended:
-            self.slots.give_back_key(live.accepted)
-            self.claims.freed()
+            self.store.hint(live.id)
         self.followers.publish(each)
+
+    def _follow(self, each: Committed) -> None:
+        # Taken off one by one: what is left after a failure has not been done, and its hands are free again.
+        each.commands.reverse()
+        while each.commands:
+            self._do(each.live, each.commands.pop())
+        if each.post:
+            self.letters.deliver(each.post)
+        self.memory.left(each.live)
+        self.let_go(each.live)
 
     def _do(self, live: Live, command: Command) -> None:
         match command:
             case RunNode():
-                self.hands.start(live, command)
+                self._run(live, command)
             case StopRun():
                 self.hands.stop(live, command.node, command.attempt, command.item)
+                self.offers.stop(live, command)
             case WakeAt(at):
                 self._wake_at(live, at)
             case NeedSlot():
                 self.claims.asked()
+                self.store.hint("queue")
             case _:
                 return  # what concerns other executions was written down with the events, and is told from there
+
+    def _run(self, live: Live, command: RunNode) -> None:
+        if self.offers.takes(live, command):
+            self.hands.promised -= 1
+            self.offers.make(live, command)
+        else:
+            self.hands.start(live, command)
 
     def _wake_at(self, live: Live, at: int | None) -> None:
         if at is None:
@@ -285,8 +381,7 @@ class NativeEngine:
             self.claims.parked(at)
 
     def take_slot(self, live: Live) -> None:
-        """Grant the execution a slot; it starts what it can. One it did not need is given back by the commit."""
-        live.has_key = self.slots.take(live.accepted)
+        """The execution has a slot; it starts what it can. One it did not need is given back by the commit."""
         live.has_slot = True
         self.signal(live, Start())
         self.commit.add(live)
@@ -294,71 +389,3 @@ class NativeEngine:
     def _due(self, live: Live) -> None:
         if self.memory.owns(live):
             self.signal(live, Due())
-
-    # Beginnings and ends of ownership
-
-    def _take_up(self, live: Live) -> None:
-        """Go on with an execution whose last owner is gone: what it ran is lost, what was ready starts."""
-        x = live.execution
-        live.has_key = self.slots.take(live.accepted)
-        live.has_slot = True
-        for work in [each for each in x.active_works() if each.phase is Phase.RUNNING]:
-            self.signal(live, Lost(x.plan.ids[work.node], work.attempt, work.item, random.random()))
-        live.commands += [command for command in x.outstanding() if isinstance(command, WakeAt)]
-        self.signal(live, Due())
-        self.commit.add(live)
-
-    def _lost_the_store(self, lives: list[Live], error: Exception) -> None:
-        """A commit failed: forget what was decided on top of it; the log knows better."""
-        _log.error("a commit failed; its %d executions are taken up again from their logs: %s", len(lives), error)
-        for live in lives:
-            self.drop(live)
-            self.children.spawn(self._recover(live))
-
-    def drop(self, live: Live) -> None:
-        """Forget an execution and stop what it runs. Its slot and key stay counted: its log may hold them."""
-        live.is_dropped = True
-        live.is_writing = False
-        self.hands.drop(live)
-        self.commit.forget(live)
-        self.hands.promised -= sum(1 for command in live.commands if type(command) is RunNode)
-        self.memory.forget(live)
-
-    async def _recover(self, dropped: Live) -> None:
-        """Take an execution up again from its log, as soon as the store lets us."""
-        for pause in chain(RECOVERY_PAUSES, repeat(RECOVERY_PAUSES[-1])):
-            await asyncio.sleep(pause)
-            try:
-                await self.children.catch_up()
-                live = await self._folded(dropped.id)
-            except RopewalkError as error:
-                _log.warning("execution %s cannot be taken up yet: %s", dropped.id, error)
-                continue
-            self._go_on_with(dropped, live)
-            return
-
-    async def _folded(self, execution: str) -> Live | None:
-        """The execution as its log tells it, those who follow it told the same; None if it was never accepted."""
-        try:
-            live = await self.memory.load(execution)
-            await self.followers.catch_up(execution)
-        except NotFound:
-            return None
-        return live
-
-    def _go_on_with(self, dropped: Live, live: Live | None) -> None:
-        """The log has told whether it holds a slot and a key, or (None) that it was never accepted."""
-        if dropped.has_slot:
-            self.slots.give_back(dropped.accepted)
-        if live is not None and live.execution.has_slot and not live.has_slot:
-            self._take_up(live)
-        elif live is None or not (live.has_key or live.has_slot):
-            self.slots.give_back_key(dropped.accepted)
-        if live is not None:
-            self.commit.add(live)
-        self.claims.asked()
-
-
-def with_jitter(report: Failed) -> Failed:
-    """Chance comes from here: the core takes it as an argument."""
-    return Failed(report.node, report.attempt, report.error, report.item, report.inputs, random.random())

@@ -1,6 +1,7 @@
 """Those who wait for an execution's end, or follow its events."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,10 @@ TERMINAL = {
     ExecutionTimedOut: ExecutionState.TIMEOUT,
 }
 Item = tuple[int, Event] | None
+EVERY = 0.1
+"""How often the logs of those followed are looked at, without a hint (s)."""
+
+_log = logging.getLogger("ropewalk.engine")
 
 
 class Followers:
@@ -36,6 +41,10 @@ class Followers:
         self._is_under_way = is_under_way
         self._waiting: dict[str, asyncio.Future[Ended]] = {}
         self._queues: dict[str, list[asyncio.Queue[Item]]] = {}
+        # How far the log of each was read here: entries before are known.
+        self._seen: dict[str, int] = {}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
     def publish(self, committed: Committed) -> None:
         execution = committed.live.id
@@ -52,6 +61,39 @@ class Followers:
     def _put(self, execution: str, item: Item) -> None:
         for queue in self._queues.get(execution, ()):
             queue.put_nowait(item)
+
+    # On a shared store, what others write
+
+    def open(self) -> None:
+        """Look at what others write about those who are followed here."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def hinted(self, topics: list[str]) -> None:
+        """There may be something new about these, or (`*`) about anyone."""
+        if "*" in topics or not self._waiting.keys().isdisjoint(topics) or not self._queues.keys().isdisjoint(topics):
+            self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            timer = asyncio.get_running_loop().call_later(EVERY, self._wake.set)
+            await self._wake.wait()
+            self._wake.clear()
+            timer.cancel()
+            try:
+                await self._look()
+            except RopewalkError as error:
+                _log.warning("what others write cannot be read for now: %s", error)
+            except Exception:  # noqa: BLE001 -- a fault of ours must not leave everyone without news
+                _log.exception("reading what others write failed; it is tried again")
+
+    async def _look(self) -> None:
+        """Read on where something was added; one question for all."""
+        elsewhere = [each for each in {**self._waiting, **self._queues} if not self._is_under_way(each)]
+        if not elsewhere:
+            return
+        for execution, head in (await stored_log.heads(self._reader, elsewhere)).items():
+            if head > self._seen.get(execution, 0):
+                await self.catch_up(execution)
 
     async def ended(self, execution: str) -> Ended:
         """How the execution ended; waits for it if it has not."""
@@ -82,9 +124,11 @@ class Followers:
         if execution not in self._queues and execution not in self._waiting:
             return
         last = None
-        for seq, last in await self._recorded(execution):
+        for seq, last in await self._recorded(execution, self._seen.get(execution, 1)):
             self._put(execution, (seq, last))
+            self._seen[execution] = seq
         if last is not None and type(last) in TERMINAL:
+            self._seen.pop(execution, None)
             self._put(execution, None)
             waiting = self._waiting.pop(execution, None)
             if waiting is not None:
@@ -112,13 +156,15 @@ class Followers:
             if not self._queues[execution]:
                 del self._queues[execution]
 
-    async def _recorded(self, execution: str) -> list[tuple[int, Event]]:
-        rows = await stored_log.entries(self._reader, execution)
+    async def _recorded(self, execution: str, start: int = 1) -> list[tuple[int, Event]]:
+        rows = await stored_log.entries(self._reader, execution, start=start)
         if not rows:
             raise NotFound(f"there is no execution {execution}")
         return [numbered for _, entry in rows for numbered in _numbered(entry)]
 
     def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(Unavailable("the engine was closed before the execution ended; it goes on later"))

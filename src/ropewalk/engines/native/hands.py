@@ -45,6 +45,11 @@ class Hands:
         return self._count - len(self._running) - self.promised
 
     @property
+    def has_room(self) -> bool:
+        """Whether one more attempt could start at once."""
+        return len(self._running) < self._count
+
+    @property
     def busy(self) -> int:
         return len(self._running)
 
@@ -58,8 +63,9 @@ class Hands:
         timeout = live.execution.plan.timeouts[work.node] or DEFAULT_TIMEOUT
         running = Running(live, command.node, command.attempt, command.item, now + timeout)
         live.running[command.node, command.item] = running
+        if not self._running:
+            self._idle.clear()
         self._running[running] = None
-        self._idle.clear()
         self._watch(running.deadline)
         running.task = asyncio.get_running_loop().create_task(self._carry_out(running, work, now))
 
@@ -111,7 +117,7 @@ class Hands:
             running.item,
             running.deadline,
             work.held_since,
-            plan.cache_ttl(work.node),
+            plan.cache_ttl[work.node],
             partial(plan.config_hash, work.node),
         )
 

@@ -13,6 +13,7 @@ from ropewalk.core.execution.view import items_of
 from ropewalk.core.expression import Template
 from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import Signal
+from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Version
 
 Key = tuple[str, int | None]
@@ -39,8 +40,9 @@ class Written(msgspec.Struct):
 
     execution: Row | None = None
     live: Row | None = None
-    is_queued: bool = False
+    queued: str | None = None
     event_waits: dict[tuple[str, int], None] = {}
+    state: ExecutionState | None = None
 
 
 class Live:
@@ -48,7 +50,8 @@ class Live:
 
     __slots__ = (
         "accepted", "commands", "events", "execution", "has_blobs", "has_key", "has_slot", "id", "is_dirty",
-        "is_dropped", "is_hungry", "is_writing", "items", "ledger", "post", "rows", "running", "version", "written",
+        "is_dropped", "is_hungry", "is_writing", "items", "ledger", "offered", "pins", "post", "rows", "running",
+        "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -65,6 +68,10 @@ class Live:
         # What it has to tell other executions once that is durable: inbox id, execution, signal.
         self.post: list[tuple[str, str, Signal | StartChild]] = []
         self.has_blobs = False
+        # The runs that others have or may take: node, item, attempt.
+        self.offered: set[tuple[str, int | None, int]] = set()
+        # How many are at something that needs it to stay.
+        self.pins = 0
         self.is_dirty = self.is_hungry = self.is_writing = False
         # Whether what was decided here was thrown away, since a commit failed.
         self.is_dropped = False
@@ -82,7 +89,25 @@ class Live:
     @property
     def is_idle(self) -> bool:
         """Whether it can leave memory: nothing runs, nothing is to be committed, and it has no slot."""
-        return not (self.running or self.is_dirty or self.is_writing or self.has_slot or self.execution.has_slot)
+        return not (self.is_dirty or self.is_writing or self.has_slot) and self.may_leave
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether the commit that is made now may say that it is nobody's.
+
+        One that is over is nobody's from its last commit on; whatever still runs of it is reported too late.
+        """
+        return self.execution.is_ended or not (self.running or self.pins or self.execution.has_slot)
+
+    @property
+    def owner(self) -> str | None:
+        """The worker that has it, as the tables say."""
+        return None if self.written.live is None else self.written.live[0]
+
+    @property
+    def is_recorded_as_owned(self) -> bool:
+        """Whether the tables say that a worker has it."""
+        return self.owner is not None
 
     def item(self, node: int, index: int) -> Any:
         """One item of a map; the list is evaluated once while the execution is in memory."""

@@ -2,36 +2,50 @@
 
 import asyncio
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import uuid_utils
 
 from ropewalk.core import log
-from ropewalk.core.errors import InvalidInput, NotFound, Problem
-from ropewalk.core.events import Blob, ExecutionAccepted
+from ropewalk.core.errors import InvalidInput, NotFound, Problem, RopewalkError
+from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.expression import ExpressionError, Scope
-from ropewalk.core.plan import load_plan
+from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.live import Live, Written, blobs_of
+from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.store import events, workflows
 from ropewalk.store import log as stored_log
-from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.access import Store
+from ropewalk.store.queue import Claimed
 
 MOST_VERSIONS = 1_000
+# What the claim has written: an owner, no wake-up, a slot; unlike whatever is written next.
+_CLAIMED = ("", None, 1, 0)
 
 
 class Memory:
     """Loads executions and the versions they execute, each once."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store, ownership: Ownership) -> None:
         self._store = store
+        self._ownership = ownership
         self._versions: OrderedDict[tuple[str, int], Version] = OrderedDict()
         self._loading: dict[str, asyncio.Future[None]] = {}
+        # Those whose last commit gives them away: nobody may have them back before it is through.
+        self._leaving: dict[str, asyncio.Future[None]] = {}
         self.lives: dict[str, Live] = {}
+        # Whether the lease is lost: what was ours when its loading began is not ours any more.
+        self.is_away = False
 
     def owns(self, live: Live) -> bool:
         return self.lives.get(live.id) is live
+
+    def knows(self, execution: str) -> bool:
+        """Whether it is in memory, or on its way in or out."""
+        return execution in self.lives or execution in self._loading or execution in self._leaving
 
     def is_under_way(self, execution: str) -> bool:
         """Whether its end, if it comes, will be told from here."""
@@ -42,10 +56,28 @@ class Memory:
         if self.owns(live):
             del self.lives[live.id]
 
+    def leaves(self, live: Live) -> None:
+        """The commit that is made now says that the execution is nobody's."""
+        if self.owns(live):
+            del self.lives[live.id]
+            self._leaving[live.id] = asyncio.get_running_loop().create_future()
+
+    def left(self, live: Live) -> None:
+        """That commit is through, or has failed; the store says whose the execution is."""
+        leaving = self._leaving.pop(live.id, None)
+        if leaving is not None:
+            leaving.set_result(None)
+
     # Accepting
 
     def accept(self, request: StartRequest, now: int) -> Live:
-        """A new execution, with its first event; durable with the next commit."""
+        """A new execution in memory, with its first event; durable with the next commit."""
+        live = self.new(request, now)
+        self.lives[live.id] = live
+        return live
+
+    def new(self, request: StartRequest, now: int) -> Live:
+        """A new execution, with its first event."""
         version = request.version
         accepted = ExecutionAccepted(
             now,
@@ -67,39 +99,103 @@ class Memory:
         # Taken over now, whenever that was looked up: time does not go back within a log.
         live.events = [accepted, *(msgspec.structs.replace(event, at=now) for event in request.carried)]
         live.execution.apply(live.events)
-        self.lives[live.id] = live
         return live
 
     # Loading
 
-    async def load(self, execution: str) -> Live:
-        """The execution, from memory or from its log; ended ones too."""
+    async def load(self, execution: str, *, is_ours: bool = False) -> Live:
+        """The execution, from memory or from its log; ended ones too. OwnedElsewhere if another worker has it.
+
+        `is_ours`: the store says so already.
+        """
         # Looked up again after every wait: what was loaded may have been used and forgotten by someone faster, and two
         # copies of an execution would write two histories.
         while (live := self.lives.get(execution)) is None:
             if execution not in self._loading:
-                self._loading[execution] = asyncio.ensure_future(self._load(execution))
+                loading = self._loading[execution] = asyncio.ensure_future(self._load(execution, is_ours))
+                # Whoever asked may have gone away before there is anything to tell.
+                loading.add_done_callback(lambda done: done.cancelled() or done.exception())
             await asyncio.shield(self._loading[execution])
         return live
 
-    async def _load(self, execution: str) -> None:
+    async def _load(self, execution: str, is_ours: bool) -> None:
         """Fold its log; nobody else does so meanwhile."""
         try:
-            self.lives[execution] = await self._fold(execution)
+            if (leaving := self._leaving.get(execution)) is not None:
+                await leaving
+                is_ours = False
+            if not is_ours:
+                await self._ownership.acquire(execution)
+            live = await self._fold_or_release(execution)
+            self._take_in(live, live.owner)
         finally:
             del self._loading[execution]
 
+    def _take_in(self, live: Live, owner: str | None) -> Live:
+        """It is in memory from now on, unless the lease it was ours under was lost meanwhile."""
+        if self._store.is_shared and (self.is_away or owner != self._store.worker):
+            raise OwnedElsewhere(live.id, owner or "unknown")
+        self.lives[live.id] = live
+        return live
+
+    async def _fold_or_release(self, execution: str) -> Live:
+        """What we cannot fold another may try to."""
+        try:
+            return await self._fold(execution)
+        except RopewalkError:
+            with suppress(RopewalkError):  # the first error tells more
+                await self._ownership.release(execution)
+            raise
+
+    async def load_claimed(self, claimed: Claimed, owner: str) -> Live:
+        """The same for one that was claimed under this name; what there is of a new one came with the claim."""
+        execution, entry = claimed.execution, claimed.first_entry
+        if entry is None or self.knows(execution):
+            return await self.load(execution, is_ours=True)
+        _, events = log.decode(entry)
+        accepted = events[0]
+        assert isinstance(accepted, ExecutionAccepted)
+        version = await self.version(accepted.workflow, accepted.version)
+        if len(events) != claimed.last_seq or self.knows(execution):
+            return await self.load(execution, is_ours=True)
+        live = Live(version, accepted)
+        live.execution.apply(events)
+        live.ledger.add(events)
+        live.ledger.take()
+        state = live.execution.state
+        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state)
+        return self._take_in(live, owner)
+
+    async def load_without_plan(self, execution: str) -> Live | None:
+        """An execution whose version is gone, so that its end can be written; None if it has begun already."""
+        written, events = await self._written(execution), await self._events(execution)
+        if len(events) != 1:
+            return None
+        accepted = events[0]
+        assert isinstance(accepted, ExecutionAccepted)
+        version = Version(accepted.workflow, accepted.version, accepted.hash, _empty_plan(accepted.workflow))
+        live = await self._folded(version, accepted, events, written)
+        return self._take_in(live, live.owner)
+
     async def _fold(self, execution: str) -> Live:
-        events = list(log.decode_all(entry for _, entry in await stored_log.entries(self._store, execution)))
+        # Whose it is comes first: of one that is ours the log read afterwards is whole.
+        written, events = await self._written(execution), await self._events(execution)
         if not events:
             raise NotFound(f"there is no execution {execution}")
         accepted = events[0]
         assert isinstance(accepted, ExecutionAccepted)
-        live = Live(await self.version(accepted.workflow, accepted.version), accepted)
+        return await self._folded(await self.version(accepted.workflow, accepted.version), accepted, events, written)
+
+    async def _events(self, execution: str) -> list[Event]:
+        return list(log.decode_all(entry for _, entry in await stored_log.entries(self._store, execution)))
+
+    async def _folded(self, version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written
+                      ) -> Live:  # fmt: skip
+        live = Live(version, accepted)
         live.execution.apply(events)
         live.ledger.add(events)
         live.ledger.take()
-        live.written = await self._written(execution)
+        live.written = written
         live.has_blobs = any(blobs_of(output) for output in live.execution.outputs.values())
         live.has_key = bool(live.written.live and live.written.live[3])
         await self._load_final(live)
@@ -107,11 +203,12 @@ class Memory:
 
     async def _written(self, execution: str) -> Written:
         row = await self._store.fetch_one("written_rows", execution)
-        assert row is not None, "whoever writes a log writes the execution's row with it"
+        if row is None:
+            raise NotFound(f"there is no execution {execution}")
         state, started_at, finished_at, error, owner, _, wake_at, has_slot, has_key, queued = row
         live = None if has_slot is None else (owner, wake_at, has_slot, has_key)
         waits = await events.of_execution(self._store, execution)
-        return Written((state, started_at, finished_at, error), live, queued is not None, waits)
+        return Written((state, started_at, finished_at, error), live, queued, waits)
 
     async def _load_final(self, live: Live) -> None:
         """The large results an execution's output is made of must be at hand when its last node ends."""
@@ -146,16 +243,12 @@ class Memory:
             raise NotFound(f"workflow {name!r} has no published version")
         return await self.version(found.id, wanted)
 
-    async def left_running(self) -> list[str]:
-        """The executions that have a slot: their last owner left them running."""
-        return [row[0] for row in await self._store.fetch("slot_holders")]
-
-    async def key_holders(self) -> list[str]:
-        """The parked executions that keep a concurrency key."""
-        return [row[0] for row in await self._store.fetch("key_holders")]
-
     async def load_blob(self, blob: Blob) -> Any:
         return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+
+
+def _empty_plan(name: str) -> Plan:
+    return load_plan(msgspec.json.encode({"ropewalk": 1, "name": name, "nodes": []}))
 
 
 def _concurrency_key(version: Version, value: Any) -> str | None:

@@ -15,12 +15,15 @@ from ropewalk.core.events import ExecutionFailed, RunWaiting
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import Resolution, RunState
-from ropewalk.core.waits import EventWait
+from ropewalk.core.waits import BreakerWait, EventWait, Wait
 from ropewalk.engines.native.live import Live
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.blobs import named_in
+from ropewalk.store.events import NO_ITEM, breaker_subject
 
 Row = tuple[Any, ...]
 Batch = defaultdict[str, list[Row]]
+
+SUCCESS = RunState.SUCCESS.value
 
 _NUMBER = re.compile(r"\d+")
 
@@ -29,17 +32,26 @@ def put_rows(live: Live, owner: str | None, batch: Batch) -> None:
     """Put what the next commit writes for this execution into the batch; from then on it counts as written."""
     if live.events:
         seq = live.first_seq
-        batch["insert_log"].append((live.id, seq, log.encode(seq, live.events)))
+        entry = log.encode(seq, live.events)
+        batch["insert_log"].append((live.id, seq, entry))
+        for digest in named_in(entry):
+            batch["insert_blob_reference"].append((digest, live.id))
         _put_runs(live, batch)
-        _put_event_waits(live, batch)
-    _put_execution(live, batch)
+        if not live.ledger.is_simple:
+            _put_event_waits(live, batch)
+    if live.execution.is_ended or live.execution.state is not live.written.state:
+        _put_execution(live, batch)
     _put_live(live, owner, batch)
-    _put_queue(live, batch)
+    if live.written.queued is not None or not live.execution.has_slot:
+        _put_queue(live, batch)
+    if live.offered and live.execution.is_ended:
+        batch["delete_offers"].append((live.id,))
     if live.written.event_waits:
         _drop_event_waits(live, batch)
-    for statement, row in live.rows:
-        batch[statement].append(row)
-    live.rows = []
+    if live.rows:
+        for statement, row in live.rows:
+            batch[statement].append(row)
+        live.rows = []
 
 
 def _put_execution(live: Live, batch: Batch) -> None:
@@ -50,7 +62,7 @@ def _put_execution(live: Live, batch: Batch) -> None:
         written.execution = (*row[:2], None, None)
     if row != written.execution:
         batch["set_execution"].append((*row, live.id))
-    written.execution = row
+    written.execution, written.state = row, x.state
 
 
 def _accepted(live: Live, state: str, started_at: int | None) -> Row:
@@ -64,9 +76,9 @@ def _accepted(live: Live, state: str, started_at: int | None) -> Row:
 
 
 def _error(live: Live) -> str | None:
-    last = live.events[-1] if live.events else None
-    if isinstance(last, ExecutionFailed):
-        return last.error
+    if live.events:
+        last = live.events[-1]
+        return last.error if isinstance(last, ExecutionFailed) else None
     return live.written.execution[3] if live.execution.is_ended and live.written.execution else None
 
 
@@ -77,7 +89,6 @@ def _put_live(live: Live, owner: str | None, batch: Batch) -> None:
             batch["delete_live"].append((live.id,))
         written.live = None
         return
-    owner = owner if x.has_slot else None
     row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(live.has_key))
     if written.live is None:
         accepted = live.accepted
@@ -91,16 +102,16 @@ def _put_live(live: Live, owner: str | None, batch: Batch) -> None:
 def _put_queue(live: Live, batch: Batch) -> None:
     """An execution is in the queue exactly while it needs a slot."""
     x, written = live.execution, live.written
-    needs_slot = x.needs_slot and not x.is_ended
-    if needs_slot == written.is_queued:
+    queued = "PENDING" if x.needs_slot and not x.is_ended else None
+    if queued == written.queued:
         return
-    if needs_slot:
+    if queued is not None:
         accepted = live.accepted
         is_new = int(x.started_at is None and accepted.parent is None)
         batch["insert_queue"].append((live.id, accepted.workspace, "PENDING", accepted.priority, is_new, x.now, x.now))
     else:
         batch["delete_queue"].append((live.id,))
-    written.is_queued = needs_slot
+    written.queued = queued
 
 
 def _put_runs(live: Live, batch: Batch) -> None:
@@ -120,13 +131,19 @@ def _put_runs(live: Live, batch: Batch) -> None:
 
 
 def _put_event_waits(live: Live, batch: Batch) -> None:
-    """Those who begin to wait for an event can be found by whoever publishes it."""
+    """Those who begin to wait for an event, or for a breaker, can be found by whoever brings it about."""
     for event in live.events:
-        if type(event) is RunWaiting and isinstance(event.wait, EventWait):
+        if type(event) is RunWaiting and (waits_for := _subject(event.wait)) is not None:
             item = NO_ITEM if event.item is None else event.item
-            about = (event.attempt, live.accepted.workspace, event.wait.subject, event.wait.filter)
+            about = (event.attempt, live.accepted.workspace, *waits_for)
             batch["insert_event_wait"].append((live.id, event.node, item, *about))
             live.written.event_waits[event.node, item] = None
+
+
+def _subject(wait: Wait) -> tuple[str, str | None] | None:
+    if isinstance(wait, EventWait):
+        return wait.subject, wait.filter
+    return (breaker_subject(wait.target), None) if isinstance(wait, BreakerWait) else None
 
 
 def _drop_event_waits(live: Live, batch: Batch) -> None:
@@ -139,8 +156,10 @@ def _drop_event_waits(live: Live, batch: Batch) -> None:
 
 def _run(live: Live, run: RunRow) -> Row:
     error = run.error
+    # A property of an enum costs as much as all the rest; most runs succeed.
+    state = SUCCESS if run.state is RunState.SUCCESS else run.state.value
     return (
-        run.id, live.id, run.node, run.item, run.attempt, run.state.value, None, run.retry_after, run.started,
+        run.id, live.id, run.node, run.item, run.attempt, state, None, run.retry_after, run.started,
         run.finished, None if error is None else str(error.type), None if error is None else error.message,
     )  # fmt: skip
 

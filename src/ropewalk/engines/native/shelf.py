@@ -7,8 +7,7 @@ import msgspec
 
 from ropewalk.core.events import Blob
 from ropewalk.nodes.values import Output
-from ropewalk.store.access import Reader
-from ropewalk.store.blobs import BlobFiles
+from ropewalk.store.access import Blobs, Reader
 
 Write = Callable[[str, tuple[Any, ...]], None]
 
@@ -16,7 +15,7 @@ Write = Callable[[str, tuple[Any, ...]], None]
 class WorkerShelf:
     """Blobs by hash, cached results by what they were made of."""
 
-    def __init__(self, blobs: BlobFiles, reader: Reader, now: Callable[[], int], write: Write) -> None:
+    def __init__(self, blobs: Blobs, reader: Reader, now: Callable[[], int], write: Write) -> None:
         self._blobs = blobs
         self._reader = reader
         self._now = now

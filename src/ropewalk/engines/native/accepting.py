@@ -1,0 +1,32 @@
+"""Accepting executions inside somebody's transaction: many at once, or together with what else must be true."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ropewalk.engines.base import StartRequest
+from ropewalk.engines.native.projecting import Batch, put_rows
+from ropewalk.store.access import Transaction
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+
+async def accept(engine: "NativeEngine", tx: Transaction, requests: Sequence[StartRequest]) -> list[str]:
+    """Write executions that wait for their turn; accepted with the transaction, all or none. Call `accepted` then."""
+    batch: Batch = defaultdict(list)
+    ids = []
+    for request in requests:
+        live = engine.memory.new(request, engine.store.now())
+        engine.audit(live, request.actor, "start")
+        put_rows(live, None, batch)
+        ids.append(live.id)
+    for statement, rows in batch.items():
+        await tx.execute_many(statement, rows)
+    return ids
+
+
+def accepted(engine: "NativeEngine") -> None:
+    """The transaction is through: someone may claim them."""
+    engine.claims.asked()
+    engine.store.hint("queue")

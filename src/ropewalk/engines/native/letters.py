@@ -1,0 +1,201 @@
+"""Letters: what executions are told by others than their owner, kept in the inbox until they were told.
+
+A letter is written in the commit of whatever causes it and goes in the commit of the events it causes: told at least
+once, and only by the owner of whom it is for. Whoever writes one tries to hand it over at once; one for an execution
+in other hands is for these to read. A person's request is a letter with an answer.
+"""
+
+import asyncio
+import logging
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+
+import msgspec
+import uuid_utils
+
+from ropewalk.core.commands import StartChild
+from ropewalk.core.errors import Conflict, InvalidTransition, NotFound, RopewalkError, Unavailable
+from ropewalk.core.signals import ChildEnded, Signal, Succeeded
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.store import inbox
+from ropewalk.store.inbox import Letter
+from ropewalk.store.rows import NewSignal
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+PAUSES = (0.05, 0.5, 1, 5, 30)
+EVERY = 1.0
+ANSWERS = (0.005, 0.01, 0.02, 0.05, 0.1)
+LONGEST_ANSWER = 30.0
+
+_log = logging.getLogger("ropewalk.engine")
+_signals = msgspec.json.Decoder(Signal | StartChild)
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    """What came of a request: whether it changed anything, or why it was refused; perhaps since nothing is there."""
+
+    changed: bool = False
+    refused: str | None = None
+    is_missing: bool = False
+
+
+class Letters:
+    """Hands letters over, reads those of others, and asks for answers."""
+
+    def __init__(self, engine: "NativeEngine") -> None:
+        self._engine = engine
+        self._under_way: set[str] = set()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """On a shared store others write letters too: look for them."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def asked(self) -> None:
+        """Someone says that there is a letter."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.catch_up()
+            except RopewalkError as error:
+                _log.warning("the inbox cannot be read for now: %s", error)
+            except Exception:  # noqa: BLE001 -- a fault of ours must not leave letters lying
+                _log.exception("reading the inbox failed; it is tried again")
+            timer = asyncio.get_running_loop().call_later(EVERY, self._wake.set)
+            await self._wake.wait()
+            self._wake.clear()
+            timer.cancel()
+
+    async def catch_up(self) -> None:
+        """Tell what was written down and may not have been told: by others, by the last process, before a failure."""
+        for letter in await inbox.letters_for(self._engine.store, self._engine.store.worker):
+            self._send(letter, _signals.decode(letter.signal))
+
+    def deliver(self, post: list[tuple[str, str, Signal | StartChild]]) -> None:
+        """These are durable: tell them."""
+        for letter, execution, signal in post:
+            self._send(Letter(letter, execution, "", None, 0), signal)
+
+    def _send(self, letter: Letter, signal: Signal | StartChild) -> None:
+        if letter.id not in self._under_way:
+            self._under_way.add(letter.id)
+            self._engine.children.spawn(self._deliver(letter, signal))
+
+    async def _deliver(self, letter: Letter, signal: Signal | StartChild) -> None:
+        """Tell it, as soon as the store lets us; what is not told before the process ends is told by the next."""
+        try:
+            for pause in chain(PAUSES, repeat(PAUSES[-1])):
+                try:
+                    await self._hand_over(letter, signal)
+                    return
+                except OwnedElsewhere as elsewhere:
+                    self._engine.store.hint(elsewhere.owner)
+                    return
+                except (Unavailable, Conflict) as error:
+                    # A conflict: the lease was lost, or another, whose it was before, has just started the same child.
+                    _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
+                    self._engine.recovery.suspect_strays()
+                await asyncio.sleep(pause)
+        finally:
+            self._under_way.discard(letter.id)
+
+    async def _hand_over(self, letter: Letter, signal: Signal | StartChild) -> None:
+        engine = self._engine
+        try:
+            live = await self._addressee(letter, signal)
+        except NotFound:
+            engine.commit.add_row("delete_inbox", (letter.id,))
+            return
+        if live is None:
+            return
+        if isinstance(signal, StartChild):
+            await self._start_child(letter, live, signal)
+        elif letter.wants_answer:
+            await self._answer(letter, signal)
+        else:
+            self.tell(letter.id, live, signal)
+
+    async def _addressee(self, letter: Letter, signal: Signal | StartChild) -> Live | None:
+        """Whom it is for, in memory and ours; None if it was told already."""
+        engine = self._engine
+        while True:
+            live = await engine.memory.load(letter.execution)
+            if isinstance(signal, ChildEnded | Succeeded) and signal.blob is not None:
+                # A large output must be at hand before it is reported.
+                await live.expect_blob(engine.memory.load_blob, live.execution.plan.index[signal.node], signal.blob)
+            # Asked while it is ours: others, who had it before, may have read the same letter.
+            waits = not engine.store.is_shared or await inbox.waits(engine.store, letter.id)
+            if engine.memory.owns(live):
+                if not waits:
+                    engine.let_go(live)
+                return live if waits else None
+
+    async def _start_child(self, letter: Letter, live: Live, command: StartChild) -> None:
+        """The parent stays ours meanwhile, so that nobody else starts the child as well."""
+        live.pins += 1
+        try:
+            await self._engine.children.start(letter.id, live, command)
+        finally:
+            live.pins -= 1
+            self._engine.let_go(live)
+
+    def tell(self, letter: str, live: Live, signal: Signal) -> None:
+        engine = self._engine
+        try:
+            engine.signal(live, signal)
+        except InvalidTransition as refusal:
+            _log.info("execution %s was told %s and refused: %s", live.id, type(signal).__name__, refusal)
+        live.rows.append(("delete_inbox", (letter,)))
+        engine.commit.add(live)
+
+    # Requests from elsewhere, with an answer
+
+    async def _answer(self, letter: Letter, signal: Signal) -> None:
+        engine = self._engine
+        live, above = await engine.with_parent(letter.execution)
+        try:
+            answer = Answer(changed=bool(engine.tell_here(live, above, signal, letter.sent_by or "unknown")))
+        except (InvalidTransition, NotFound) as refusal:
+            answer = Answer(refused=str(refusal), is_missing=isinstance(refusal, NotFound))
+            live = await engine.memory.load(letter.execution)
+        live.rows.append(("answer_inbox", (msgspec.json.encode(answer).decode(), letter.id)))
+        engine.commit.add(live)
+
+    async def ask(self, elsewhere: OwnedElsewhere, signal: Signal, by: str) -> bool:
+        """Have the execution told by its owner; whether that changed anything. Refusals are raised."""
+        store = self._engine.store
+        letter = str(uuid_utils.uuid7())
+        text = msgspec.json.encode(signal).decode()
+        async with store.transaction() as tx:
+            await inbox.ask(tx, NewSignal(letter, elsewhere.execution, text, store.now()), by)
+        store.hint(elsewhere.owner)
+        answer = await self._answered(letter)
+        if answer.refused is not None:
+            raise (NotFound if answer.is_missing else InvalidTransition)(answer.refused)
+        return answer.changed
+
+    async def _answered(self, letter: str) -> Answer:
+        store, waited = self._engine.store, 0.0
+        for pause in chain(ANSWERS, repeat(ANSWERS[-1])):
+            text = await inbox.answer(store, letter)
+            if text is not None or waited > LONGEST_ANSWER:
+                break
+            await asyncio.sleep(pause)
+            waited += pause
+        async with store.transaction() as tx:
+            was_told = await inbox.answer(tx, letter)
+            await inbox.remove(tx, letter)
+        if was_told is None:
+            raise Unavailable("the worker that has the execution did not answer; nothing was done, try again")
+        return msgspec.json.decode(was_told, type=Answer)

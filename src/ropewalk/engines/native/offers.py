@@ -1,0 +1,308 @@
+"""Runs carried out elsewhere: those of a pool, and those of a wide execution whose owner has no hand free.
+
+The owner writes such a run down as an offer with everything a runner needs. Whoever leases it reports in one
+transaction: the offer goes, if the lease is still its own, and a letter to the owner comes. A runner that has gone
+silent loses its runs, and the owner is told so. The owner itself leases like everyone else.
+"""
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import uuid_utils
+
+from ropewalk.core.commands import RunNode
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import ErrorType, RopewalkError, RunError
+from ropewalk.core.execution.view import inputs_of
+from ropewalk.core.expression import ExpressionError
+from ropewalk.core.signals import Failed, Lost, Returned, Signal
+from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.runner import Desk, Outcome, Run, run_node, with_jitter
+from ropewalk.store import inbox, offers, workers
+from ropewalk.store.access import Transaction
+from ropewalk.store.events import NO_ITEM
+from ropewalk.store.offers import Offer, Reported
+from ropewalk.store.rows import NewOffer, NewSignal
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+EVERY = 1.0
+BATCH = 100
+MOST_OFFERED = 1_000
+DEFAULT_POOL = "default"
+STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
+
+_log = logging.getLogger("ropewalk.engine")
+
+
+class Work(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a runner needs to know about a run."""
+
+    type: str
+    inputs: Any
+    timeout: int
+    config_hash: str
+    held_since: int | None = None
+    cache_ttl: int | None = None
+
+
+class Offers:
+    """Offers what this worker does not carry out itself, and carries out what others offer."""
+
+    def __init__(self, engine: "NativeEngine", desk: Desk) -> None:
+        self._engine = engine
+        self._desk = desk
+        self._rows: list[tuple[Live, NewOffer]] = []
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._leased: dict[str, tuple[Offer, asyncio.Task[None]]] = {}
+        self._has_company = False
+        self._looked_at = 0
+
+    def open(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Hand back what is not done; no attempt is used up by it."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        with suppress(RopewalkError):  # what was not written is lost with the lease, and offered again by its owner
+            await self._write()
+        for _, task in list(self._leased.values()):
+            task.cancel()
+        await asyncio.gather(*(task for _, task in self._leased.values()), return_exceptions=True)
+
+    @property
+    def busy(self) -> int:
+        return len(self._leased)
+
+    # The owner's side
+
+    @property
+    def room(self) -> int:
+        """How many runs may be started beyond the own hands: others are there to take them."""
+        return MOST_OFFERED if self._has_company else 0
+
+    def takes(self, live: Live, command: RunNode) -> bool:
+        """Whether the run is for others."""
+        if not self._engine.store.is_shared or _is_expansion(live, command):
+            return False
+        return self._pool(live, command.node) != self._engine.settings.pool or not self._engine.hands.has_room
+
+    def make(self, live: Live, command: RunNode) -> None:
+        """Write a run whose start is durable down for others."""
+        work = live.execution.work(command.node, command.item)
+        if work is None or work.attempt != command.attempt:
+            return
+        self._engine.children.spawn(self._make(live, command))
+
+    async def _make(self, live: Live, command: RunNode) -> None:
+        engine = self._engine
+        try:
+            if live.has_blobs:
+                plan, node = live.execution.plan, live.execution.plan.index[command.node]
+                await live.load_blobs(engine.memory.load_blob, plan.with_template(node), plan.for_each[node])
+            if engine.memory.owns(live):
+                self._offer(live, command)
+        except ExpressionError as error:
+            engine.reported(live, _failed(command, RunError(ErrorType.PERMANENT, f"with: {error}")))
+        except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
+            engine.reported(live, _failed(command, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}")))
+
+    def _offer(self, live: Live, command: RunNode) -> None:
+        x, plan, now = live.execution, live.execution.plan, self._engine.store.now()
+        work = x.work(command.node, command.item)
+        if work is None or work.attempt != command.attempt:
+            return
+        item = None if command.item is None else live.item(work.node, command.item)
+        told = Work(
+            plan.types[work.node],
+            inputs_of(x, work, item),
+            plan.timeouts[work.node] or DEFAULT_TIMEOUT,
+            plan.config_hash(work.node),
+            work.held_since,
+            plan.cache_ttl[work.node],
+        )
+        live.offered.add((command.node, command.item, command.attempt))
+        place = NO_ITEM if command.item is None else command.item
+        about = (live.id, live.accepted.workspace, command.node, place, command.attempt)
+        text = msgspec.json.encode(told).decode()
+        row = NewOffer(str(uuid_utils.uuid7()), *about, self._pool(live, command.node), text, now)
+        self._rows.append((live, row))
+        self._wake.set()
+
+    def _pool(self, live: Live, node: str) -> str:
+        plan = live.execution.plan
+        return str(plan.definition.nodes[plan.index[node]].get("pool", DEFAULT_POOL))
+
+    def stop(self, live: Live, command: Any) -> None:
+        """Tell whoever has the run to stop."""
+        key = (command.node, command.item, command.attempt)
+        if key in live.offered:
+            self._engine.children.spawn(self._stop(live, key))
+
+    async def _stop(self, live: Live, key: offers.Key) -> None:
+        try:
+            async with self._engine.store.transaction() as tx:
+                is_withdrawn = await offers.stop(tx, live.id, key)
+        except RopewalkError as error:
+            _log.warning("execution %s: a run elsewhere cannot be stopped: %s", live.id, error)
+            return
+        if is_withdrawn and self._engine.memory.owns(live):
+            node, item, attempt = key
+            self._engine.reported(live, Failed(node, attempt, STOPPED, item))
+
+    # The loop
+
+    def asked(self) -> None:
+        """There may be something to lease."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            timer = asyncio.get_running_loop().call_later(EVERY, self._wake.set)
+            await self._wake.wait()
+            self._wake.clear()
+            timer.cancel()
+            try:
+                await self._write()
+                await self._lease()
+                await self._look_after()
+            except RopewalkError as error:
+                _log.warning("runs of others cannot be looked at for now: %s", error)
+            except Exception:  # noqa: BLE001 -- a fault of ours must not keep others' runs waiting for good
+                _log.exception("looking at the runs of others failed; it is tried again")
+
+    async def _write(self) -> None:
+        """Make what is offered known, once: whoever has taken a run may have reported it before we hear of it."""
+        made, self._rows = self._rows, []
+        offered = [(live, row) for live, row in made if self._engine.memory.owns(live)]
+        if not offered:
+            return
+        try:
+            await self._engine.store.write([("insert_offer", [row for _, row in offered])])
+        except RopewalkError as error:
+            lives = {live.id: live for live, _ in offered if self._engine.memory.owns(live)}
+            self._engine.recovery.lost_the_store(list(lives.values()), error)
+            raise
+        for pool in sorted({row.pool for _, row in offered}):
+            self._engine.store.hint(f"offer {pool}")
+
+    # The runner's side
+
+    async def _lease(self) -> None:
+        engine = self._engine
+        while (room := min(BATCH, engine.hands.free - self.busy)) > 0:
+            now = engine.store.now()
+            async with engine.store.transaction() as tx:
+                found = await offers.lease(
+                    tx, engine.settings.pool, engine.store.worker, now + self._lease_time, now, room
+                )
+            for offer in found:
+                task = asyncio.get_running_loop().create_task(self._carry_out(offer))
+                self._leased[offer.id] = (offer, task)
+            if len(found) < room:
+                return
+
+    @property
+    def _lease_time(self) -> int:
+        return round(self._engine.store.lease_seconds * SECOND)
+
+    async def _carry_out(self, offer: Offer) -> None:
+        work = msgspec.json.decode(offer.work, type=Work)
+        item = None if offer.item == NO_ITEM else offer.item
+        now = self._engine.store.now()
+        run = Run(
+            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, work.inputs, now, item,
+            now + work.timeout, work.held_since, work.cache_ttl, lambda: work.config_hash,
+        )  # fmt: skip
+        signal: Outcome | Returned
+        try:
+            async with asyncio.timeout(work.timeout / SECOND):
+                signal = await run_node(run, self._desk)
+        except TimeoutError:
+            error = RunError(ErrorType.TIMEOUT, "the node did not end in its time limit")
+            signal = Failed(offer.node, offer.attempt, error, item)
+        if self._engine.is_closing and isinstance(signal, Failed) and signal.error.message == STOPPED.message:
+            signal = Returned(offer.node, offer.attempt, item)
+        await self._report(offer, with_jitter(signal) if isinstance(signal, Failed) else signal)
+
+    async def _report(self, offer: Offer, signal: Signal) -> None:
+        """Tell the owner, if the run is still ours to tell of."""
+        store = self._engine.store
+        try:
+            async with store.transaction() as tx:
+                reported = await offers.end(tx, offer, store.now())
+                owner = None if reported is None else await self._write_letter(tx, offer.execution, signal)
+        except RopewalkError as error:
+            _log.warning("execution %s: the run of %s cannot be reported: %s", offer.execution, offer.node, error)
+            return
+        finally:
+            self._leased.pop(offer.id, None)
+        if reported is None:
+            _log.warning("execution %s: the run of %s was reported too late", offer.execution, offer.node)
+        elif owner is not None:
+            store.hint(owner)
+        self._wake.set()
+
+    async def _write_letter(self, tx: Transaction, execution: str, signal: Signal) -> str | None:
+        text = msgspec.json.encode(signal).decode()
+        await inbox.send(tx, NewSignal(str(uuid_utils.uuid7()), execution, text, self._engine.store.now()))
+        row = await tx.fetch_one("get_live", execution)
+        return None if row is None else row[2]
+
+    async def _look_after(self) -> None:
+        """Keep the own leases, end those of the silent, and see who else is there; from time to time."""
+        engine = self._engine
+        now = engine.store.now()
+        if now - self._looked_at < EVERY * SECOND / 2:
+            return
+        self._looked_at = now
+        await self._extend(now)
+        async with engine.store.transaction() as tx:
+            for lost in await offers.expired(tx, now, BATCH):
+                owner = await self._write_letter(tx, lost.execution, _lost(lost))
+                if owner is not None:
+                    engine.store.hint(owner)
+        engine.store.load = len(engine.memory.lives) + self.busy
+        others = await workers.listed(engine.store)
+        alive = now - self._lease_time
+        self._has_company = any(
+            each.id != engine.store.worker and each.heartbeat_at > alive and each.pool == DEFAULT_POOL
+            and each.load < each.slots
+            for each in others
+        )  # fmt: skip
+
+    async def _extend(self, now: int) -> None:
+        """Whoever has lost a run, or is to stop it, stops."""
+        mine = list(self._leased.values())
+        if not mine:
+            return
+        async with self._engine.store.transaction() as tx:
+            until = now + self._lease_time
+            kept = [(task, await offers.extend(tx, offer, until, now)) for offer, task in mine]
+        for task, is_stopped in kept:
+            if is_stopped is None or is_stopped:
+                task.cancel()
+
+
+def _failed(command: RunNode, error: RunError) -> Failed:
+    return Failed(command.node, command.attempt, error, command.item)
+
+
+def _lost(reported: Reported) -> Lost:
+    return Lost(reported.node, reported.attempt, reported.item, random.random())
+
+
+def _is_expansion(live: Live, command: RunNode) -> bool:
+    """The list of a map is evaluated by the owner, who needs it."""
+    plan = live.execution.plan
+    return command.item is None and plan.for_each[plan.index[command.node]] is not None

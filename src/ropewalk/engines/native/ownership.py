@@ -1,0 +1,71 @@
+"""Whose an execution is: of several workers on one store, exactly one may move it.
+
+On a store of its own a worker owns everything, and there is nobody to ask.
+"""
+
+from typing import Protocol
+
+from ropewalk.core.errors import NotFound, RopewalkError
+from ropewalk.store import executions, live
+from ropewalk.store.access import Store
+
+
+class OwnedElsewhere(RopewalkError):
+    """Another worker has the execution in hand; it can be told through the inbox."""
+
+    def __init__(self, execution: str, owner: str) -> None:
+        super().__init__(f"execution {execution} is in the hands of worker {owner}")
+        self.execution = execution
+        self.owner = owner
+
+
+class Ownership(Protocol):
+    """How a worker comes to own executions."""
+
+    async def acquire(self, execution: str) -> None:
+        """The execution is ours from now on; OwnedElsewhere if it is another's."""
+
+    async def release(self, execution: str) -> None:
+        """The execution is nobody's, though nothing was written about it."""
+
+    async def take_due(self, limit: int) -> list[str]:
+        """Parked executions whose time has come, ours from now on."""
+
+
+class SoleOwner:
+    """The one worker of an embedded store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def acquire(self, execution: str) -> None:
+        """Everything is ours."""
+
+    async def release(self, execution: str) -> None:
+        """And stays so."""
+
+    async def take_due(self, limit: int) -> list[str]:
+        return [due.execution for due in await live.due(self._store, self._store.now(), limit)]
+
+
+class OneOfMany:
+    """A worker of a fleet: what it moves it has to own, and the store says who does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def acquire(self, execution: str) -> None:
+        async with self._store.transaction() as tx:
+            owner = await live.acquire(tx, self._store.worker, execution)
+            if owner is None and await executions.load(tx, execution) is None:
+                raise NotFound(f"there is no execution {execution}")
+        if owner != self._store.worker:
+            raise OwnedElsewhere(execution, owner or "unknown")
+
+    async def release(self, execution: str) -> None:
+        async with self._store.transaction() as tx:
+            await live.release(tx, self._store.worker, execution)
+
+    async def take_due(self, limit: int) -> list[str]:
+        async with self._store.transaction() as tx:
+            return [due.execution for due in await live.take_due(tx, self._store.worker, self._store.now(), limit)]

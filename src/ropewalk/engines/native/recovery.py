@@ -1,0 +1,172 @@
+"""Going on after a loss: of a process, of a commit's answer, or of the lease.
+
+It is the same each time: what is in memory is thrown away, the log is folded, the attempts that were under way are told
+to be lost, and what is outstanding is carried out.
+"""
+
+import asyncio
+import logging
+import random
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+
+from ropewalk.core.commands import RunNode, WakeAt
+from ropewalk.core.errors import NotFound, RopewalkError
+from ropewalk.core.execution.work import Phase
+from ropewalk.core.signals import Due, Lost
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.store import live as owned
+from ropewalk.store import offers
+from ropewalk.store.errors import StaleWriter
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+_ALL = 2**62
+PAUSES = (0.1, 0.5, 1, 2, 5, 10, 30, 60)
+
+_log = logging.getLogger("ropewalk.engine")
+
+
+class Recovery:
+    """Takes executions up again."""
+
+    def __init__(self, engine: "NativeEngine") -> None:
+        self._engine = engine
+        self._is_rejoining = False
+        self._has_strays = False
+
+    async def take_up(self, execution: str) -> None:
+        """Go on with an execution whose last owner is gone and which is ours now."""
+        live = await self._engine.memory.load(execution, is_ours=True)
+        await self._find_offers(live)
+        if self._engine.memory.owns(live):
+            self._take_up(live)
+
+    async def _find_offers(self, live: Live) -> None:
+        """What others carry out of it goes on; only the dead owner's own runs are lost."""
+        if self._engine.store.is_shared:
+            live.offered = await offers.of_execution(self._engine.store, live.id)
+
+    def _take_up(self, live: Live) -> None:
+        """What it ran is lost, what was ready starts; one that has no slot is let go of."""
+        engine, x = self._engine, live.execution
+        has_slot = bool(live.written.live and live.written.live[2])
+        if has_slot:
+            live.has_slot = True
+            for work in [each for each in x.active_works() if each.phase is Phase.RUNNING]:
+                node = x.plan.ids[work.node]
+                if (node, work.item, work.attempt) not in live.offered:
+                    engine.signal(live, Lost(node, work.attempt, work.item, random.random()))
+            live.commands += [command for command in x.outstanding() if isinstance(command, WakeAt)]
+            engine.signal(live, Due())
+            if x.needs_slot:  # it was claimed, and never began
+                engine.take_slot(live)
+        engine.commit.add(live)
+
+    # A commit failed
+
+    def lost_the_store(self, lives: list[Live], error: Exception) -> None:
+        """Forget what was decided on top of a commit that failed; the log knows better."""
+        engine = self._engine
+        if isinstance(error, StaleWriter) and engine.store.is_shared:
+            for live in lives:
+                self.drop(live)
+            self.lost_the_lease(str(error))
+            return
+        _log.error("a commit failed; its %d executions are taken up again from their logs: %s", len(lives), error)
+        for live in lives:
+            self.drop(live)
+            engine.children.spawn(self._recover(live.id))
+
+    def drop(self, live: Live) -> None:
+        """Forget an execution and stop what it runs; the store says whose it is."""
+        engine = self._engine
+        live.is_dropped = True
+        live.is_writing = False
+        engine.hands.drop(live)
+        engine.commit.forget(live)
+        engine.hands.promised -= sum(1 for command in live.commands if type(command) is RunNode)
+        engine.memory.forget(live)
+        engine.memory.left(live)
+
+    async def release(self, execution: str) -> None:
+        """Let go of an execution that was dropped and is not to be taken up again."""
+        try:
+            await self._engine.ownership.release(execution)
+        except RopewalkError as error:
+            _log.warning("execution %s is let go of later: %s", execution, error)
+            self.suspect_strays()
+
+    async def _recover(self, execution: str) -> None:
+        """Take an execution up again from its log, as soon as the store lets us."""
+        engine = self._engine
+        for pause in chain(PAUSES, repeat(PAUSES[-1])):
+            await asyncio.sleep(pause)
+            try:
+                await engine.letters.catch_up()
+                live = await engine.memory.load(execution)
+                await self._find_offers(live)
+                await engine.followers.catch_up(execution)
+            except (NotFound, OwnedElsewhere):
+                return  # never accepted, or another's by now
+            except RopewalkError as error:
+                _log.warning("execution %s cannot be taken up yet: %s", execution, error)
+                continue
+            if engine.memory.owns(live) and not live.has_slot:
+                self._take_up(live)
+            return
+
+    # An answer was lost
+
+    def suspect_strays(self) -> None:
+        """A transaction that gives us executions may be through, though nobody told us."""
+        self._has_strays = True
+
+    async def find_strays(self) -> None:
+        """Take up what the store says is ours and we know nothing of."""
+        if not self._has_strays:
+            return
+        engine = self._engine
+        for row in await owned.owned(engine.store, engine.store.worker, limit=_ALL):
+            if not (engine.memory.knows(row.execution) or engine.claims.owes(row.execution)):
+                await self._take_in(row.execution)
+        self._has_strays = False
+
+    async def _take_in(self, execution: str) -> None:
+        try:
+            stray = await self._engine.memory.load(execution)
+            await self._find_offers(stray)
+        except (NotFound, OwnedElsewhere):
+            return
+        if self._engine.memory.owns(stray) and not stray.has_slot:
+            self._take_up(stray)
+
+    # The lease is lost
+
+    def lost_the_lease(self, why: str) -> None:
+        """Others may have everything we had: let go of all of it, and come back as somebody else."""
+        if not self._is_rejoining:
+            self._is_rejoining = True
+            _log.error(
+                "worker %s has lost its lease, its executions go on elsewhere: %s", self._engine.store.worker, why
+            )
+            self._engine.children.spawn(self._rejoin())
+
+    async def _rejoin(self) -> None:
+        engine = self._engine
+        engine.memory.is_away = True
+        engine.claims.forget()
+        for live in list(engine.memory.lives.values()):
+            self.drop(live)
+        for pause in chain(PAUSES, repeat(PAUSES[-1])):
+            try:
+                await engine.store.rejoin()
+                break
+            except RopewalkError as error:
+                _log.warning("cannot come back yet: %s", error)
+            await asyncio.sleep(pause)
+        self._is_rejoining = engine.memory.is_away = False
+        _log.warning("back as worker %s", engine.store.worker)
+        engine.claims.asked()

@@ -1,0 +1,81 @@
+"""Goes on with what a dead worker left behind.
+
+A worker is dead when the store has not heard of it for a lease, or has seen its session end and not come back. Its row
+is locked and its epoch raised before anything of it is touched: whatever it still writes, should it come back, is
+refused.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import RopewalkError
+from ropewalk.store import workers
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+EVERY = 1.0
+BATCH = 500
+MOST_WORKERS = 20
+NEVER = 2**62
+GRACE = 2.0
+
+_log = logging.getLogger("ropewalk.engine")
+
+
+class Takeover:
+    """Looks for silent workers and takes up their executions."""
+
+    def __init__(self, engine: "NativeEngine") -> None:
+        self._engine = engine
+        self._task: asyncio.Task[None] | None = None
+        # When we looked last, and when we came back from being away (s).
+        self._looked_at = self._back_at = 0.0
+
+    def open(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except RopewalkError as error:
+                _log.warning("nothing can be taken over for now: %s", error)
+                self._engine.recovery.suspect_strays()
+            except Exception:  # noqa: BLE001 -- a fault of ours must not leave the dead's work lying
+                _log.exception("taking over failed; it is tried again in %s s", EVERY)
+            await asyncio.sleep(EVERY)
+
+    async def look(self) -> None:
+        """Take over from everyone who is dead."""
+        for worker, before in (await self._dead()).items():
+            while taken := await self._take(worker, before):
+                _log.warning("worker %s is dead; %d of its executions go on here", worker, len(taken))
+                for execution in taken:
+                    await self._engine.recovery.take_up(execution)
+
+    async def _dead(self) -> dict[str, int]:
+        """Who is dead, and since when they must not have been heard of."""
+        store, now = self._engine.store, asyncio.get_running_loop().time()
+        silence = store.now() - round(store.lease_seconds * SECOND)
+        silent = await workers.silent(store, silence, MOST_WORKERS)
+        departed = await store.departed()
+        if now - self._looked_at > GRACE:
+            self._back_at = now
+        self._looked_at = now
+        if now - self._back_at < GRACE:
+            return {}  # whoever was away cannot tell who else is
+        return dict.fromkeys(silent, silence) | dict.fromkeys(departed, NEVER)
+
+    async def _take(self, dead: str, before: int) -> list[str]:
+        """Some of what the worker left behind, ours from now on."""
+        store = self._engine.store
+        async with store.transaction() as tx:
+            return await workers.take_over(tx, dead, store.worker, before, BATCH)

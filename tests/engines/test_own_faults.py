@@ -1,0 +1,113 @@
+"""A fault of our own is told with its traceback, and concerns nobody but the execution it happened to."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ropewalk.core.errors import Unavailable
+from ropewalk.core.state import ExecutionState
+from ropewalk.engines.native import claims, commit
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.projecting import Batch, put_rows
+from tests.engines.judging import every_execution
+from tests.engines.worlds import World, act, at_most, flow, node
+
+PATIENT = {"maxAttempts": 9, "delay": "1ms", "jitter": 0}
+
+
+def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said together with the traceback of our fault."""
+    return [each.getMessage() for each in caplog.records if each.exc_info and each.exc_info[0] is ZeroDivisionError]
+
+
+async def test_claiming_goes_on_after_a_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(claims, "SAFETY_NET", 0.01)
+    await world.restart(slots={"default": 1})
+    first = await world.start(flow(node("a", "gate")))
+    claiming, left = world.service.engine.claims, [3]
+    claim = claiming.claim
+
+    async def faulty() -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise ZeroDivisionError
+        return await claim()
+
+    claiming.claim = faulty  # type: ignore[method-assign]  # no input is known to cause a fault
+    second = await world.start(flow(act("b"), name="other"))
+    world.outside.gate().open()
+
+    assert [(await at_most(20, world.ended(each))).state for each in (first, second)] == [ExecutionState.SUCCESS] * 2
+    assert tracebacks(caplog) == ["claiming failed; it is tried again in 0.01 s"] * 3
+
+
+class FaultyRows:
+    """Makes the rows of one execution, the nth that is asked for, and fails when they are made."""
+
+    def __init__(self, nth: int) -> None:
+        self.left = nth
+        self.victim = ""
+
+    def __call__(self, live: Live, owner: str | None, batch: Batch) -> None:
+        put_rows(live, owner, batch)
+        self.left -= 1
+        if not self.left:
+            self.victim = live.id
+            raise ZeroDivisionError
+
+
+async def test_a_start_whose_rows_cannot_be_made_is_refused_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    version = await world.save(flow(act("a", 1, retry=PATIENT)))
+    faulty = FaultyRows(2)
+    monkeypatch.setattr(commit, "put_rows", faulty)
+
+    first, second, third = await asyncio.gather(
+        *(world.service.start(version) for _ in range(3)), return_exceptions=True
+    )
+
+    assert isinstance(second, Unavailable)
+    assert [(await at_most(20, world.ended(str(each)))).output for each in (first, third)] == [{"a": 1}] * 2
+    assert every_execution(world.db) == sorted([str(first), str(third)])
+    assert tracebacks(caplog) == [f"execution {faulty.victim}: its rows cannot be made"]
+
+
+async def test_an_execution_whose_rows_cannot_be_made_goes_on_from_its_log(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    version = await world.save(flow(node("a", "gate", value=1, retry=PATIENT), act("b"), edges="a->b"))
+    started = [await world.service.start(version) for _ in range(3)]
+    await world.outside.gate().arrived(3)
+    faulty = FaultyRows(2)
+    monkeypatch.setattr(commit, "put_rows", faulty)
+
+    world.outside.gate().open()
+
+    assert [(await at_most(20, world.ended(each))).state for each in started] == [ExecutionState.SUCCESS] * 3
+    assert tracebacks(caplog) == [f"execution {faulty.victim}: its rows cannot be made"]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+async def test_an_execution_whose_commit_cannot_be_carried_out_goes_on_from_its_log(
+    world: World, nth: int, caplog: pytest.LogCaptureFixture
+):
+    version = await world.save(flow(*(act(name, 1, retry=PATIENT) for name in "abc")))
+    hands = world.service.engine.hands
+    watch, left = hands._watch, [nth]
+
+    def faulty(deadline: int) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise ZeroDivisionError
+        watch(deadline)
+
+    hands._watch = faulty  # type: ignore[method-assign]  # no input is known to cause a fault
+    started = await asyncio.gather(*(world.service.start(version) for _ in range(3)))
+
+    assert [(await at_most(20, world.ended(each))).output for each in started] == [{"a": 1, "b": 1, "c": 1}] * 3
+    assert tracebacks(caplog) == [f"execution {started[0]}: what its commit asks for cannot be carried out"]
+    assert (hands.promised, hands.busy) == (0, 0)
