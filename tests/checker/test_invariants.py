@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ropewalk.checker import INVARIANTS, History, check, check_growth, check_together
+from ropewalk.checker import INVARIANTS, History, Sharing, check, check_growth, check_together
 from ropewalk.checker.table import GRAPH, GROWTH, LOG, REPLAY, TOGETHER
 from ropewalk.checker.trace import TERMINAL
 from ropewalk.core.commands import Command, NeedSlot
@@ -113,6 +113,42 @@ def test_a_workspace_without_a_limit_has_as_many_slots_as_it_likes():
     histories = [at_work(f"e{number}", 0) for number in range(5)]
 
     assert check_together(histories, {"other": 1}) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ([(NOON, 2)], ["e3"]),
+        ([(NOON, 2), (NOON + 15 * SECOND, 3)], []),
+        ([(NOON, 2), (NOON + 20 * SECOND, 3)], []),
+        ([(NOON, 3), (NOON + 20 * SECOND, 2)], []),
+        ([(NOON, 3), (NOON + 15 * SECOND, 1)], ["e3"]),
+        ([(NOON + 15 * SECOND, 1)], ["e3"]),
+        ([(NOON, 1), (NOON + 5 * SECOND, None)], []),
+    ],
+)
+def test_whoever_takes_a_slot_is_held_to_the_limit_of_that_moment(limit: list[tuple[int, int | None]], told: list[str]):
+    histories = [at_work("e1", 0), at_work("e2", 10 * SECOND), at_work("e3", 20 * SECOND)]
+
+    assert [each.execution for each in check_together(histories, {"default": limit})] == told
+
+
+@pytest.mark.parametrize(("slack", "told"), [(SECOND - 1, ["e2"]), (SECOND, []), (61 * SECOND, [])])
+def test_clocks_need_not_agree_better_than_is_said(slack: int, told: list[str]):
+    sharing = Sharing({"default": 1}, slack)
+    for history in (at_work("e1", 0), at_work("e2", 59 * SECOND)):
+        sharing.add(history)
+
+    assert [each.execution for each in sharing.violations()] == told
+
+
+def test_the_sweep_knows_how_many_slots_were_held_at_most():
+    sharing = Sharing({"default": 9, "other": 9})
+    for number in range(5):
+        sharing.add(at_work(f"e{number}", number * 20 * SECOND))
+    sharing.add(at_work("o", 0, workspace="other"))
+
+    assert sharing.most_slots() == {"default": 3, "other": 1}
 
 
 def test_a_key_held_by_two_is_told():

@@ -80,6 +80,7 @@ class Victim:
         settings = Settings(db=request.place.database, native=NativeSettings(drain_seconds=request.drain_seconds))
         async with open_service(settings, types) as service:
             if request.dies_before_commit is not None:
+                assert isinstance(service.store, SqliteStore)
                 die_before_commit(service.store, request.dies_before_commit)
             await self._tasks()[request.task](service)
 

@@ -5,6 +5,7 @@ retry may cost, and compares. Every rule is one function that says in its docstr
 mean; `table.py` lists them.
 """
 
+from ropewalk.checker.capacity import Limits, Sharing
 from ropewalk.checker.history import Effect, History, Violation
 from ropewalk.checker.table import INVARIANTS, Invariant, check, check_growth, check_together
 
@@ -13,6 +14,8 @@ __all__ = [
     "Effect",
     "History",
     "Invariant",
+    "Limits",
+    "Sharing",
     "Violation",
     "check",
     "check_growth",

@@ -1,14 +1,17 @@
 """Rules about room: slots, I-27; `maxParallel`, map concurrency and concurrency keys, I-28."""
 
-from collections.abc import Iterator, Mapping
-
-from msgspec import Struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from ropewalk.checker.history import History, Violation
+from ropewalk.checker.holdings import Holdings, held_by
 from ropewalk.checker.trace import STARTS, TERMINAL, Kind, Mark, Trace
-from ropewalk.core.events import Event, ExecutionAccepted, ExecutionStarted, SlotReleased, SlotTaken
+from ropewalk.core.events import ExecutionAccepted, ExecutionStarted, SlotReleased, SlotTaken
 
 SLOT_TAKEN = (ExecutionStarted, SlotTaken)
+SLOT_RETURNED = (SlotReleased, *TERMINAL)
+_BETWEEN: Final = "\0"
+"""Between a workspace and its key where both are one text; nothing that is stored has it."""
 
 
 def starts_need_a_slot(t: Trace) -> Iterator[Violation]:
@@ -79,92 +82,91 @@ def _too_many_items(t: Trace, mark: Mark, items: dict[int, int]) -> Iterator[Vio
 
 # Across executions
 
+Limit = int | Sequence[tuple[int, int | None]]
+"""How many slots a workspace has; if that changed, since when how many, None being as many as it likes, as before."""
 
-class _Moment(Struct, frozen=True, order=True):
-    """When an execution takes or gives back something; at the same moment, giving back comes first."""
-
-    at: int
-    is_taken: bool
-    execution: str
-    seq: int
+Limits = Mapping[str, Limit]
+"""The slots of the workspaces that have a limit."""
 
 
-def limits_of_workspaces_are_kept(histories: Mapping[str, History], limits: Mapping[str, int]) -> Iterator[Violation]:
-    """I-27, across logs: at no moment do the executions of a workspace hold more slots than its limit.
+def limits_of_workspaces_are_kept(slots: Holdings, limits: Limits) -> Iterator[Violation]:
+    """I-27, across logs: no execution takes a slot while those of its workspace hold as many as the limit allows.
 
-    A slot is taken by ExecutionStarted and SlotTaken, returned by SlotReleased and every end.
+    A slot is taken by ExecutionStarted and SlotTaken, returned by SlotReleased and every end. A limit that is lowered
+    takes no slot away; at the moment of a change the more generous one counts.
     """
-    moments: dict[str, list[_Moment]] = {}
-    for execution, history in histories.items():
-        workspace = _accepted(history).workspace
-        if workspace in limits:
-            held = _held(execution, history, SLOT_TAKEN, (SlotReleased, *TERMINAL))
-            moments.setdefault(workspace, []).extend(held)
-    for workspace, known in moments.items():
-        yield from _sweep_slots(sorted(known), limits[workspace], workspace)
+    for place, lasting in slots.swept():
+        taken = slots[place]
+        limit = limit_at(limits[taken.what], taken.since)
+        if limit is not None and len(lasting) + 1 > limit:
+            holders = ", ".join(slots[other].execution for other in sorted(other for _, other in lasting))
+            message = f"slot {len(lasting) + 1} of workspace {taken.what} was taken beside {holders}; {limit} may be"
+            yield Violation("I-27", message, taken.execution, taken.seq)
 
 
-def _sweep_slots(moments: list[_Moment], limit: int, workspace: str) -> Iterator[Violation]:
-    holders: dict[str, int] = {}
-    for moment in moments:
-        if not moment.is_taken:
-            del holders[moment.execution]
-            continue
-        holders[moment.execution] = moment.seq
-        if len(holders) > limit:
-            message = f"{len(holders)} slots of workspace {workspace} were held by {', '.join(holders)}; {limit} may be"
-            yield Violation("I-27", message, moment.execution, moment.seq)
+def limit_at(limit: Limit, at: int) -> int | None:
+    """How many slots there are at that moment; None for as many as one likes."""
+    if isinstance(limit, int):
+        return limit
+    in_force: int | None = None
+    for since, slots in limit:
+        if since > at:
+            break
+        in_force = slots if since < at else _more_generous(in_force, slots)
+    return in_force
 
 
-def keys_are_held_by_one(histories: Mapping[str, History]) -> Iterator[Violation]:
+def _more_generous(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def keys_are_held_by_one(keys: Holdings, families: Mapping[str, tuple[str, ...]]) -> Iterator[Violation]:
     """I-28, across logs: a concurrency key of a workspace is held by one execution at a time, from its start to its
     end, parked or paused; a child may use the keys of its ancestors.
     """
-    moments: dict[tuple[str, str], list[_Moment]] = {}
-    for execution, history in histories.items():
-        accepted = _accepted(history)
+    for place, lasting in keys.swept():
+        taken = keys[place]
+        for other in (keys[known] for _, known in lasting):
+            if not _are_related(families, taken.execution, other.execution):
+                key = taken.what.partition(_BETWEEN)[2]
+                message = f"key {key!r} was taken while {other.execution} held it since its event {other.seq}"
+                yield Violation("I-28", message, taken.execution, taken.seq)
+
+
+def _are_related(families: Mapping[str, tuple[str, ...]], one: str, other: str) -> bool:
+    return one == other or one in families.get(other, ()) or other in families.get(one, ())
+
+
+class Sharing:
+    """What executions take from each other, gathered one execution at a time and held to the limits at the end."""
+
+    def __init__(self, limits: Limits, slack: int = 0) -> None:
+        self._limits = limits
+        self._slack = slack
+        self._slots = Holdings()
+        self._keys = Holdings()
+        self._families: dict[str, tuple[str, ...]] = {}
+
+    def add(self, history: History) -> None:
+        """One more execution; no event of it is kept."""
+        accepted = history.events[0]
+        assert isinstance(accepted, ExecutionAccepted), "a history begins with what accepted it"
+        name, workspace = accepted.execution, accepted.workspace
+        if workspace in self._limits:
+            for held in held_by(name, history, workspace, SLOT_TAKEN, SLOT_RETURNED, self._slack):
+                self._slots.add(held)
         if accepted.concurrency_key is not None:
-            held = _held(execution, history, (ExecutionStarted,), TERMINAL)
-            moments.setdefault((accepted.workspace, accepted.concurrency_key), []).extend(held)
-    for (_, key), known in moments.items():
-        yield from _sweep_key(histories, sorted(known), key)
+            what = f"{workspace}{_BETWEEN}{accepted.concurrency_key}"
+            for held in held_by(name, history, what, (ExecutionStarted,), TERMINAL, self._slack):
+                self._keys.add(held)
+            if accepted.parent is not None:
+                self._families[name] = (accepted.parent.execution, *accepted.parent.ancestors)
 
+    def violations(self) -> Iterator[Violation]:
+        """Where more was taken than there is."""
+        yield from limits_of_workspaces_are_kept(self._slots, self._limits)
+        yield from keys_are_held_by_one(self._keys, self._families)
 
-def _sweep_key(histories: Mapping[str, History], moments: list[_Moment], key: str) -> Iterator[Violation]:
-    holders: dict[str, int] = {}
-    for moment in moments:
-        if not moment.is_taken:
-            del holders[moment.execution]
-            continue
-        family = _ancestors(histories, moment.execution)
-        for other, seq in holders.items():
-            if other not in family and moment.execution not in _ancestors(histories, other):
-                message = f"key {key!r} was taken while {other} held it since its event {seq}"
-                yield Violation("I-28", message, moment.execution, moment.seq)
-        holders[moment.execution] = moment.seq
-
-
-def _held(execution: str, history: History, taken: tuple[type, ...], returned: tuple[type, ...]) -> Iterator[_Moment]:
-    """When the execution took something and gave it back; what it held for no time at all is passed over."""
-    since: _Moment | None = None
-    for seq, event in enumerate(history.events, 1):
-        if since is None and isinstance(event, taken):
-            since = _Moment(event.at, True, execution, seq)
-        elif since is not None and isinstance(event, returned):
-            if event.at > since.at:
-                yield from (since, _Moment(event.at, False, execution, seq))
-            since = None
-    if since is not None:
-        yield since
-
-
-def _ancestors(histories: Mapping[str, History], execution: str) -> tuple[str, ...]:
-    """The execution itself and those it was started for."""
-    parent = _accepted(histories[execution]).parent
-    return (execution,) if parent is None else (execution, parent.execution, *parent.ancestors)
-
-
-def _accepted(history: History) -> ExecutionAccepted:
-    first: Event = history.events[0]
-    assert isinstance(first, ExecutionAccepted), "histories are keyed by what accepted them"
-    return first
+    def most_slots(self) -> dict[str, int]:
+        """How many slots of each limited workspace were held at most at one moment."""
+        return self._slots.most()

@@ -99,12 +99,13 @@ def check(history: History, fold: replay.Fold = Execution) -> list[Violation]:
     return sorted(found, key=lambda violation: violation.invariant)
 
 
-def check_together(histories: Sequence[History], limits: Mapping[str, int]) -> list[Violation]:
-    """What several histories show together; `limits` are the slots of workspaces that have a limit."""
+def check_together(histories: Sequence[History], limits: capacity.Limits) -> list[Violation]:
+    """What several histories show together."""
     known = {first.execution: each for each in histories if isinstance(first := each.events[0], ExecutionAccepted)}
-    slots = capacity.limits_of_workspaces_are_kept(known, limits)
-    keys = capacity.keys_are_held_by_one(known)
-    return [*slots, *keys, *graph_rules.results_stay_in_the_workspace(known)]
+    sharing = capacity.Sharing(limits)
+    for history in known.values():
+        sharing.add(history)
+    return [*sharing.violations(), *graph_rules.results_stay_in_the_workspace(known)]
 
 
 def check_growth(earlier: History, later: History) -> list[Violation]:

@@ -1,0 +1,264 @@
+"""Where the tables say other than the log: every row of an execution against the fold of its events."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.core.execution import Execution
+from ropewalk.core.rows import LetterRow, Rows, RunRow, rows
+from ropewalk.core.signals import Due
+from ropewalk.core.state import Resolution, RunState
+from ropewalk.core.waits import BreakerWait, EventWait, Wait
+from ropewalk.service.reading import Recorded
+from ropewalk.store import dlq
+from ropewalk.store.auditing import Kept, KeptEventWait
+from ropewalk.store.events import NO_ITEM, breaker_subject
+
+_MOST_STEPS: Final = 10_000
+Row = dict[str, Any]
+
+
+def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: bool) -> Iterator[str]:
+    """Everything the tables say other than the log makes it; `machine` is its fold, and is used up.
+
+    `at_rest` says that nobody executes on the store and nothing was cut off: then nobody holds what needs no holding,
+    and nobody who is over is owed a word.
+    """
+    made = rows(story.plan, story.events)
+    yield from _execution(kept, made)
+    yield from _event_waits(kept, story, machine)
+    yield from _places(kept, story, machine, at_rest)
+    yield from _runs(kept, made)
+    yield from _letters(kept, made)
+    if at_rest and machine.is_ended:
+        yield from _leftovers(kept)
+
+
+def _leftovers(kept: Kept) -> Iterator[str]:
+    if kept.untold:
+        yield f"inbox: it is over, and has yet to be told {kept.untold} things"
+    if kept.offered:
+        yield f"offer: it is over, and {kept.offered} of its runs are offered"
+
+
+def _unequal(what: str, row: Struct, made: Row) -> Iterator[str]:
+    for column, value in made.items():
+        known = getattr(row, column)
+        if known != value:
+            yield f"{what}: {column} {known!r} was kept, the log makes it {value!r}"
+
+
+def _execution(kept: Kept, made: Rows) -> Iterator[str]:
+    fold = made.execution
+    assert fold is not None, "a log begins with what accepted the execution"
+    parent = fold.parent
+    expected = {
+        "workspace": fold.workspace,
+        "workflow": fold.workflow,
+        "version": fold.version,
+        "state": str(fold.state),
+        "trigger": str(fold.trigger),
+        "parent": parent and parent.execution,
+        "parent_node": parent and parent.node,
+        "parent_item": parent and parent.item,
+        "parent_attempt": parent and parent.attempt,
+        "concurrency_key": fold.concurrency_key,
+        "accepted_at": fold.accepted,
+        "started_at": fold.started,
+        "finished_at": fold.finished,
+        "error": fold.error,
+    }
+    return _unequal("execution", kept.execution, expected)
+
+
+# Its place among the living and in the queue
+
+
+def _places(kept: Kept, story: Recorded, machine: Execution, at_rest: bool) -> list[str]:
+    """What is not over is among the living, and in the queue exactly while it needs a slot."""
+    # A retry that is due is back in line without an event of its own.
+    machine.handle(Due(), machine.now)
+    found = list(_place(kept, story, machine, at_rest))
+    return [] if found and _agrees_later(kept, story, at_rest) else found
+
+
+def _agrees_later(kept: Kept, story: Recorded, at_rest: bool) -> bool:
+    """Whether the rows say what time alone has made of it since its last event."""
+    machine = story.folded()
+    for _ in range(_MOST_STEPS):
+        due = machine.wake_at
+        if due is None or machine.handle(Due(), due):
+            return False  # it would have been recorded
+        if not any(_place(kept, story, machine, at_rest)):
+            return True
+        if machine.wake_at == due:
+            return False
+    return False
+
+
+def _place(kept: Kept, story: Recorded, machine: Execution, at_rest: bool) -> Iterator[str]:
+    is_claimed = not at_rest and kept.queue is not None and kept.queue.state == "CLAIMED"
+    yield from _queue(kept, story, machine, is_claimed)
+    if machine.is_ended:
+        # To tell it something, a worker may hold what is over, but no longer than that takes.
+        if kept.live is not None and (at_rest or kept.live.has_slot or kept.live.owner is None):
+            yield f"live: it is {machine.state}, and is kept as under way"
+    elif kept.live is None:
+        yield f"live: it is {machine.state}, and is not kept as under way"
+    else:
+        yield from _unequal("live", kept.live, _living(story, machine, is_claimed))
+        yield from _owner(kept, at_rest)
+
+
+def _living(story: Recorded, machine: Execution, is_claimed: bool) -> Row:
+    accepted = story.accepted
+    # Whoever claims takes slot and key at once; that the execution has them it says with its next events.
+    has_slot = is_claimed or machine.has_slot
+    expected: Row = {
+        "workspace": accepted.workspace,
+        "concurrency_key": accepted.concurrency_key,
+        "priority": accepted.priority,
+        "has_slot": int(has_slot),
+        "wake_at": None if has_slot else machine.wake_at,
+    }
+    # A child may use its ancestor's key, and does not hold it then.
+    if accepted.parent is None:
+        expected["has_key"] = int(accepted.concurrency_key is not None and (is_claimed or machine.is_started))
+    return expected
+
+
+def _owner(kept: Kept, at_rest: bool) -> Iterator[str]:
+    assert kept.live is not None, "asked of the living"
+    owner, has_slot = kept.live.owner, bool(kept.live.has_slot)
+    if has_slot and owner is None:
+        yield "live: it has a slot and no owner"
+    if has_slot and kept.live.fence < 1:
+        yield "live: it has an owner and no fence"
+    if at_rest and not has_slot and owner is not None:
+        yield f"live: it has no slot, and {owner} holds it"
+
+
+def _queue(kept: Kept, story: Recorded, machine: Execution, is_claimed: bool) -> Iterator[str]:
+    row, needs_slot = kept.queue, machine.needs_slot and not machine.is_ended
+    if row is None:
+        if needs_slot:
+            yield "queue: it needs a slot, and is not in the queue"
+    elif not needs_slot:
+        # An entry that failed stays to be seen, together with its execution.
+        if row.state != "FAILED" or not machine.state.is_reopenable:
+            yield f"queue: it needs no slot, and is in the queue as {row.state}"
+    else:
+        accepted = story.accepted
+        expected = {
+            "workspace": accepted.workspace,
+            "state": "CLAIMED" if is_claimed else "PENDING",
+            "priority": accepted.priority,
+            "is_new": int(machine.started_at is None and accepted.parent is None),
+        }
+        yield from _unequal("queue", row, expected)
+
+
+# Runs, dead letters, event waits
+
+
+def _runs(kept: Kept, made: Rows) -> Iterator[str]:
+    """What ended or waits has its row; what is under way is the log's alone, whatever row it left earlier."""
+    known = {run.id: run for run in kept.runs}
+    for run in made.runs:
+        name = f"run {run.id} ({run.node} {run.attempt})"
+        row = known.pop(run.id, None)
+        if run.finished is None and run.state is not RunState.WAITING:
+            continue
+        if row is None:
+            yield f"{name}: the log has it, the table has not"
+        else:
+            yield from _unequal(name, row, _run(run))
+    yield from (f"run {run.id} ({run.node} {run.attempt}): no event made it" for run in known.values())
+
+
+def _run(run: RunRow) -> Row:
+    return {
+        "node": run.node,
+        "item": run.item,
+        "attempt": run.attempt,
+        "state": str(run.state),
+        "retry_after": run.retry_after,
+        "started_at": run.started,
+        "finished_at": run.finished,
+        "error_type": run.error and str(run.error.type),
+        "error": run.error and run.error.message,
+    }
+
+
+def _letters(kept: Kept, made: Rows) -> Iterator[str]:
+    known = {letter.id: letter for letter in kept.letters}
+    for letter in made.letters:
+        name = f"dead letter {letter.id} ({letter.node})"
+        row = known.pop(letter.id, None)
+        if row is not None:
+            yield from _unequal(name, row, _letter(letter, kept))
+            yield from chain(_resolution(name, row, letter), _inputs(name, row, letter))
+        elif letter.resolution is Resolution.PENDING:
+            # One that was requeued or fixed is not kept as long as a log may be.
+            yield f"{name}: the log has it, the table has not"
+    yield from (f"dead letter {letter.id} ({letter.node}): no event made it" for letter in known.values())
+
+
+def _letter(letter: LetterRow, kept: Kept) -> Row:
+    return {
+        "workspace": kept.execution.workspace,
+        "workflow": kept.execution.workflow,
+        "run": letter.run,
+        "node": letter.node,
+        "item": letter.item,
+        "attempt": letter.attempt,
+        "failure_type": str(letter.type),
+        "error_type": str(letter.error_type),
+        "reason": letter.reason,
+        "created_at": letter.created,
+    }
+
+
+def _resolution(name: str, row: dlq.DeadLetter, letter: LetterRow) -> Iterator[str]:
+    # Discarding is a person's note beside the log; whoever resolves a letter first has resolved it.
+    if row.resolution != Resolution.DISCARDED:
+        made = {"resolution": str(letter.resolution), "resolved_at": letter.resolved, "reviewed_by": letter.by}
+        yield from _unequal(name, row, made)
+
+
+def _inputs(name: str, row: dlq.DeadLetter, letter: LetterRow) -> Iterator[str]:
+    inputs = None if row.inputs is None else msgspec.json.decode(row.inputs)
+    if inputs != letter.inputs:
+        yield f"{name}: other inputs were kept than the log makes them"
+
+
+def _event_waits(kept: Kept, story: Recorded, machine: Execution) -> Iterator[str]:
+    known = {(wait.node, wait.item): wait for wait in kept.event_waits}
+    for wait in _waiting_for_events(story, machine):
+        row = known.pop((wait.node, wait.item), None)
+        if row is None:
+            yield f"event wait of {wait.node}: the log has it, the table has not"
+        else:
+            yield from _unequal(f"event wait of {wait.node}", row, msgspec.structs.asdict(wait))
+    yield from (f"event wait of {node}: nobody waits there" for node, _ in known)
+
+
+def _waiting_for_events(story: Recorded, machine: Execution) -> Iterator[KeptEventWait]:
+    if machine.is_ended:
+        return
+    for work in machine.waiting.values():
+        waits_for = _subject(work.wait)
+        if waits_for is not None:
+            item = NO_ITEM if work.item is None else work.item
+            place = (machine.plan.ids[work.node], item, work.attempt, story.accepted.workspace)
+            yield KeptEventWait(*place, *waits_for)
+
+
+def _subject(wait: Wait | None) -> tuple[str, str | None] | None:
+    """What whoever brings it about knows the wait by, if it is someone else's to end."""
+    if isinstance(wait, EventWait):
+        return wait.subject, wait.filter
+    return (breaker_subject(wait.target), None) if isinstance(wait, BreakerWait) else None
