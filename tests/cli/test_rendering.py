@@ -1,5 +1,6 @@
 """What is drawn: pure functions from JSON."""
 
+import shlex
 from collections.abc import Iterable
 from io import StringIO
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ropewalk.cli.explaining import Facts, explanation
 from ropewalk.cli.picture import Picture
+from ropewalk.cli.rendering.explain import explained
 from ropewalk.cli.rendering.story import sentence
 from ropewalk.cli.rendering.text import lapse, one_line, plain
 from ropewalk.cli.rendering.timeline import bar, chosen, note, timeline
@@ -171,30 +172,52 @@ def test_a_picture_is_the_same_whether_drawn_at_once_or_step_by_step():
 # Explanations
 
 
-def test_a_node_held_by_a_pause_is_explained():
-    chain = {"nodes": nodes("a", "b"), "edges": [{"from": "a", "to": "b"}]}
-    picture, _ = story(chain, Start(), Pause("ada"), Succeeded("a", 1))
-
-    answer = explanation(picture.json(), Facts(NOON, owner=7, paused_by="ada"))
-
-    assert answer["reasons"] == [{"why": "it was paused by ada", "command": "resume e1"}]
-    assert [node["why"] for node in answer["nodes"]] == ["ready; held by the pause"]
+def reason(code: str = "TURN", why: str = "because", **more: Any) -> dict[str, Any]:
+    return {"code": code, "why": why, "waitsFor": {}, "command": None, "action": None, "node": None, "item": None,
+            **more}  # fmt: skip
 
 
-def test_a_node_held_by_max_parallel_is_explained():
-    picture, _ = story({"maxParallel": 1, "nodes": nodes("a", "b")}, Start())
+def explanation(*reasons: dict[str, Any], **more: Any) -> str:
+    """How such an explanation looks to whoever types `ropewalk`."""
+    answer = {"id": "e1", "workflow": "w", "state": "RUNNING", "waitingFor": None, "reasons": reasons, "nodes": [],
+              "nodesLeftOut": 0, **more}  # fmt: skip
+    to = Console(file=StringIO(), width=200, markup=False)
+    to.print(explained(answer, lambda *words: shlex.join(["ropewalk", *words])))
+    assert isinstance(to.file, StringIO)
+    return to.file.getvalue()
 
-    answer = explanation(picture.json(), Facts(NOON, owner=7, max_parallel=1))
 
-    assert [node["why"] for node in answer["nodes"]] == [
-        "attempt 1 is running, for 0ms",
-        "ready; maxParallel 1 is reached",
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (reason(), "• because"),
+        (reason(command="resume e1"), "• because; go on with: ropewalk resume e1"),
+        (reason(command="signal e1 'go on'", action="or wait"), "• because; go on with: ropewalk signal e1 'go on'"),
+        (reason(action="start a worker"), "• because; what helps: start a worker"),
+        (reason(node="a"), "• a: because"),
+        (reason(node="m", item=3), "• m[3]: because"),
+        (reason(why="a\x1b[2Jb"), "• a\\x1b[2Jb"),
+    ],
+)
+def test_a_reason_is_a_line_with_what_to_do(given: dict[str, Any], line: str):
+    assert line in [each.rstrip() for each in explanation(given).splitlines()]
+
+
+def test_every_reason_of_an_execution_is_a_line():
+    lines = explanation(reason(why="one"), reason(why="two"), waitingFor="capacity").splitlines()
+
+    assert [line.rstrip() for line in lines] == ["w  e1  RUNNING  waits for capacity", "• one", "• two"]
+
+
+def test_nodes_are_a_table_with_the_items_that_wait_below_theirs():
+    item = reason("APPROVAL", "waits for approval", node="m", item=0, command="approve e1 m --item 0")
+    node = {"id": "m", "state": "RUNNING", **reason("ITEMS", "0 of 1 items done"), "items": [item]}
+
+    rows = [line.split() for line in explanation(nodes=[node], nodesLeftOut=7).splitlines()[1:]]
+
+    assert rows == [
+        ["NODE", "STATE", "WHY", "DO"],
+        ["m", "RUNNING", "0", "of", "1", "items", "done"],
+        ["m[0]", "waits", "for", "approval", "ropewalk", "approve", "e1", "m", "--item", "0"],
+        ["…", "7", "more", "nodes", "are", "not", "done"],
     ]
-
-
-def test_an_execution_that_waits_for_anothers_key_says_whose():
-    picture, _ = story({"nodes": nodes("a")})
-
-    answer = explanation(picture.json(), Facts(NOON, owner=7, key_holder="e0"))
-
-    assert [reason["why"] for reason in answer["reasons"]] == ["its concurrency key is held by execution e0"]

@@ -2,13 +2,13 @@
 
     {"id", "workflow", "version", "state", "acceptedAt", "startedAt", "finishedAt", "error", "waitingFor",
      "nodes": [{"id", "type", "level", "state", "phase", "attempts", "startedAt", "finishedAt", "error",
-                "dueAt", "wait", "items": {"total", "done", "failed"}, "behind": ["order"]}]}
+                "dueAt", "wait", "items": {"total", "done", "failed"}}]}
 
 Times are µs, so that lengths are differences; `error` of a node under way is that of its last attempt.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,6 @@ from ropewalk.core.state import NodeState
 from ropewalk.service.reading import Recorded, waiting_for
 
 Json = dict[str, Any]
-DONE: Final = (NodeState.SUCCESS, NodeState.SKIPPED)
 
 
 class Picture:
@@ -122,7 +121,6 @@ class Picture:
             "dueAt": self._due(index, work),
             "wait": _wait(work),
             "items": self._items(index, name),
-            "behind": self._behind(index) if row.state in (NodeState.WAITING, NodeState.BLOCKED) else [],
         }
 
     def _due(self, index: int, work: Work | None) -> int | None:
@@ -140,11 +138,6 @@ class Picture:
             "done": self._done.get(name, 0),
             "failed": len(self._failed.get(name, ())),
         }
-
-    def _behind(self, index: int) -> list[str]:
-        """The nodes it waits for."""
-        sources = self.plan.predecessors(index)
-        return [self.plan.ids[source] for source in sources if self._machine.nodes[source] not in DONE]
 
 
 def _wait(work: Work | None) -> Json | None:

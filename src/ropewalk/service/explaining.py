@@ -1,0 +1,100 @@
+"""The exact reason why a queue item, an execution or a node is not running now.
+
+    {"id", "workflow", "state", "at", "waitingFor",
+     "reasons": [{"code", "why", "waitsFor": {…}, "command", "action", "node", "item"}],
+     "nodes": [{"id", "state", "code", "why", "waitsFor", "command", "action", "items": [reason]}], "nodesLeftOut"}
+
+`code` is one of `Cause` and `waitsFor` names ids, numbers and times; `command` is what to type after `ropewalk`. All
+reasons hold at once: an execution that waits for its key and for a slot says both.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import NotFound
+from ropewalk.core.execution.work import Work
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.state import NodeState
+from ropewalk.core.waits import ChildWait
+from ropewalk.service.facts import Alive, Around, Facts, gather
+from ropewalk.service.node_reasons import node_answer
+from ropewalk.service.reading import waiting_for
+from ropewalk.service.reasons import FEW, Json
+from ropewalk.service.whole_reasons import holds_all, whole_reasons
+from ropewalk.store import workers
+from ropewalk.store.access import Reader
+from ropewalk.store.workers import Worker
+
+LEASE: Final = 15 * SECOND
+TAKEOVER_GRACE: Final = 5 * SECOND
+MOST_NODES: Final = 200
+MOST_WORKERS: Final = 1000
+_DONE: Final = (NodeState.SUCCESS, NodeState.SKIPPED, NodeState.CANCELLED)
+_LEAST_TELLING: Final = (NodeState.WAITING, NodeState.BLOCKED)
+
+
+async def explain(reader: Reader, workspace: str, execution: str, now: int, *, node: str | None = None,
+                  alive: Alive | None = None, lease: int = LEASE) -> Json:  # fmt: skip
+    """Why an execution of the workspace, or one node of it, does not run now; a queue item's id is its execution's.
+
+    A worker is alive while it renews its lease; on a store of one process `alive` says instead whether that is there.
+    """
+    around = await _around(reader, workspace, now, alive, lease)
+    f = await _with_children(await gather(around, execution))
+    shown, left_out = _shown(f, node)
+    reasons = whole_reasons(f)
+    held = holds_all(reasons)
+    return {
+        "id": f.id,
+        "workflow": f.story.plan.definition.name,
+        "state": str(f.x.state),
+        "at": rfc3339(now),
+        "waitingFor": waiting_for(f.x),
+        "reasons": [reason.json() for reason in reasons],
+        "nodes": [node_answer(f, index, held) for index in shown],
+        "nodesLeftOut": left_out,
+    }
+
+
+async def _around(reader: Reader, workspace: str, now: int, alive: Alive | None, lease: int) -> Around:
+    def is_leased(worker: Worker) -> bool:
+        return now - worker.heartbeat_at <= lease
+
+    known = await workers.listed(reader, MOST_WORKERS)
+    takeover = lease + TAKEOVER_GRACE if alive is None else None
+    return Around(reader, workspace, now, known, alive or is_leased, takeover)
+
+
+async def _with_children(f: Facts) -> Facts:
+    """The same, with the states and first reasons of the first children that are waited for, one level deep."""
+    waits = [work.wait for work in _waiting(f) if isinstance(work.wait, ChildWait)]
+    return replace(f, children={wait.child: await _child(f.around, wait.child) for wait in waits[:FEW]})
+
+
+def _waiting(f: Facts) -> list[Work]:
+    return [] if f.x.is_ended else list(f.x.waiting.values())
+
+
+async def _child(around: Around, child: str) -> Json:
+    try:
+        f = await gather(around, child)
+    except NotFound:
+        return {}  # its start is written down and about to be carried out
+    reasons = whole_reasons(f)
+    return {"state": str(f.x.state), "reason": reasons[0].json() if reasons else None}
+
+
+def _shown(f: Facts, node: str | None) -> tuple[list[int], int]:
+    """The nodes to explain and how many are left out: the one asked for, else those not done, in graph order."""
+    plan = f.story.plan
+    if node is not None:
+        if node not in plan.index:
+            raise NotFound(f"execution {f.id} has no node {node!r}")
+        return [plan.index[node]], 0
+    unfinished = [index for index in plan.order if f.x.node_state(index) not in _DONE]
+    # Of too many, those that are merely behind others say least.
+    chosen = sorted(unfinished, key=lambda index: f.x.node_state(index) in _LEAST_TELLING)[:MOST_NODES]
+    kept = dict.fromkeys(chosen)
+    return [index for index in unfinished if index in kept], len(unfinished) - len(chosen)

@@ -1,0 +1,130 @@
+"""What a node that waits, or is between two attempts, waits for."""
+
+from typing import assert_never
+
+from ropewalk.core.breaker import Breaker, BreakerState
+from ropewalk.core.execution.work import Work
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer
+from ropewalk.engines.runner import LONGEST_HOLD
+from ropewalk.service.facts import Facts
+from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command, moment
+
+
+def waiting(f: Facts, work: Work) -> Reason:
+    """Why an attempt that has done its part is not over."""
+    wait = work.wait
+    assert wait is not None, "whoever waits, waits for something"
+    match wait:
+        case Timer():
+            return Reason(Cause.TIMER, f"waits until {clock(wait.due, f.now)}", {"until": moment(wait.due)})
+        case Approval():
+            return _approval(f, work, wait)
+        case SignalWait():
+            return _signal(f, work, wait)
+        case EventWait():
+            return _event(f, work, wait)
+        case ChildWait():
+            return _child(f, wait)
+        case BreakerWait():
+            return _breaker(f, work, wait)
+        case _:
+            assert_never(wait)
+
+
+def _patience(f: Facts, work: Work) -> str:
+    return "" if work.due is None else f", until {clock(work.due, f.now)} at the latest"
+
+
+def _approval(f: Facts, work: Work, wait: Approval) -> Reason:
+    item = () if work.item is None else ("--item", str(work.item))
+    return Reason(
+        Cause.APPROVAL,
+        f"waits for approval: {brief(wait.title)}{_patience(f, work)}",
+        {"title": wait.title, "expiresAt": moment(work.due)},
+        command("approve", f.id, f.story.plan.ids[work.node], *item),
+        "approve or reject it",
+    )
+
+
+def _signal(f: Facts, work: Work, wait: SignalWait) -> Reason:
+    return Reason(
+        Cause.SIGNAL,
+        f"waits for signal {brief(wait.name)!r}{_patience(f, work)}",
+        {"name": wait.name, "expiresAt": moment(work.due)},
+        command("signal", f.id, wait.name),
+    )
+
+
+def _event(f: Facts, work: Work, wait: EventWait) -> Reason:
+    is_pattern = "*" in wait.subject or ">" in wait.subject
+    return Reason(
+        Cause.EVENT,
+        f"waits for an event {brief(wait.subject)!r}{_patience(f, work)}",
+        {"subject": wait.subject, "filter": wait.filter, "expiresAt": moment(work.due)},
+        None if is_pattern else command("publish", wait.subject),
+        "publish an event that matches" if is_pattern or wait.filter else None,
+    )
+
+
+def _child(f: Facts, wait: ChildWait) -> Reason:
+    known = f.children.get(wait.child, {})
+    reason = known.get("reason")
+    is_there = f", which is {known['state']}" if known else ""
+    because = f": {reason['why']}" if reason else ""
+    return Reason(
+        Cause.CHILD,
+        f"waits for execution {wait.child} of {brief(wait.workflow)}{is_there}{because}",
+        {"execution": wait.child, "workflow": wait.workflow, "state": known.get("state"), "reason": reason},
+        command("explain", wait.child),
+    )
+
+
+def _breaker(f: Facts, work: Work, wait: BreakerWait) -> Reason:
+    breaker = f.breakers.get(wait.target, Breaker(BreakerState.OPEN, next_retry=wait.due))
+    gives_up = None if work.held_since is None else work.held_since + LONGEST_HOLD
+    until = _held_until(breaker) or wait.due
+    details: Json = {
+        "target": wait.target,
+        "state": str(breaker.state),
+        "until": moment(until),
+        "failures": breaker.failure_count,
+        "lastFailureAt": moment(breaker.last_failure),
+        "givesUpAt": moment(gives_up),
+    }
+    return Reason(Cause.BREAKER, _breaker_sentence(f, wait, breaker, until), details, action="see to the target")
+
+
+def _held_until(breaker: Breaker) -> int | None:
+    return breaker.probe_until if breaker.state is BreakerState.HALF_OPEN else breaker.next_retry
+
+
+def _breaker_sentence(f: Facts, wait: BreakerWait, breaker: Breaker, until: int) -> str:
+    target, at = brief(wait.target), clock(until, f.now)
+    match breaker.state:
+        case BreakerState.OPEN:
+            return f"the breaker of {target} is open until {at}, after {breaker.failure_count} failures"
+        case BreakerState.HALF_OPEN:
+            return f"the breaker of {target} lets one call through to see whether it is back, until {at}"
+        case BreakerState.CLOSED:
+            return f"the breaker of {target} has closed; the attempt goes on at {at} at the latest"
+
+
+def retrying(f: Facts, work: Work) -> Reason:
+    """Why an attempt that is to follow a failed one has not begun."""
+    node = f.story.plan.ids[work.node]
+    most = f.story.plan.retries[work.node].max_attempts
+    run = f.runs.get((node, work.item))
+    error = run.error if run is not None else None
+    due = work.due if work.due is not None else f.now
+    when = f"starts at {clock(due, f.now)}" if due > f.now else f"is due since {clock(due, f.now)}"
+    return Reason(
+        Cause.RETRY,
+        f"attempt {work.used + 1} of {most} {when}; the last failed: {brief(error.message if error else 'unknown')}",
+        {
+            "attempt": work.used + 1,
+            "of": most,
+            "at": moment(due),
+            "errorType": None if error is None else str(error.type),
+            "error": None if error is None else error.message,
+        },
+    )
