@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, Start, code_of, open_gate, told
 
 Answer = Callable[..., Any]
 
@@ -37,6 +38,8 @@ def test_what_failed_alike_is_one_group(failed: str, invoke: Invoke, answer: Ans
     alike = answer("dlq", "ls", "--fingerprint", group["fingerprint"])
 
     assert (group["count"], group["node"], len(alike)) == (2, "pay", 2)
+    assert (group["workflow"], group["failureType"]) == ("paid", "PERMANENT_ERROR")
+    assert group["fingerprint"] in invoke("dlq", "groups").stdout
 
 
 @pytest.mark.parametrize(
@@ -91,3 +94,112 @@ def test_inputs_that_are_no_object_are_refused(failed: str, invoke: Invoke):
     result = invoke("dlq", "requeue", "last", "--input", "[1]")
 
     assert (result.exit_code, "--input must be an object" in result.stderr) == (2, True)
+
+
+def test_what_people_say_about_a_letter_is_kept_with_it_line_by_line(failed: str, invoke: Invoke, answer: Answer):
+    noted = answer("dlq", "note", "last", "asked the bank")
+    invoke("dlq", "discard", "last", "--notes", "they said no")
+    invoke("dlq", "note", noted["id"], "what a pity")
+
+    letter = answer("dlq", "show", noted["id"])
+
+    assert [line.partition(": ")[2] for line in letter["notes"].split("\n")] == [
+        "asked the bank",
+        "they said no",
+        "what a pity",
+    ]
+    assert "what a pity" in invoke("dlq", "show", noted["id"]).stdout
+
+
+# Many at once
+
+WEAK = """
+ropewalk: 1
+name: weak
+nodes: [{ id: call, type: flaky, retry: { maxAttempts: 1 } }]
+output: "{{ nodes.call.output }}"
+"""
+
+
+@pytest.fixture
+def weak(invoke: Invoke, project: Path) -> list[str]:
+    """Executions that failed alike, and would not a second time."""
+    (project / "weak.yaml").write_text(WEAK.lstrip(), encoding="utf-8")
+    return [str(json.loads(invoke("run", "weak.yaml", "--json").stdout)["id"]) for _ in range(3)]
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_all_that_failed_alike_are_tried_again_and_told_one_by_one(weak: list[str], invoke: Invoke, answer: Answer):
+    (group,) = answer("dlq", "groups")
+
+    result = invoke("dlq", "requeue", "--fingerprint", group["fingerprint"], "--rate", "100", "--json")
+
+    assert result.exit_code == 0
+    assert [(each["executionId"], each["outcome"]) for each in lines(result.stdout)] == [
+        (execution, "REQUEUED") for execution in weak
+    ]
+    assert [answer("executions", "show", each)["state"] for each in weak] == ["SUCCESS"] * 3
+    assert answer("dlq", "ls") == []
+
+
+def test_it_stops_when_they_fail_again(failed: str, invoke: Invoke, answer: Answer):
+    for _ in range(2):
+        invoke("run", "paid.yaml")
+
+    result = invoke("dlq", "requeue", "--workflow", "paid", "--stop-after-failures", "1")
+
+    assert result.exit_code == 1
+    assert "stopped: 1 of those that were tried again" in result.stdout
+    assert result.stdout.splitlines()[-1] == "1 requeued, 1 failed again"
+    assert [len(answer("dlq", "ls", "--resolution", each)) for each in ("REQUEUED", "PENDING")] == [1, 3]
+
+
+def test_all_that_failed_alike_are_discarded(failed: str, weak: list[str], invoke: Invoke, answer: Answer):
+    result = invoke("dlq", "discard", "--node", "call", "--notes", "too old", "--limit", "2")
+
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "2 discarded")
+    assert [each["node"] for each in answer("dlq", "ls", "--resolution", "DISCARDED")] == ["call"] * 2
+    assert len(answer("dlq", "ls")) == 2
+
+
+def test_a_process_that_executes_is_asked_for_one_after_the_other(
+    weak: list[str], invoke: Invoke, answer: Answer, start: Start
+):
+    owner = start("run", "held.yaml")
+    told(owner, "holding")
+
+    requeued = invoke("dlq", "requeue", "--failure-type", "MAX_RETRIES", "--json")
+    noted = answer("dlq", "note", lines(requeued.stdout)[0]["letterId"], "done")
+
+    assert [each["outcome"] for each in lines(requeued.stdout)] == ["REQUEUED"] * 3
+    assert noted["noted"]
+    open_gate("first.gate")
+    open_gate("second.gate")
+    assert code_of(owner) == 0
+    assert [answer("executions", "show", each)["state"] for each in weak] == ["SUCCESS"] * 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("requeue",),
+        ("discard",),
+        ("requeue", "last", "--node", "pay"),
+        ("discard", "last", "--fingerprint", "x"),
+        ("requeue", "--node", "pay", "--set", "card=1"),
+        ("requeue", "--node", "pay", "--detach"),
+        ("requeue", "--node", "pay", "--rate", "0"),
+        ("requeue", "--workflow", "nosuch"),
+        ("note", "last", " "),
+    ],
+)
+def test_what_is_not_clear_is_refused_and_nothing_is_done(
+    arguments: tuple[str, ...], failed: str, invoke: Invoke, answer: Answer
+):
+    before = answer("dlq", "ls")
+
+    assert invoke("dlq", *arguments).exit_code == 2
+    assert answer("dlq", "ls") == before

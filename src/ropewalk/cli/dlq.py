@@ -2,6 +2,7 @@
 
 import click
 
+from ropewalk.cli.bulk import Which, discard_many, on_letters, requeue_many
 from ropewalk.cli.carrying import Way, carry_on, detach_option
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json
@@ -12,10 +13,8 @@ from ropewalk.cli.rendering.dlq import groups_listing, letter_details, letters_l
 from ropewalk.cli.session import WORKSPACE, Session, finish, me, opened, reading_from
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput
-from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import Resolution
-from ropewalk.service import reading
-from ropewalk.store import dlq as stored
+from ropewalk.service import dead_letters, reading
 
 
 @click.group()
@@ -44,13 +43,14 @@ def ls(project: Project, resolution: str, fingerprint: str | None, limit: int) -
 
 
 @dlq.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
 @on_project
-def groups(project: Project) -> int:
+def groups(project: Project, limit: int) -> int:
     """Gather what failed alike, the most frequent first."""
 
     async def look() -> Code:
         async with reading_from(project) as reader:
-            found = [_group(each) for each in await stored.groups(reader, WORKSPACE)]
+            found = await dead_letters.groups(reader, WORKSPACE, limit=limit)
         if project.is_json:
             print_json(found)
         else:
@@ -58,17 +58,6 @@ def groups(project: Project) -> int:
         return Code.OK
 
     return finish(look())
-
-
-def _group(group: stored.Group) -> dict[str, JSON]:
-    return {
-        "fingerprint": group.fingerprint,
-        "count": group.count,
-        "firstAt": rfc3339(group.first_at),
-        "lastAt": rfc3339(group.last_at),
-        "node": group.node,
-        "reason": group.reason,
-    }
 
 
 @dlq.command()
@@ -90,18 +79,35 @@ def show(project: Project, letter: str) -> int:
 
 
 @dlq.command()
-@click.argument("letter")
+@on_letters
 @click.option("--set", "pairs", multiple=True, metavar="KEY=JSON", help="Another value for one input; repeatable.")
 @click.option("--input", "value", metavar="JSON", help="Other inputs, as one object: JSON or @file.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Of many, at most so many a second.")
+@click.option("--stop-after-failures", type=click.IntRange(1), metavar="N", help="Of many, until so many fail again.")
 @detach_option
 @on_project
-def requeue(project: Project, letter: str, pairs: tuple[str, ...], value: str | None, detach: bool) -> int:
-    """Try a dead letter again, with other inputs if wanted; its execution goes on."""
+def requeue(project: Project, letter: str | None, which: Which, pairs: tuple[str, ...], value: str | None,
+            rate: float | None, stop_after_failures: int | None, detach: bool) -> int:  # fmt: skip
+    """Try a dead letter again, with other inputs if wanted; its execution goes on.
+
+    Many are tried one after the other, the oldest first, with the inputs they had.
+    """
+    overrides = _overrides(pairs, value)
+    if letter is None:
+        if overrides or detach:
+            raise InvalidInput("--set, --input and --detach are for one LETTER")
+        return requeue_many(project, which, rate, stop_after_failures)
+    return _requeue(project, letter, overrides, detach)
+
+
+def _overrides(pairs: tuple[str, ...], value: str | None) -> dict[str, JSON]:
     given = {} if value is None else json_value(value, "--input")
     if not isinstance(given, dict):
         raise InvalidInput("--input must be an object: its keys replace the node's inputs")
-    overrides = {**given, **assignments(pairs, "--set")}
+    return {**given, **assignments(pairs, "--set")}
 
+
+def _requeue(project: Project, letter: str, overrides: dict[str, JSON], detach: bool) -> Code:
     async def act(session: Session) -> str:
         found = await letter_id(session.reader, letter)
         return await session.verbs.requeue(found, overrides or None, me())
@@ -126,12 +132,35 @@ def fix(project: Project, letter: str, output: str, ports: tuple[str, ...], deta
 
 
 @dlq.command()
-@click.argument("letter")
+@on_letters
 @click.option("--notes", help="Why; kept with it.")
 @on_project
-def discard(project: Project, letter: str, notes: str | None) -> int:
-    """Close a dead letter without doing anything about it."""
+def discard(project: Project, letter: str | None, which: Which, notes: str | None) -> int:
+    """Close a dead letter, or many, without doing anything about it."""
+    return discard_many(project, which, notes) if letter is None else _discard(project, letter, notes)
 
+
+@dlq.command()
+@click.argument("letter")
+@click.argument("text")
+@on_project
+def note(project: Project, letter: str, text: str) -> int:
+    """Say something about a dead letter, for whoever looks at it next."""
+
+    async def act() -> Code:
+        async with opened(project, executes=False) as session:
+            found = await letter_id(session.reader, letter)
+            await session.verbs.note(found, text, me())
+        if project.is_json:
+            print_json({"id": found, "noted": True})
+        else:
+            print(f"{found}: noted")
+        return Code.OK
+
+    return finish(act())
+
+
+def _discard(project: Project, letter: str, notes: str | None) -> Code:
     async def act() -> Code:
         async with opened(project, executes=False) as session:
             found = await letter_id(session.reader, letter)

@@ -18,8 +18,7 @@ from ropewalk.core.rows import NodeRow, RunRow, rows
 from ropewalk.core.state import Resolution
 from ropewalk.store import dlq, executions, workflows
 from ropewalk.store import log as stored_log
-from ropewalk.store.access import Reader
-from ropewalk.store.blobs import BlobFiles
+from ropewalk.store.access import Blobs, Reader
 
 Json = dict[str, Any]
 
@@ -87,7 +86,7 @@ def _summary(row: executions.Execution, name: str) -> Json:
     }
 
 
-async def get_execution(reader: Reader, blobs: BlobFiles, workspace: str, execution: str) -> Json:
+async def get_execution(reader: Reader, blobs: Blobs, workspace: str, execution: str) -> Json:
     """One execution with its input, output, nodes and what it waits for."""
     row = await executions.get(reader, workspace, execution)
     if row is None:
@@ -105,7 +104,7 @@ async def get_execution(reader: Reader, blobs: BlobFiles, workspace: str, execut
     }
 
 
-async def _output(blobs: BlobFiles, last: Event) -> Any:
+async def _output(blobs: Blobs, last: Event) -> Any:
     if not isinstance(last, ExecutionSucceeded):
         return None
     return last.output if last.blob is None else msgspec.json.decode(await blobs.get(last.blob.hash))

@@ -1,13 +1,14 @@
 """Dead letters as tables."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ropewalk.cli.rendering.executions import plain_table
 from ropewalk.cli.rendering.text import clock, json_text, one_line, plain, state, text
+from ropewalk.service.bulk import Outcome, Progress
 
 Json = dict[str, Any]
 
@@ -34,11 +35,11 @@ def groups_listing(found: list[Json]) -> RenderableType:
     """What failed alike, one kind a line."""
     if not found:
         return Text("no dead letters")
-    table = plain_table("COUNT", "FINGERPRINT", "NODE", "FIRST", "LAST", "REASON")
+    table = plain_table("COUNT", "FINGERPRINT", "WORKFLOW", "NODE", "WHY", "FIRST", "LAST", "REASON")
     for each in found:
         table.add_row(
-            str(each["count"]), each["fingerprint"], text(each["node"]), clock(each["firstAt"]), clock(each["lastAt"]),
-            text(one_line(each["reason"], 80)),
+            str(each["count"]), each["fingerprint"], text(each["workflow"]), text(each["node"]), each["failureType"],
+            clock(each["firstAt"]), clock(each["lastAt"]), text(one_line(each["reason"], 80)),
         )  # fmt: skip
     return table
 
@@ -54,11 +55,34 @@ def letter_details(letter: Json, hint: Callable[..., str]) -> RenderableType:
     )  # fmt: skip
     parts: list[RenderableType] = [head]
     if letter["notes"]:
-        parts.append(Text(f"notes       {plain(letter['notes'])}"))
+        parts.append(Text(f"notes       {plain(letter['notes'])}".replace("\n", f"\n{' ' * 12}")))
     parts += [Text("\ninputs", style="dim"), Text(plain(json_text(letter["inputs"])))]
     if letter["resolution"] == "PENDING":
         parts.append(_remedies(letter["id"], hint))
     return Group(*parts)
+
+
+def progress_line(progress: Progress) -> str:
+    """One step of working off many, on one line."""
+    if progress.outcome is Outcome.STOPPED:
+        return f"stopped: {progress.reason}"
+    line = f"{progress.letter}  {_WORDS[progress.outcome]}  (execution {progress.execution})"
+    return line if progress.reason is None else f"{line}: {one_line(progress.reason)}"
+
+
+def tally(counts: Mapping[Outcome, int]) -> str:
+    """How it went: `3 requeued, 1 skipped`."""
+    told = [f"{counts[outcome]:,} {word}" for outcome, word in _WORDS.items() if counts.get(outcome)]
+    return ", ".join(told) or "no dead letters"
+
+
+_WORDS: Final = {
+    Outcome.REQUEUED: "requeued",
+    Outcome.DISCARDED: "discarded",
+    Outcome.SKIPPED: "skipped",
+    Outcome.REFUSED: "refused",
+    Outcome.FAILED: "failed again",
+}
 
 
 def _remedies(name: str, hint: Callable[..., str]) -> Text:

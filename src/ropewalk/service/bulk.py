@@ -1,0 +1,233 @@
+"""Many dead letters, one after the other: each is a decision of its own, made by the ordinary verb.
+
+So it does not matter who else works on them at the same time, or whether the verbs are carried out here or by another
+process. What came to lie there after the beginning is left alone: a letter that fails again is not taken up twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from ropewalk.core.canonical import JSON
+from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.state import ExecutionState, Resolution, RunState
+from ropewalk.store import dlq, executions
+from ropewalk.store.access import Reader
+from ropewalk.store.dlq import Pending, Wanted
+
+LOOK_EVERY: Final = 0.05
+LOOKS: Final = 4
+MOST_LOOKED_AT: Final = 100
+"""How many of those under way are looked at in one go; the others have their turn in the next."""
+
+_PAGE: Final = 100
+
+
+class LetterVerbs(Protocol):
+    """Whoever can decide about one letter."""
+
+    async def requeue(self, letter: str, overrides: dict[str, JSON] | None = ..., by: str = ...) -> str: ...
+    async def discard(self, letter: str, by: str = ..., notes: str | None = ...) -> None: ...
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How fast, how many, and after how many failures it is enough.
+
+    `rate` is per second and never exceeded, not even for a moment. Without one, and with `stop_after_failures`, no more
+    are under way at a time than may still fail.
+    """
+
+    rate: float | None = None
+    stop_after_failures: int | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        given = {"rate": self.rate, "stopAfterFailures": self.stop_after_failures, "limit": self.limit}
+        problems = [
+            Problem((name,), "must be more than 0") for name, value in given.items() if value is not None and value <= 0
+        ]
+        if problems:
+            raise InvalidInput(problems)
+
+
+AT_ONCE: Final = Pace()
+
+
+class Outcome(StrEnum):
+    """What became of a letter: SKIPPED was resolved by someone else, FAILED gave up again, STOPPED is the end of it."""
+
+    REQUEUED = "REQUEUED"
+    DISCARDED = "DISCARDED"
+    SKIPPED = "SKIPPED"
+    REFUSED = "REFUSED"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+
+class Progress(Struct, frozen=True):
+    """One thing that happened to one letter."""
+
+    letter: str
+    execution: str
+    outcome: Outcome
+    reason: str | None = None
+
+
+async def requeue_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted: Wanted, pace: Pace = AT_ONCE,
+                      by: str = "local") -> AsyncIterator[Progress]:  # fmt: skip
+    """Tries these letters again, the oldest first; stops as soon as enough of them have failed again."""
+    beat, watch = _Beat(pace.rate), _Watch(reader, workspace, pace)
+    async for letter in _pending(reader, workspace, wanted, pace.limit):
+        while True:
+            for failed in await watch.look():
+                yield failed
+            if watch.has_seen_enough:
+                yield watch.verdict(letter)
+                return
+            if watch.has_room and beat.is_due:
+                break
+            await asyncio.sleep(beat.patience(LOOK_EVERY if watch.is_watching else None))
+        done = await _requeued(letter, verbs, by, watch)
+        if done.outcome is Outcome.REQUEUED:
+            beat.struck()
+            watch.add(letter)
+        yield done
+
+
+async def discard_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted: Wanted, by: str = "local",
+                      notes: str | None = None, limit: int | None = None) -> AsyncIterator[Progress]:  # fmt: skip
+    """Closes these letters, the oldest first."""
+    async for letter in _pending(reader, workspace, wanted, limit):
+        try:
+            await verbs.discard(letter.id, by, notes)
+        except (Conflict, NotFound) as error:
+            yield Progress(letter.id, letter.execution, Outcome.SKIPPED, str(error))
+        else:
+            yield Progress(letter.id, letter.execution, Outcome.DISCARDED)
+
+
+async def _pending(reader: Reader, workspace: str, wanted: Wanted, limit: int | None) -> AsyncIterator[Pending]:
+    """What lies there now, page by page."""
+    newest = await dlq.listed(reader, workspace, limit=1)
+    after, left = "", limit
+    while newest and left != 0:
+        size = _PAGE if left is None else min(_PAGE, left)
+        page = await dlq.pending(reader, workspace, wanted, after=after, last=newest[0].id, limit=size)
+        for letter in page:
+            yield letter
+        if len(page) < size:
+            return
+        after = page[-1].id
+        left = None if left is None else left - len(page)
+
+
+async def _requeued(letter: Pending, verbs: LetterVerbs, by: str, watch: "_Watch") -> Progress:
+    """Tries one letter again; that it cannot be is no reason to leave the others."""
+    try:
+        await verbs.requeue(letter.id, None, by)
+    except (Conflict, NotFound) as error:
+        return Progress(letter.id, letter.execution, Outcome.SKIPPED, str(error))
+    except InvalidTransition as error:
+        # Whoever was faster has resolved it, or will have in a moment; else the request itself is at fault.
+        outcome = Outcome.REFUSED if await watch.stays_pending(letter) else Outcome.SKIPPED
+        return Progress(letter.id, letter.execution, outcome, str(error))
+    return Progress(letter.id, letter.execution, Outcome.REQUEUED)
+
+
+class _Beat:
+    """When the next may go: never sooner after the last than the rate allows, however long the last took to come."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._interval = 0.0 if rate is None else 1 / rate
+        self._now = asyncio.get_running_loop().time
+        self._next = self._now()
+
+    @property
+    def is_due(self) -> bool:
+        return self._now() >= self._next
+
+    def struck(self) -> None:
+        self._next = self._now() + self._interval
+
+    def patience(self, longest: float | None) -> float:
+        """How long to wait before asking again."""
+        left = self._next - self._now()
+        if longest is None:
+            return max(0.0, left)
+        return longest if left <= 0 else min(longest, left)
+
+
+class _Watch:
+    """Sees what becomes of the letters that were tried again, as long as it matters."""
+
+    def __init__(self, reader: Reader, workspace: str, pace: Pace) -> None:
+        self._reader = reader
+        self._workspace = workspace
+        self._most = pace.stop_after_failures
+        self._is_paced = pace.rate is not None
+        self._failures = 0
+        self._under_way: deque[Pending] = deque()
+
+    @property
+    def is_watching(self) -> bool:
+        return bool(self._under_way)
+
+    @property
+    def has_seen_enough(self) -> bool:
+        return self._most is not None and self._failures >= self._most
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may fail without there being more failures than wanted; a rate is the caller's own way."""
+        return self._most is None or self._is_paced or len(self._under_way) + self._failures < self._most
+
+    def add(self, letter: Pending) -> None:
+        if self._most is not None:
+            self._under_way.append(letter)
+
+    async def look(self) -> list[Progress]:
+        """Those that have failed again since the last look."""
+        failed = []
+        for _ in range(min(MOST_LOOKED_AT, len(self._under_way))):
+            letter = self._under_way.popleft()
+            has_failed = await self._has_failed(letter)
+            if has_failed is None:
+                self._under_way.append(letter)
+            elif has_failed:
+                self._failures += 1
+                failed.append(Progress(letter.id, letter.execution, Outcome.FAILED))
+        return failed
+
+    def verdict(self, next_letter: Pending) -> Progress:
+        reason = f"{self._failures} of those that were tried again have failed again"
+        return Progress(next_letter.id, next_letter.execution, Outcome.STOPPED, reason)
+
+    async def _has_failed(self, letter: Pending) -> bool | None:
+        """Whether it gave up again; None as long as that is open."""
+        run = await dlq.tried_again(self._reader, letter)
+        if run in (RunState.SUCCESS, RunState.DLQ):
+            return run is RunState.DLQ
+        execution = await executions.load(self._reader, letter.execution)
+        if execution is None:
+            return False
+        state = ExecutionState(execution.state)
+        if not state.is_ended or await self._is_pending(letter):
+            return None
+        return state.is_reopenable
+
+    async def stays_pending(self, letter: Pending) -> bool:
+        """Whether nobody has resolved it, nor does within a few looks."""
+        for _ in range(LOOKS):
+            if not await self._is_pending(letter):
+                return False
+            await asyncio.sleep(LOOK_EVERY)
+        return True
+
+    async def _is_pending(self, letter: Pending) -> bool:
+        """Whether nobody has got round to it yet; the end of the execution is the old one then."""
+        found = await dlq.get(self._reader, self._workspace, letter.id)
+        return found is not None and found.resolution == Resolution.PENDING

@@ -1,0 +1,141 @@
+"""What people do about dead letters: look at what failed alike, try again, supply the output, close, comment.
+
+Each verb is one decision about one letter: durable when it returns, with one row in the audit log, and a Conflict for
+whoever comes second. What is done to many letters is done to one after the other (`bulk`).
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+import uuid_utils
+
+from ropewalk.core.canonical import JSON, json_problems
+from ropewalk.core.errors import Conflict, InvalidInput, NotFound, Problem
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.signals import Fix, Requeue, Signal
+from ropewalk.core.state import Resolution
+from ropewalk.service import bulk
+from ropewalk.service.bulk import Pace, Progress
+from ropewalk.store import audit, dlq, workflows
+from ropewalk.store.access import Reader, Store, Transaction
+from ropewalk.store.rows import AuditEntry, DeadLetterResolution
+
+LONGEST_NOTE: Final = 4_000
+Tell = Callable[[str, Signal, str], Awaitable[bool]]
+
+
+def require_json(**given: JSON) -> None:
+    """Refuses, naming every place, what no log could hold."""
+    problems = [problem for name, value in given.items() for problem in json_problems(value, (name,))]
+    if problems:
+        raise InvalidInput(problems)
+
+
+class DeadLetters:
+    """The dead letters of a workspace; `tell` reaches the executions they belong to."""
+
+    def __init__(self, store: Store, tell: Tell, workspace: str) -> None:
+        self._store = store
+        self._tell = tell
+        self._workspace = workspace
+
+    # One letter
+
+    async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
+        """Try a dead letter again, with other inputs if wanted; the id of its execution, which goes on."""
+        require_json(overrides=overrides)
+        found = await self._pending(letter)
+        await self._tell(found.execution, Requeue(found.node, by, found.item, overrides), by)
+        return found.execution
+
+    async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
+        """Supply the output a dead letter failed to give; the id of its execution, which goes on."""
+        require_json(output=output, ports=list(ports))
+        found = await self._pending(letter)
+        await self._tell(found.execution, Fix(found.node, by, output, ports, found.item), by)
+        return found.execution
+
+    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
+        """Close a dead letter without doing anything about it; what is noted is added to what was."""
+        text = None if notes is None else _checked(notes)
+        found, now = await self._pending(letter), self._store.now()
+        async with self._store.transaction() as tx:
+            if not await dlq.resolve(tx, DeadLetterResolution(Resolution.DISCARDED, now, by, None, letter)):
+                raise Conflict(f"dead letter {letter} was resolved by someone else just now")
+            if text is not None:
+                # Who and when is told by the resolution itself, unless others have had their say before.
+                await dlq.note(tx, self._workspace, letter, _line(text, by, now) if found.notes else text)
+            await self._audit(tx, now, by, "discard", letter, text)
+
+    async def note(self, letter: str, text: str, by: str = "local") -> None:
+        """Say something about a dead letter, whatever has become of it; who and when is kept with it."""
+        text, now = _checked(text), self._store.now()
+        async with self._store.transaction() as tx:
+            if not await dlq.note(tx, self._workspace, letter, _line(text, by, now)):
+                raise NotFound(f"there is no dead letter {letter}")
+            await self._audit(tx, now, by, "note", letter, text)
+
+    async def _pending(self, letter: str) -> dlq.DeadLetter:
+        found = await dlq.get(self._store, self._workspace, letter)
+        if found is None:
+            raise NotFound(f"there is no dead letter {letter}")
+        if found.resolution != Resolution.PENDING:
+            raise Conflict(f"dead letter {letter} was {found.resolution} by {found.reviewed_by or 'someone'} already")
+        return found
+
+    async def _audit(self, tx: Transaction, at: int, by: str, verb: str, letter: str, detail: str | None) -> None:
+        about = (self._workspace, by, verb, letter)
+        await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), at, *about, None, None, detail))
+
+    # Many letters
+
+    def requeue_all(self, wanted: dlq.Wanted, pace: Pace = bulk.AT_ONCE, by: str = "local") -> AsyncIterator[Progress]:
+        """Try all of these again, one after the other at this pace; what became of each."""
+        return bulk.requeue_all(self._store, self, self._workspace, wanted, pace, by)
+
+    def discard_all(self, wanted: dlq.Wanted, by: str = "local", notes: str | None = None,
+                    limit: int | None = None) -> AsyncIterator[Progress]:  # fmt: skip
+        """Close all of these, one after the other; what became of each."""
+        return bulk.discard_all(self._store, self, self._workspace, wanted, by, notes, limit)
+
+
+def _checked(text: str) -> str:
+    require_json(text=text)
+    if not text.strip() or len(text) > LONGEST_NOTE:
+        raise InvalidInput([Problem(("text",), f"must have something to say, in at most {LONGEST_NOTE:,} characters")])
+    return text.strip()
+
+
+def _line(text: str, by: str, at: int) -> str:
+    """What is added to the notes. Further lines are set in, so that none of them can pass for someone else's note."""
+    return f"{rfc3339(at)} {by}: {text}".replace("\n", "\n  ")
+
+
+# What failed alike
+
+
+async def groups(
+    reader: Reader, workspace: str, after: dlq.GroupCursor = dlq.FIRST_GROUP, limit: int = 50
+) -> list[dict[str, Any]]:
+    """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor is to go on."""
+    found = await dlq.groups(reader, workspace, after=after, limit=limit)
+    names: dict[str, str] = {}
+    for group in found:
+        if group.workflow not in names:
+            known = await workflows.get(reader, workspace, group.workflow)
+            names[group.workflow] = group.workflow if known is None else known.name
+    return [_group(group, names[group.workflow]) for group in found]
+
+
+def _group(group: dlq.Group, workflow: str) -> dict[str, Any]:
+    return {
+        "fingerprint": group.fingerprint,
+        "count": group.count,
+        "workflow": workflow,
+        "workflowId": group.workflow,
+        "node": group.node,
+        "failureType": group.failure_type,
+        "reason": group.reason,
+        "firstAt": rfc3339(group.first_at),
+        "lastAt": rfc3339(group.last_at),
+    }
