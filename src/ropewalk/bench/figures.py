@@ -15,6 +15,12 @@ UNITS: Mapping[str, str] = {
     "nodes_per_s": "1/s",
     "peak_rss_mb": "MB",
     "seconds_lost": "s",
+    "takeover_seconds": "s",
+    "dispatch_ms_p95": "ms",
+    "lease_ms_p50": "ms",
+    "lease_ms_p95": "ms",
+    "refill_ms_p95": "ms",
+    "fairness_ms": "ms",
 }
 Round = Mapping[str, float]
 """One round of one contender: its value by metric."""

@@ -15,7 +15,8 @@ from uuid_utils import uuid7
 from ropewalk.bench.contenders import Execute, Prepare
 from ropewalk.bench.shapes import Shape, work
 from ropewalk.core.errors import RopewalkError
-from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.access import Store
+from ropewalk.wiring import is_shared
 
 _encode = msgspec.json.Encoder().encode
 
@@ -41,7 +42,7 @@ class Walk:
 class Floor:
     """Walks graphs, and lets nothing follow from what is not durable."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._rows: list[tuple[str, int, bytes]] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -106,7 +107,7 @@ class Floor:
 @asynccontextmanager
 async def opened(db: str) -> AsyncIterator[Prepare]:
     """The floor on a store of its own."""
-    store = await SqliteStore.open(db)
+    store = await open_store(db)
     floor = Floor(store)
     committing = asyncio.get_running_loop().create_task(floor.commit_for_ever())
     try:
@@ -115,3 +116,15 @@ async def opened(db: str) -> AsyncIterator[Prepare]:
         committing.cancel()
         await asyncio.gather(committing, return_exceptions=True)
         await store.close()
+
+
+async def open_store(db: str) -> Store:
+    """The store at this address, with nothing above it."""
+    # Imported when asked for: the floor holds one store, not both.
+    if is_shared(db):
+        from ropewalk.store.postgres import PostgresStore
+
+        return await PostgresStore.open(db, notify=False)
+    from ropewalk.store.sqlite import SqliteStore
+
+    return await SqliteStore.open(db)

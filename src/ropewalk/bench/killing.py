@@ -1,80 +1,70 @@
-"""What a kill −9 in the middle costs: the time to the end with it, less the time without it.
+"""What a kill −9 in the middle costs.
 
-The process is started again at once, so the figure holds everything a user waits for: the interpreter, its imports,
-the recovery of the store, the folding of the log and the second attempt at the node that was under way.
+On an embedded store the process is started again at once: the time to the end with the kill, less the time without it.
+So the figure holds everything a user waits for: the interpreter, its imports, the recovery of the store, the folding of
+the log and the second attempt at the node that was under way.
+
+On a shared store another worker, idle until then, goes on: from when the node began that has to be done again until it
+begins again. `takeover_seconds` is counted from the kill.
 """
 
-import os
-import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from subprocess import PIPE, Popen
+from contextlib import ExitStack
 
-from ropewalk.bench.contenders import NATIVE, Broken
+from ropewalk.bench.contenders import NATIVE
+from ropewalk.bench.figures import Round
+from ropewalk.bench.processes import Child, started
 from ropewalk.bench.rounds import Measured, turns
+from ropewalk.bench.stores import SQLITE, Stores
 from ropewalk.bench.victim import NAP_SECONDS
 
-LIMIT = 30.0
-Victim = Popen[str]
+
+def killed(length: int, rounds: int, seconds: float, stores: Stores) -> Measured:
+    """Rounds of a chain whose process is killed halfway."""
+    measure = _restarted if stores.name == SQLITE else _taken_over
+    return {NATIVE: [measure(length, stores) for _ in turns(rounds, seconds)]}
 
 
-def killed(length: int, rounds: int, seconds: float, folder: str) -> Measured:
-    """Rounds of a chain left alone and of one whose process is killed halfway."""
-    return {NATIVE: [{"seconds_lost": _round(length, folder)} for _ in turns(rounds, seconds)]}
+# Embedded: started again at once
 
 
-def _round(length: int, folder: str) -> float:
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        undisturbed = _undisturbed(os.path.join(place, "undisturbed.db"), length)
-        return _disturbed(os.path.join(place, "disturbed.db"), length) - undisturbed
+def _restarted(length: int, stores: Stores) -> Round:
+    with stores.fresh() as undisturbed, stores.fresh() as disturbed:
+        return {"seconds_lost": -_undisturbed(undisturbed, length) + _disturbed(disturbed, length)}
 
 
 def _undisturbed(db: str, length: int) -> float:
-    with _started(db, length) as victim:
-        return -_heard(victim, "requested") + _heard(victim, "ended")
+    with started("victim", db, str(length)) as victim:
+        return -victim.when("requested") + victim.when("ended")
 
 
 def _disturbed(db: str, length: int) -> float:
-    with _started(db, length) as victim:
-        words = _words(victim, "requested")
-        for _ in range(length // 2):
-            _words(victim, "nap")
-        # In the middle of a node: half of its work is done, and lost.
-        time.sleep(NAP_SECONDS / 2)
-        victim.kill()
-        victim.wait()
-    with _started(db, length, words[1]) as heir:
-        return _heard(heir, "ended") - float(words[-1])
+    with ExitStack() as stack:
+        victim = stack.enter_context(started("victim", db, str(length)))
+        words = victim.words("requested")
+        _kill_halfway(victim, length)
+        heir = stack.enter_context(started("victim", db, str(length), words[1]))
+        return heir.when("ended") - float(words[-1])
 
 
-@contextmanager
-def _started(db: str, length: int, *execution: str) -> Iterator[Victim]:
-    """The process, gone at the end whatever happens; one that hangs is killed, and its silence is noticed."""
-    command = [sys.executable, "-m", "ropewalk.bench.victim", db, str(length), *execution]
-    with Popen(command, stdout=PIPE, text=True) as victim:
-        watchdog = threading.Timer(LIMIT, victim.kill)
-        watchdog.start()
-        try:
-            yield victim
-            victim.wait()
-        finally:
-            watchdog.cancel()
-            victim.kill()
+# Shared: taken over by another
 
 
-def _heard(victim: Victim, word: str) -> float:
-    """When the process said the word."""
-    return float(_words(victim, word)[-1])
+def _taken_over(length: int, stores: Stores) -> Round:
+    with stores.fresh() as db, started("victim", db, str(length), "idle") as heir:
+        heir.words("idle")
+        with started("victim", db, str(length)) as victim:
+            began_at = _kill_halfway(victim, length)
+            killed_at = time.monotonic()
+        again_at = heir.when("nap")
+    return {"seconds_lost": again_at - began_at, "takeover_seconds": again_at - killed_at}
 
 
-def _words(victim: Victim, word: str) -> list[str]:
-    """The next line that begins with the word."""
-    assert victim.stdout is not None
-    for line in victim.stdout:
-        words = line.split()
-        if words[0] == word:
-            return words
-    raise Broken(f"a process ended, or was killed after {LIMIT:g} s, before it said {word!r}")
+def _kill_halfway(victim: Child, length: int) -> float:
+    """When the node began that was under way."""
+    for _ in range(length // 2):
+        began_at = victim.when("nap")
+    # In the middle of a node: half of its work is done, and lost.
+    time.sleep(NAP_SECONDS / 2)
+    victim.kill()
+    return began_at

@@ -15,14 +15,20 @@ from ropewalk.wiring import Settings, node_types, open_service
 @asynccontextmanager
 async def opened(db: str) -> AsyncIterator[Prepare]:
     """The engine on a store of its own."""
-    types = node_types([FunctionNode(work, name=NODE_TYPE)])
-    async with open_service(Settings(db=db), types=types) as service:
+    async with serving(Settings(db=db)) as service:
 
         async def prepare(shape: Shape) -> Execute:
             version = await service.save(shape.document())
             return lambda: execute(service, version)
 
         yield prepare
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[Service]:
+    """A worker that knows the node."""
+    async with open_service(settings, types=node_types([FunctionNode(work, name=NODE_TYPE)])) as service:
+        yield service
 
 
 async def execute(service: Service, version: Version) -> None:

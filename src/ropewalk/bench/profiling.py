@@ -3,7 +3,6 @@
 Counting every call makes small functions look larger than they are, and the store's own thread is not in it.
 """
 
-import os
 from cProfile import Profile
 from io import StringIO
 from pstats import SortKey, Stats
@@ -13,15 +12,17 @@ import uvloop
 from ropewalk.bench.child import at_once
 from ropewalk.bench.contenders import NATIVE, Execute, opened
 from ropewalk.bench.shapes import Shape
+from ropewalk.bench.stores import Stores
 from ropewalk.bench.workloads import Workload
 
 LINES = 25
 
 
-def profile(workload: Workload, shape: Shape, folder: str) -> str:
+def profile(workload: Workload, shape: Shape, stores: Stores) -> str:
     """The profile of one round in this process, after a warm-up."""
     profiler = Profile()
-    uvloop.run(_run(workload, shape, profiler, os.path.join(folder, "profile.db")))
+    with stores.fresh() as db:
+        uvloop.run(_run(workload, shape, profiler, db))
     text = StringIO()
     stats = Stats(profiler, stream=text).strip_dirs()
     for key in (SortKey.TIME, SortKey.CUMULATIVE):

@@ -1,21 +1,21 @@
 """Rounds: the engine, the floor, the engine, the floor … so that whatever the machine does, it does to both."""
 
 import asyncio
-import os
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
 from subprocess import PIPE, CalledProcessError, TimeoutExpired, run
 
 import msgspec
 import uvloop
 
+from ropewalk.bench import fleet
 from ropewalk.bench.contenders import CONTENDERS, Broken, Execute, opened
 from ropewalk.bench.figures import Round, percentile
 from ropewalk.bench.shapes import Shape
+from ropewalk.bench.stores import POSTGRES, Stores
 
 Measured = dict[str, list[Round]]
 """The rounds of each contender."""
@@ -34,29 +34,30 @@ def turns(rounds: int, seconds: float) -> Iterator[int]:
 # One execution after another, in this process
 
 
-def one_by_one(shape: Shape, repeats: int, read: Reading, rounds: int, seconds: float, folder: str) -> Measured:
+def one_by_one(shape: Shape, repeats: int, read: Reading, rounds: int, seconds: float, stores: Stores) -> Measured:
     """Rounds of executions one after another, each timed from the request to the result."""
-    return uvloop.run(_one_by_one(shape, repeats, read, turns(rounds, seconds), seconds, folder))
+    with ExitStack() as stack:
+        places = {name: stack.enter_context(stores.fresh()) for name in CONTENDERS}
+        return uvloop.run(_one_by_one(shape, repeats, read, turns(rounds, seconds), seconds, places))
 
 
 async def _one_by_one(
-    shape: Shape, repeats: int, read: Reading, turns: Iterator[int], seconds: float, folder: str
+    shape: Shape, repeats: int, read: Reading, turns: Iterator[int], seconds: float, places: Mapping[str, str]
 ) -> Measured:
-    measured: Measured = {name: [] for name in CONTENDERS}
+    measured: Measured = {name: [] for name in places}
     async with AsyncExitStack() as stack:
         contenders = {
-            name: await (await stack.enter_async_context(opened(name, os.path.join(folder, f"{name}.db"))))(shape)
-            for name in CONTENDERS
+            name: await (await stack.enter_async_context(opened(name, db)))(shape) for name, db in places.items()
         }
         for execute in contenders.values():
-            await _timed(execute, max(1, repeats // 5), seconds)
+            await timed(execute, max(1, repeats // 5), seconds)
         for _ in turns:
             for name, execute in contenders.items():
-                measured[name].append(read(shape, await _timed(execute, repeats, seconds)))
+                measured[name].append(read(shape, await timed(execute, repeats, seconds)))
     return measured
 
 
-async def _timed(execute: Execute, repeats: int, limit: float) -> list[float]:
+async def timed(execute: Execute, repeats: int, limit: float) -> list[float]:
     """How many seconds each took."""
     times = []
     try:
@@ -86,13 +87,18 @@ def whole(shape: Shape, times: Sequence[float]) -> Round:
 # Many at once, each round in a process of its own, so that its memory is the contender's alone
 
 
-def at_once(executions: int, rounds: int, seconds: float, folder: str) -> Measured:
-    """Rounds of executions that are all requested together."""
+def at_once(executions: int, rounds: int, seconds: float, stores: Stores) -> Measured:
+    """Rounds of executions that are all requested together; on a shared store also of several workers."""
     measured: Measured = {name: [] for name in CONTENDERS}
+    fleets = fleet.FLEETS if stores.name == POSTGRES else {}
+    measured |= {name: [] for name in fleets}
     for _ in turns(rounds, seconds):
         for name in CONTENDERS:
-            with tempfile.TemporaryDirectory(dir=folder) as place:
-                measured[name].append(_in_child(name, os.path.join(place, "bench.db"), executions, seconds))
+            with stores.fresh() as db:
+                measured[name].append(_in_child(name, db, executions, seconds))
+        for name, measure in fleets.items():
+            with stores.fresh() as db:
+                measured[name].append(measure(db, executions, seconds))
     return measured
 
 

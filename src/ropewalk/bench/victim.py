@@ -1,46 +1,54 @@
 """A process to be killed: it executes a chain of naps, and says on its output when each thing happens.
 
-Given an execution, it takes up what another process left instead of starting anew. Times are of the monotonic clock,
-which all processes of a machine share.
+Given an execution, it takes up what another process left instead of starting anew; told to be idle, it waits for what
+others leave until nobody speaks to it any more.
 """
 
 import asyncio
+import logging
 import sys
 import time
 
 import uvloop
 
 from ropewalk.bench.native import finished
+from ropewalk.bench.processes import say
 from ropewalk.bench.shapes import chain
 from ropewalk.nodes.function import FunctionNode
+from ropewalk.service import Service
 from ropewalk.wiring import Settings, node_types, open_service
 
 NAP_TYPE = "bench.nap"
 NAP_SECONDS = 0.05
+IDLE = "idle"
 
 
 async def nap() -> None:
-    say(time.monotonic(), "nap")
+    say("nap", time.monotonic())
     await asyncio.sleep(NAP_SECONDS)
 
 
-def say(at: float, *words: str) -> None:
-    sys.stdout.write(f"{' '.join(words)} {at}\n")
-    sys.stdout.flush()
-
-
-async def execute(db: str, length: int, execution: str | None) -> None:
+async def live(db: str, length: int, task: str | None) -> None:
     types = node_types([FunctionNode(nap, name=NAP_TYPE)])
     async with open_service(Settings(db=db), types=types) as service:
-        if execution is None:
-            version = await service.save(chain(length).document(NAP_TYPE))
-            requested = time.monotonic()
-            execution = await service.start(version)
-            say(requested, "requested", execution)
-        await finished(service, execution)
-        say(time.monotonic(), "ended")
+        if task == IDLE:
+            say(IDLE)
+            await asyncio.to_thread(sys.stdin.read)
+        else:
+            await finished(service, task or await start(service, length))
+            say("ended", time.monotonic())
+
+
+async def start(service: Service, length: int) -> str:
+    version = await service.save(chain(length).document(NAP_TYPE))
+    requested = time.monotonic()
+    execution = await service.start(version)
+    say("requested", execution, requested)
+    return execution
 
 
 if __name__ == "__main__":
-    db, length, *execution = sys.argv[1:]
-    uvloop.run(execute(db, int(length), execution[0] if execution else None))
+    # That another worker is dead is what is wanted here, and nothing to warn of.
+    logging.getLogger("ropewalk.engine").setLevel(logging.ERROR)
+    db, length, *task = sys.argv[1:]
+    uvloop.run(live(db, int(length), task[0] if task else None))

@@ -6,12 +6,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.bench import killing, rounds
+from ropewalk.bench import claiming, killing, queueing, rounds
 from ropewalk.bench.figures import Figure, figures
 from ropewalk.bench.rounds import Measured
 from ropewalk.bench.shapes import Shape, chain, diamond, fan, single
+from ropewalk.bench.stores import POSTGRES, STORES, Stores
 
 ROUNDS: Final = 5
+SINGLE_STARTS: Final = 20
 
 
 class Workload(Struct, frozen=True):
@@ -21,15 +23,16 @@ class Workload(Struct, frozen=True):
     about: str
     n: int
     seconds: float
-    measure: Callable[[int, float, str], Measured]
+    measure: Callable[[int, float, Stores], Measured]
     shape: Shape | None = None
     is_at_once: bool = False
+    stores: tuple[str, ...] = STORES
 
-    def figures(self, turns: int, store: str, folder: str) -> Iterator[Figure]:
+    def figures(self, turns: int, stores: Stores) -> Iterator[Figure]:
         """The medians of so many rounds, or of as many as fit into the time."""
-        measured = self.measure(turns, self.seconds * max(1, turns / ROUNDS), folder)
+        measured = self.measure(turns, self.seconds * max(1, turns / ROUNDS), stores)
         for engine, found in measured.items():
-            yield from figures(self.name, engine, store, found, self.n * len(found))
+            yield from figures(self.name, engine, stores.name, found, self.n * len(found))
 
 
 def workloads(scale: float = 1.0) -> Mapping[str, Workload]:
@@ -39,16 +42,30 @@ def workloads(scale: float = 1.0) -> Mapping[str, Workload]:
         return max(2, round(size * scale))
 
     found = (
-        _one_by_one("W1", "one node, from the request to the result", single(), sized(200), 15, rounds.latency),
-        _one_by_one("W2", "a chain of 40", chain(sized(40)), sized(5), 15, rounds.per_node),
-        _one_by_one("W3", "one, then 100 at once, then one", fan(sized(100)), sized(10), 10, rounds.whole),
-        _one_by_one("W3k", "one, then 1,000 at once, then one", fan(sized(1000)), sized(3), 20, rounds.whole),
-        _at_once("W4", "1,000 × (a → b, c, d → e)", sized(1000), 30),
-        Workload(
-            "W5", "kill −9 in a chain of 40 × 50 ms, restarted at once", 1, 25, partial(killing.killed, sized(40))
-        ),
+        _one_by_one("W1", "one node, from the request to the result", single(), sized(200), 10, rounds.latency),
+        _one_by_one("W2", "a chain of 40", chain(sized(40)), sized(5), 10, rounds.per_node),
+        _one_by_one("W3", "one, then 100 at once, then one", fan(sized(100)), sized(10), 8, rounds.whole),
+        _one_by_one("W3k", "one, then 1,000 at once, then one", fan(sized(1000)), sized(3), 12, rounds.whole),
+        _at_once("W4", "1,000 × (a → b, c, d → e)", sized(1000), 25),
+        Workload("W5", "kill −9 in a chain of 40 × 50 ms", 1, 15, partial(killing.killed, sized(40))),
+        *_of_the_queue(sized),
     )
     return {each.name: each for each in found}
+
+
+def _of_the_queue(sized: Callable[[int], int]) -> Iterator[Workload]:
+    starts, claims = sized(60), sized(50)
+    yield Workload(
+        "dispatch", "from acceptance to the first node, at 20 starts/s", starts, 7, partial(queueing.dispatch, starts)
+    )
+    yield Workload(
+        "lease", "a claim, 4 workers contending", claims * claiming.CLAIMERS, 6, partial(claiming.lease, claims),
+        stores=(POSTGRES,),
+    )  # fmt: skip
+    yield Workload("refill", "a freed slot of a full workspace is taken again", sized(100), 6,
+                   partial(queueing.refill, sized(100)))  # fmt: skip
+    yield Workload("fairness", "what 10,000 waiting in a full workspace cost a start in another", SINGLE_STARTS, 8,
+                   partial(queueing.fairness, sized(10_000), SINGLE_STARTS))  # fmt: skip
 
 
 def _one_by_one(name: str, about: str, shape: Shape, repeats: int, seconds: float, read: rounds.Reading) -> Workload:
