@@ -51,7 +51,7 @@ test: check ## every check and every test
 	@$(BIN)/python -m tools.test
 
 .PHONY: demo
-demo: setup ## a workflow run, killed, resumed; a dead letter mended (under a minute)
+demo: setup ## a workflow run, killed, resumed; a dead letter mended; a fleet that loses a worker
 	@$(BIN)/python -m tools.demo
 
 .PHONY: bench

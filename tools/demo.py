@@ -1,5 +1,6 @@
-"""`make demo`: three things that go wrong, and what becomes of them. Every step is the real command line."""
+"""`make demo`: four things that go wrong, and what becomes of them. Every step is the real command line."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -10,8 +11,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from ropewalk.bench.server import running
+from ropewalk.store import workers
+from ropewalk.store.errors import IncompatibleStore
+from ropewalk.store.postgres import PostgresReader
 
 PATIENCE = 30.0
 STEPS = 10
@@ -21,6 +28,7 @@ NODES = '''
 """Node types of the demo. Whatever they do to the outside world is a line in a ledger."""
 
 import asyncio
+import os
 from pathlib import Path
 
 from ropewalk import NodeContext, NodeFailure, node
@@ -28,7 +36,7 @@ from ropewalk import NodeContext, NodeFailure, node
 
 def effect(context: NodeContext) -> None:
     with Path("ledger.txt").open("a") as ledger:
-        ledger.write(f"{context.node} {context.attempt} {context.idempotency_key[:12]}\\n")
+        ledger.write(f"{context.node} {context.attempt} {context.idempotency_key[:12]} {os.getpid()}\\n")
 
 
 @node
@@ -128,7 +136,7 @@ def killed_and_resumed() -> None:
     say(f"2. {STEPS} steps, each with an effect that cannot be undone. After {KILLED_AFTER} effects: kill -9.")
     print("$ ropewalk run steps.yaml", flush=True)
     with subprocess.Popen(command("run", "steps.yaml"), start_new_session=True) as process:
-        wait_for_effects(process)
+        wait_for_effects([process])
         os.killpg(process.pid, signal.SIGKILL)
     say(f"Killed. {len(ledger())} effects so far; the log says where to go on.")
     ropewalk("explain", "last")
@@ -136,10 +144,10 @@ def killed_and_resumed() -> None:
     count_effects()
 
 
-def wait_for_effects(process: subprocess.Popen[bytes]) -> None:
+def wait_for_effects(processes: list[subprocess.Popen[bytes]]) -> None:
     deadline = time.monotonic() + PATIENCE
     while len(ledger()) < KILLED_AFTER:
-        if process.poll() is not None or time.monotonic() > deadline:
+        if any(process.poll() is not None for process in processes) or time.monotonic() > deadline:
             sys.exit("the steps ended before they could be killed")
         time.sleep(0.01)
 
@@ -148,13 +156,13 @@ def count_effects() -> None:
     """Every result recorded once; the effect that was under way may have happened twice, under the same key."""
     shown = asked("executions", "show", "last")
     recorded = Counter(run["node"] for run in shown["runs"] if run["state"] == "SUCCESS")
-    effects = Counter(node for node, _, _ in ledger())
+    effects = Counter(node for node, *_ in ledger())
     repeated = [node for node, count in effects.items() if count > 1]
     say(f"{len(recorded)} results recorded, each once: {set(recorded.values()) == {1}}. Effects: {effects.total()}.")
     if len(recorded) != STEPS or set(recorded.values()) != {1} or len(repeated) > 1:
         sys.exit("that is not what was promised")
     for node in repeated:
-        tries = [(attempt, key) for each, attempt, key in ledger() if each == node]
+        tries = [(attempt, key) for each, attempt, key, _ in ledger() if each == node]
         print(f"{node} was under way when the process died, so it was done again: attempts {_told(tries)}")
     print("Nodes run at least once, results are recorded once, stale writers are refused.")
 
@@ -177,6 +185,55 @@ def dead_letter_requeued() -> None:
     ropewalk("executions", "show", "last")
 
 
+def fleet() -> None:
+    say("4. The same steps on PostgreSQL, with two workers. The one that has them in hand is killed.")
+    Path("ledger.txt").unlink()
+    with running(tempfile.gettempdir()) as os.environ["ROPEWALK_DB"], two_workers() as both:
+        ropewalk("run", "steps.yaml", "--detach")
+        wait_for_effects(both)
+        owner = next(worker for worker in both if str(worker.pid) == ledger()[-1][-1])
+        owner.kill()
+        say(f"Process {owner.pid} is dead. The other worker notices, and goes on where the log ends.")
+        ropewalk("executions", "events", "last", "--follow")
+        ropewalk("executions", "show", "last")
+        count_effects()
+        ropewalk("workers")
+        ropewalk("check")
+
+
+@contextlib.contextmanager
+def two_workers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two workers that have joined; those left at the end are told to leave."""
+    words = ["worker", "--lease", "5"]
+    print(f"$ {shlex.join(['ropewalk', *words])} &\n" * 2, end="", flush=True)
+    with subprocess.Popen(command(*words)) as first, subprocess.Popen(command(*words)) as second:
+        try:
+            wait_for_workers()
+            yield [first, second]
+        finally:
+            for worker in (first, second):
+                worker.terminate()
+
+
+def wait_for_workers() -> None:
+    deadline = time.monotonic() + PATIENCE
+    while asyncio.run(count_workers()) < 2:
+        if time.monotonic() > deadline:
+            sys.exit("the workers did not join")
+        time.sleep(0.05)
+
+
+async def count_workers() -> int:
+    try:
+        reader = await PostgresReader.open(os.environ["ROPEWALK_DB"])
+    except IncompatibleStore:
+        return 0  # the first of them has yet to make the tables
+    try:
+        return len(await workers.listed(reader))
+    finally:
+        await reader.close()
+
+
 def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ropewalk-demo-") as folder, contextlib.chdir(folder):
@@ -193,6 +250,7 @@ def main() -> None:
         dead_letter_requeued()
         say("Every log and every table of the store, held to the guarantees:")
         ropewalk("check")
+        fleet()
     say(f"That was {time.monotonic() - began:.0f} seconds. `ropewalk init` makes a project of your own.")
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,13 +161,18 @@ def start() -> Iterator[Start]:
 
 
 def told(process: subprocess.Popen[str], words: str) -> str:
-    """The next line in which a process says these words; it must come before the process ends."""
+    """The next line in which a process says these words; it must come before the process ends, and in time."""
     assert process.stderr is not None
     heard = []
-    for line in process.stderr:
-        heard.append(line)
-        if words in line:
-            return line
+    patience = threading.Timer(PATIENCE, process.kill)
+    patience.start()
+    try:
+        for line in process.stderr:
+            heard.append(line)
+            if words in line:
+                return line
+    finally:
+        patience.cancel()
     raise AssertionError(f"the process never said {words!r} but: {''.join(heard)}")
 
 

@@ -149,7 +149,7 @@ def test_what_a_crash_left_behind_waits_for_a_process(start: Start, answer: Answ
 
     assert reasons(answer) == ["no process executes on this store"]
     assert [(node["id"], node["why"]) for node in answer("explain", "last")["nodes"]] == [
-        ("first", "attempt 1 was under way when its process ended; it will be made again"),
+        ("first", "attempt 1 was under way when its worker was last heard of; it will be made again"),
         ("second", "behind first"),
     ]
 
@@ -160,7 +160,7 @@ def test_a_failed_node_is_explained_with_its_dead_letter(failed: str, answer: An
 
     assert pay["why"] == "failed: the card has expired"
     assert pay["command"] == f"dlq requeue {letter['id']}"
-    assert send["why"] == "behind pay"
+    assert send["why"] == "behind pay, which failed"
 
 
 def test_an_approval_is_explained_with_the_command_that_gives_it(invoke: Invoke, answer: Answer, start: Start):
@@ -171,6 +171,15 @@ def test_an_approval_is_explained_with_the_command_that_gives_it(invoke: Invoke,
     invoke(*ask["command"].split())
 
     assert code_of(process) == 0
+
+
+def test_one_node_can_be_asked_for_also_when_it_is_done(invoke: Invoke, answer: Answer):
+    invoke("run", "hello.yaml")
+    [line] = answer("explain", "last", "line")["nodes"]
+    unknown = invoke("explain", "last", "nosuch")
+
+    assert (line["state"], line["code"]) == ("SUCCESS", "SUCCESS")
+    assert (unknown.exit_code, "has no node 'nosuch'" in unknown.stderr) == (2, True)
 
 
 def test_an_explanation_for_people_says_what_to_type(start: Start, invoke: Invoke):

@@ -3,6 +3,9 @@
 An idle store is executed on by this command, with a view, to the end; or by a background process (`--detach`). A store
 that another process executes on is told, and that process goes on. Whoever leaves while something that others handed
 in is unfinished leaves it to a background process; whoever watches an owner that goes away takes its place.
+
+On a shared store the workers go on. Only `run` is one of them itself until its execution is over: it must not depend on
+others. Everything else tells, leaves the work to the workers, and says so if there is none.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +19,7 @@ from ropewalk.cli.concluding import conclude, unfinished
 from ropewalk.cli.console import print_json
 from ropewalk.cli.loading import Catalogue
 from ropewalk.cli.project import Project
-from ropewalk.cli.session import Session, finish, opened
+from ropewalk.cli.session import Executor, Session, finish, opened
 from ropewalk.cli.view import View, logs_to, now, view_for
 from ropewalk.cli.watching import Interrupts, interrupts, watch
 from ropewalk.core.errors import Unavailable
@@ -27,11 +30,15 @@ detach_option = click.option("--detach", is_flag=True, help="Let a background pr
 
 
 class Way(Struct, frozen=True):
-    """How it is carried on; `original` is the execution whose output is compared with what comes out."""
+    """How it is carried on; `original` is the execution whose output is compared with what comes out.
+
+    `joins`: on a shared store, this process is a worker meanwhile.
+    """
 
     detach: bool = False
     creates: bool = False
     watches_owner: bool = False
+    joins: bool = False
     known: Catalogue | None = None
     original: str | None = None
 
@@ -40,7 +47,7 @@ class Turn(Struct, frozen=True):
     """What came of one opening of the store; `has_seen_end` is false if its owner went away first."""
 
     execution: str
-    pid: int | None
+    owner: Executor | None
     has_seen_end: bool = True
     handed_in: int = 0
 
@@ -54,7 +61,7 @@ async def _detached(project: Project, act: Act, way: Way) -> Code:
     async with opened(project, executes=False, known=way.known, creates=way.creates) as session:
         execution = await act(session)
         owner = session.owner
-    return _told(project, execution, owner.pid if owner is not None else await background.spawn(project))
+    return _told(project, execution, owner or Executor(await background.spawn(project)))
 
 
 async def _attended(project: Project, act: Act, way: Way) -> Code:
@@ -67,9 +74,14 @@ async def _attended(project: Project, act: Act, way: Way) -> Code:
         if turn.handed_in:
             pid = await background.spawn(project)
             view.say(f"process {pid} goes on with {turn.handed_in} executions that others handed in meanwhile")
-    if turn.pid is not None and not way.watches_owner:
-        return _told(project, turn.execution, turn.pid)
-    return await conclude(project, turn.execution, view, turn.pid, way.original)
+    if turn.owner is not None and not _is_watched(turn.owner, way):
+        return _told(project, turn.execution, turn.owner)
+    return await conclude(project, turn.execution, view, turn.owner, way.original)
+
+
+def _is_watched(owner: Executor, way: Way) -> bool:
+    """Nobody waits for what nobody executes."""
+    return way.watches_owner and owner.is_there
 
 
 def _named(execution: str) -> Act:
@@ -81,27 +93,34 @@ def _named(execution: str) -> Act:
 
 async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interrupts, since: int) -> Turn:
     """Open the store, let the execution go on, and watch it if that is ours to do."""
-    async with opened(project, known=way.known, creates=way.creates) as session:
+    executes = way.joins or not project.is_shared
+    async with opened(project, executes=executes, known=way.known, creates=way.creates) as session:
         before = await unfinished(session.reader)
         execution = await act(session)
         if session.owner is None:
             await watch(session, execution, view, asked, since)
-            after = [each for each in await unfinished(session.reader) if each not in (*before, execution)]
-            return Turn(execution, None, handed_in=len(after))
-        pid = session.owner.pid
-        if not way.watches_owner:
-            return Turn(execution, pid)
+            return Turn(execution, None, handed_in=await _handed_in(project, session, [*before, execution]))
+        if not _is_watched(session.owner, way):
+            return Turn(execution, session.owner)
         try:
             await watch(session, execution, view, asked, since)
         except Unavailable:
-            return Turn(execution, pid, has_seen_end=False)
-        return Turn(execution, pid)
+            return Turn(execution, session.owner, has_seen_end=project.is_shared)
+        return Turn(execution, session.owner)
 
 
-def _told(project: Project, execution: str, pid: int) -> Code:
+async def _handed_in(project: Project, session: Session, known: list[str]) -> int:
+    """How much came in meanwhile that nobody else goes on with."""
+    if project.is_shared:
+        return 0
+    return sum(each not in known for each in await unfinished(session.reader))
+
+
+def _told(project: Project, execution: str, owner: Executor) -> Code:
     if project.is_json:
-        print_json({"executionId": execution, "pid": pid, "db": project.db})
+        print_json({"executionId": execution, **owner.json(project)})
     else:
         print(execution)
-        view_for(project).say(f"process {pid} goes on with it; see {project.hint('executions', 'show', execution)}")
+        see = f"; see {project.hint('executions', 'show', execution)}" if owner.is_there else ""
+        view_for(project).say(f"{owner.words(project)}{see}")
     return Code.OK

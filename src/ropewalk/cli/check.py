@@ -3,16 +3,20 @@
 import click
 
 from ropewalk.checker import INVARIANTS, Violation
-from ropewalk.cli.auditing import checked
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.rendering.text import plain
-from ropewalk.cli.session import finish, reading_from
+from ropewalk.cli.session import blobs_of, finish, reading_from
 from ropewalk.cli.view import View
+from ropewalk.service.auditing import BLOBS, Audit
 
 MOST_SHOWN = 100
+MOST_TOLD = 10_000
 PROGRESS_EVERY = 1000
+_SENTENCES = {name: invariant.sentence for name, invariant in INVARIANTS.items()} | {
+    BLOBS: "Every large value is kept, and is what was recorded."
+}
 
 
 @click.command()
@@ -25,15 +29,8 @@ def check(project: Project) -> int:
     """
 
     async def look() -> Code:
-        view = View(console(is_error=True))
-        seen = 0
-        found: list[Violation] = []
         async with reading_from(project) as reader:
-            async for each in checked(reader):
-                seen += each.history is not None or bool(each.violations)
-                found += each.violations
-                if seen % PROGRESS_EVERY == 0:
-                    view.say(f"{seen:,} executions checked, {len(found):,} violations")
+            seen, found = await _checked(Audit(reader, load_blob=blobs_of(project, reader).get))
         if project.is_json:
             print_json({"executions": seen, "violations": [_as_json(each) for each in found]})
         else:
@@ -47,18 +44,33 @@ def check(project: Project) -> int:
     return finish(look())
 
 
+async def _checked(audit: Audit) -> tuple[int, list[Violation]]:
+    """How many executions there are, and what is wrong with them; after so much that is wrong nobody reads on."""
+    view = View(console(is_error=True))
+    seen = 0
+    found: list[Violation] = []
+    async for each in audit.executions():
+        seen += 1
+        found += each.violations
+        if seen % PROGRESS_EVERY == 0:
+            view.say(f"{seen:,} executions checked, {len(found):,} violations")
+        if len(found) >= MOST_TOLD:
+            return seen, found
+    return seen, found + await audit.together()
+
+
 def _verdict(found: list[Violation]) -> str:
     if not found:
         return "no violations"
     more = f", of which {MOST_SHOWN} are shown" if len(found) > MOST_SHOWN else ""
-    return f"{len(found):,} violations{more}"
+    rest = "; the rest was not looked at" if len(found) >= MOST_TOLD else ""
+    return f"{len(found):,} violations{more}{rest}"
 
 
 def _as_json(violation: Violation) -> dict[str, object]:
-    known = INVARIANTS.get(violation.invariant)
     return {
         "invariant": violation.invariant,
-        "sentence": "The tables are what the logs make them." if known is None else known.sentence,
+        "sentence": _SENTENCES[violation.invariant],
         "execution": violation.execution,
         "seq": violation.seq,
         "message": violation.message,

@@ -4,9 +4,10 @@ from typing import Any, Final
 
 from ropewalk.cli.codes import Code, code_for
 from ropewalk.cli.console import console, print_json
+from ropewalk.cli.fleet import AnyReader
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import json_text, plain
-from ropewalk.cli.session import WORKSPACE, blobs_of, reading_from
+from ropewalk.cli.session import WORKSPACE, Executor, blobs_of, fleet_of, reading_from
 from ropewalk.cli.view import View
 from ropewalk.core.canonical import content_hash
 from ropewalk.core.state import ExecutionState, Resolution
@@ -17,32 +18,33 @@ from ropewalk.store.access import Reader
 MOST_COUNTED: Final = 1000
 
 
-async def conclude(project: Project, name: str, view: View, pid: int | None, original: str | None) -> Code:
-    """Show what came of an execution and what to do next; `pid` is the other process that goes on with it, if any."""
+async def conclude(project: Project, name: str, view: View, owner: Executor | None, original: str | None) -> Code:
+    """Show what came of an execution and what to do next; `owner` is who else goes on with it, if anyone."""
     async with reading_from(project) as reader:
-        return await _conclude(project, reader, name, view, pid, original)
+        return await _conclude(project, reader, name, view, owner or await fleet_of(project, reader), original)
 
 
-async def _conclude(project: Project, reader: Reader, name: str, view: View, pid: int | None,
+async def _conclude(project: Project, reader: AnyReader, name: str, view: View, owner: Executor | None,
                     original: str | None) -> Code:  # fmt: skip
-    execution = await reading.get_execution(reader, blobs_of(project), WORKSPACE, name)
+    execution = await reading.get_execution(reader, blobs_of(project, reader), WORKSPACE, name)
     state = ExecutionState(execution["state"])
     if original is not None:
-        before = await reading.get_execution(reader, blobs_of(project), WORKSPACE, original)
+        before = await reading.get_execution(reader, blobs_of(project, reader), WORKSPACE, original)
         execution["hasSameOutput"] = content_hash(before["output"]) == content_hash(execution["output"])
         view.say(f"{'the same output as' if execution['hasSameOutput'] else 'another output than'} {original}")
     if project.is_json:
         print_json(execution)
     elif state is ExecutionState.SUCCESS:
         console().print(plain(json_text(execution["output"])))
-    for line in [*await _next_steps(project, reader, execution, pid), *await _others(project, reader, name, pid)]:
+    for line in [*await _next_steps(project, reader, execution, owner), *await _others(project, reader, name, owner)]:
         view.say(line)
     if not state.is_ended:
         return Code.INTERRUPTED
     return code_for(state)
 
 
-async def _next_steps(project: Project, reader: Reader, execution: dict[str, Any], pid: int | None) -> list[str]:
+async def _next_steps(project: Project, reader: Reader, execution: dict[str, Any],
+                      owner: Executor | None) -> list[str]:  # fmt: skip
     name = execution["id"]
     match execution["state"]:
         case "FAILED":
@@ -53,8 +55,10 @@ async def _next_steps(project: Project, reader: Reader, execution: dict[str, Any
             return [f"TIMEOUT; try again with: {project.hint('retry', name)}"]
         case "PAUSED":
             return [f"PAUSED, durably; go on with: {project.hint('resume', name)}"]
-        case "PENDING" | "RUNNING" if pid is not None:
-            return [f"process {pid} goes on with it; stop it with: {project.hint('pause', name)}"]
+        case "PENDING" | "RUNNING" if owner is not None and owner.is_there:
+            return [f"{owner.words(project)}; stop it with: {project.hint('pause', name)}"]
+        case "PENDING" | "RUNNING" if owner is not None:
+            return [owner.words(project)]
         case "PENDING" | "RUNNING":
             return [f"unfinished; go on with: {project.hint('resume', name)}"]
         case _:
@@ -73,9 +77,9 @@ def _failure_steps(project: Project, execution: str, pending: list[dlq.DeadLette
     ]
 
 
-async def _others(project: Project, reader: Reader, name: str, pid: int | None) -> list[str]:
-    """What this process had taken up as well, and leaves behind."""
-    if pid is not None:
+async def _others(project: Project, reader: Reader, name: str, owner: Executor | None) -> list[str]:
+    """What this process had taken up as well, and leaves behind with nobody to go on with it."""
+    if owner is not None:
         return []
     left = [each for each in await unfinished(reader) if each != name]
     if not left:

@@ -5,7 +5,8 @@ import msgspec
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json
-from ropewalk.cli.examining import Health, examined
+from ropewalk.cli.examining import examined
+from ropewalk.cli.findings import Health
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.rendering.doctor import findings
 from ropewalk.cli.session import finish

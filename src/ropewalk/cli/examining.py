@@ -1,4 +1,4 @@
-"""What a doctor looks at: one finding per thing, each with what to do if it is not well."""
+"""What a doctor looks at on this machine and around a file: one finding per thing, with what to do about it."""
 
 import os
 import platform
@@ -6,12 +6,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
+from ropewalk.cli.examining_server import examined_server
+from ropewalk.cli.findings import Finding, Health
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import clock, lapse
 from ropewalk.core.errors import RopewalkError
@@ -27,25 +26,10 @@ MOST_FILES: Final = 100_000
 _PYTHON: Final = (3, 11)
 
 
-class Health(StrEnum):
-    """How something is."""
-
-    WELL = "ok"
-    WEAK = "warning"
-    ILL = "fault"
-
-
-class Finding(Struct, frozen=True):
-    """One thing looked at; `remedy` if it is not well."""
-
-    what: str
-    health: Health
-    value: str
-    remedy: str | None = None
-
-
 async def examined(project: Project) -> list[Finding]:
     """Everything worth a look, on this machine and around the store."""
+    if project.is_shared:
+        return [_python(), *await examined_server(project), *_entry_points()]
     folder = str(Path(project.db).resolve().parent)
     around: list[Callable[[], Finding]] = [_python, _sqlite, lambda: _space(folder), lambda: _sync(folder)]
     found = [look() for look in around]

@@ -20,7 +20,7 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.service import reading
 from ropewalk.store import executions as stored
 from ropewalk.store import workflows
-from ropewalk.store.sqlite import SqliteReader
+from ropewalk.store.access import Reader
 
 LARGEST_PAGE: Final = 1000
 _PAUSE: Final = 0.1
@@ -56,7 +56,7 @@ def ls(project: Project, state: str | None, workflow: str | None, limit: int, be
     return finish(look())
 
 
-async def _workflow_id(reader: SqliteReader, name: str) -> str:
+async def _workflow_id(reader: Reader, name: str) -> str:
     found = await workflows.get_by_name(reader, WORKSPACE, name)
     if found is None:
         raise NotFound(f"there is no workflow {name!r} in this store")
@@ -72,7 +72,7 @@ def show(project: Project, execution: str) -> int:
     async def look() -> Code:
         async with reading_from(project) as reader:
             found = await execution_id(reader, execution)
-            shown = await reading.get_execution(reader, blobs_of(project), WORKSPACE, found)
+            shown = await reading.get_execution(reader, blobs_of(project, reader), WORKSPACE, found)
             if project.is_json:
                 print_json({**shown, "runs": await reading.list_runs(reader, found)})
                 return Code.OK
@@ -104,7 +104,7 @@ def events(project: Project, execution: str, after: int, follow: bool) -> int:
     return finish(look())
 
 
-async def _print_events(project: Project, reader: SqliteReader, execution: str, after: int) -> int:
+async def _print_events(project: Project, reader: Reader, execution: str, after: int) -> int:
     """Print what is new; the number of the last one printed."""
     envelopes: list[dict[str, Any]] = await reading.list_events(reader, execution, after)
     for envelope in envelopes:

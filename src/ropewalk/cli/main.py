@@ -10,23 +10,25 @@ import click
 
 EXIT_CODES: Final = """\b
 Exit codes:
-    0  done; the execution ended SUCCESS
+    0  done; the execution ended SUCCESS; the worker has drained
     1  the execution FAILED; check or doctor found something wrong
     2  bad input: a file, an id, an option, or a request that comes too late
     3  the execution was CANCELLED or ended in TIMEOUT
     4  the store is unavailable or in use
-  130  interrupted: the execution is paused and can be resumed"""
+  130  interrupted: the execution is paused and can be resumed; the worker left at once"""
 
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Execute": {
         "run": ("run:run", "Execute a workflow, and show how it goes."),
         "resume": ("resume:resume", "Go on with what was paused, or what a crash left behind."),
+        "worker": ("worker:worker", "Execute what others start, as one of a fleet on PostgreSQL."),
         "validate": ("validate:validate", "Say everything that is wrong with workflow files."),
         "init": ("init:init", "Make an example project."),
     },
     "Look": {
         "executions": ("executions:executions", "List executions, show one, or read its events."),
         "explain": ("explain:explain", "Say why an execution is not running, and what it waits for."),
+        "workers": ("workers:workers", "List the workers, and whether they are alive."),
         "dlq": ("dlq:dlq", "Look through the dead letters, and work them off."),
     },
     "Act": {
@@ -42,6 +44,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Care": {
         "check": ("check:check", "Hold every execution of a store to the guarantees."),
+        "sweep": ("sweep:sweep", "Remove what is old: executions, and what belongs to them."),
         "doctor": ("doctor:doctor", "Look at this machine and the store with a physician's eye."),
         "bench": ("bench:bench", "Measure this machine."),
     },
@@ -110,8 +113,9 @@ def _hint(word: str) -> str:
 def cli() -> None:
     """A durable workflow engine: nodes run at least once, results are recorded once, stale writers are refused.
 
-    Executions live in a file (--db, ROPEWALK_DB, or ropewalk.db here) and survive any crash. EXECUTION may be the
-    beginning or the end of an id, or `last`.
+    Executions live in a file (--db, ROPEWALK_DB, or ropewalk.db here) or, for a fleet of workers, in a PostgreSQL
+    database (--db postgresql://user@host/database), and survive any crash. EXECUTION may be the beginning or the end
+    of an id, or `last`.
     """
 
 

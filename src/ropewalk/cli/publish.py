@@ -6,7 +6,7 @@ from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json
 from ropewalk.cli.loading import json_value
 from ropewalk.cli.project import Project, on_project
-from ropewalk.cli.session import finish, opened
+from ropewalk.cli.session import Executor, finish, opened
 
 
 @click.command()
@@ -20,11 +20,17 @@ def publish(project: Project, subject: str, payload: str | None) -> int:
     async def act() -> Code:
         async with opened(project, executes=False) as session:
             told = await session.verbs.publish(subject, given)
-            is_idle = session.owner is None
+            owner = session.owner
         if project.is_json:
             print_json({"subject": subject, "told": told})
         else:
-            print(f"{subject}: {told} waiting" + ("; go on with: ropewalk resume" if told and is_idle else ""))
+            print(f"{subject}: {told} waiting{_next_step(project, owner) if told else ''}")
         return Code.OK
 
     return finish(act())
+
+
+def _next_step(project: Project, owner: Executor | None) -> str:
+    if owner is None:
+        return "; go on with: ropewalk resume"
+    return "" if owner.is_there else f"; {owner.words(project)}"

@@ -17,7 +17,8 @@ from ropewalk.cli.working import detached, work_off
 def resume(project: Project, execution: str | None, detach: bool, background: bool) -> int:
     """Go on with what was paused, or what a crash left behind.
 
-    Without EXECUTION, everything unfinished in the store goes on until nothing is.
+    Without EXECUTION, everything unfinished in the store goes on until nothing is. On a PostgreSQL store the workers
+    do that, and this command only lets what is paused go on.
     """
     if background:
         return finish(work_off(project, wakes_paused=False))

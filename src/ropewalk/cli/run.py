@@ -17,13 +17,16 @@ from ropewalk.core.errors import InvalidDefinition
 @click.option(
     "--var", "overrides", multiple=True, metavar="KEY=VALUE", help="Another value for a variable; repeatable."
 )
-@click.option("--detach", is_flag=True, help="Let a background process execute it; print the id and its pid.")
+@click.option("--detach", is_flag=True, help="Let a background process, or the workers, execute it; print the id.")
 @on_project
 def run(project: Project, workflow: str, value: str | None, overrides: tuple[str, ...], detach: bool) -> int:
     """Execute a workflow, and show how it goes.
 
     The result goes to stdout. Ctrl-C pauses the execution durably; a second one leaves at once, and nothing recorded
-    is lost. If another process executes on the store, it takes the workflow over and this command watches.
+    is lost. If another process executes on the file, it takes the workflow over and this command watches.
+
+    On a PostgreSQL store this command is a worker until the execution ends: it executes its own workflow, and claims
+    like any worker what else waits in the queue. --detach leaves the workflow to the workers there are.
     """
     loaded = load_workflow(workflow)
     project = replace(project, nodes=tuple(dict.fromkeys((*project.nodes, *loaded.modules))))
@@ -39,4 +42,4 @@ def run(project: Project, workflow: str, value: str | None, overrides: tuple[str
         version = await session.verbs.save(loaded.value, me())
         return await session.verbs.start(version, given, variables, me())
 
-    return carry_on(project, start, Way(detach, creates=True, watches_owner=True, known=known))
+    return carry_on(project, start, Way(detach, creates=True, watches_owner=True, joins=True, known=known))

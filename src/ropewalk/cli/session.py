@@ -1,4 +1,9 @@
-"""A store to tell things to, whoever owns it: this process, or another one through its control socket."""
+"""A store to tell things to, whoever executes on it.
+
+A file has one owner: this process, or another one that is reached through its control socket. A shared store has any
+number of workers: this process is one of them for as long as the command takes, one that claims nothing unless it is to
+execute. Which of the two it is, is decided here and nowhere else.
+"""
 
 import asyncio
 import getpass
@@ -10,6 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ropewalk.cli.fleet import AnyReader, living
 from ropewalk.cli.loading import Catalogue, catalogue
 from ropewalk.cli.project import Project
 from ropewalk.control import RemoteService
@@ -20,9 +26,13 @@ from ropewalk.core.events import Event
 from ropewalk.core.state import ENDED
 from ropewalk.engines.base import Ended
 from ropewalk.service import Service
+from ropewalk.service.retention import Policy, Position, Swept
 from ropewalk.store import executions
+from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.errors import StoreInUse
+from ropewalk.store.postgres import PostgresReader
+from ropewalk.store.postgres import looking as postgres
 from ropewalk.store.sqlite import OwnerInfo, SqliteReader, owner_info
 from ropewalk.wiring import Settings, open_service
 
@@ -51,16 +61,42 @@ class Verbs(Protocol):
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = ..., by: str = ...) -> str: ...
     async def fix(self, letter: str, output: JSON, by: str = ..., ports: tuple[str, ...] = ...) -> str: ...
     async def discard(self, letter: str, by: str = ..., notes: str | None = ...) -> None: ...
+    async def note(self, letter: str, text: str, by: str = ...) -> None: ...
+    async def sweep(self, policy: Policy, position: Position = ..., by: str = ...) -> Swept: ...
     async def ended(self, execution: str) -> Ended: ...
     def follow(self, execution: str, after: int = ...) -> AsyncIterator[tuple[int, Event]]: ...
 
 
+class Executor(Struct, frozen=True):
+    """Who executes instead of this process: the owner of a file, or so many workers of a fleet."""
+
+    pid: int | None = None
+    workers: int = 0
+
+    @property
+    def is_there(self) -> bool:
+        return self.pid is not None or self.workers > 0
+
+    def words(self, project: Project) -> str:
+        """Who goes on, as people say it, or what to do if nobody does."""
+        if self.pid is not None:
+            return f"process {self.pid} goes on with it"
+        if not self.workers:
+            return f"no worker is alive to go on with it; start one with: {project.hint('worker')}"
+        return f"{self.workers} workers go on with it" if self.workers > 1 else "1 worker goes on with it"
+
+    def json(self, project: Project) -> dict[str, JSON]:
+        """The same for programs."""
+        fleet: dict[str, JSON] = {"workers": self.workers} if project.is_shared else {}
+        return {"pid": self.pid, **fleet, "db": project.place}
+
+
 class Session(Struct, frozen=True):
-    """Verbs to use and a reader to look with; `owner` is the other process that executes, None if it is this one."""
+    """Verbs to use and a reader to look with; `owner` is who else executes, None if it is this process."""
 
     verbs: Verbs
-    reader: SqliteReader
-    owner: OwnerInfo | None
+    reader: AnyReader
+    owner: Executor | None
 
 
 @asynccontextmanager
@@ -68,19 +104,38 @@ async def opened(project: Project, *, executes: bool = True, known: Catalogue | 
                  creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
     """The store, owned by this process if nobody else does; nothing is executed unless wanted."""
     if not creates:
-        require_store(project)
+        await _require_store(project)
     async with AsyncExitStack() as stack:
-        verbs, owner = await _verbs(stack, project, executes, known)
-        yield Session(verbs, await stack.enter_async_context(reading_from(project)), owner)
+        if not project.is_shared:
+            verbs, owner = await _verbs(stack, project, executes, known)
+            yield Session(verbs, await stack.enter_async_context(reading_from(project)), owner)
+            return
+        service = await stack.enter_async_context(_own(project, executes, known))
+        reader = await stack.enter_async_context(reading_from(project))
+        yield Session(service, reader, None if executes else await fleet_of(project, reader))
 
 
-def require_store(project: Project) -> None:
+async def fleet_of(project: Project, reader: Reader) -> Executor | None:
+    """The workers of a shared store; None on a file."""
+    return Executor(workers=await living(project, reader)) if isinstance(reader, PostgresReader) else None
+
+
+async def _require_store(project: Project) -> None:
+    """Whoever tells something makes no store."""
+    if not project.is_shared:
+        _require_file(project)
+        return
+    async with reading_from(project):
+        return
+
+
+def _require_file(project: Project) -> None:
     if not Path(project.db).exists():
         raise NotFound(f"there is no store at {project.db}; `ropewalk run FILE` makes one")
 
 
 async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: Catalogue | None
-                 ) -> tuple[Verbs, OwnerInfo | None]:  # fmt: skip
+                 ) -> tuple[Verbs, Executor | None]:  # fmt: skip
     """An owner may come or go between looking and asking, so this is tried for a while."""
     for _ in range(_TRIES):
         with suppress(NoAnswer, StoreInUse, OwnerUnknown):
@@ -88,7 +143,7 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
             if owner is None:
                 return await stack.enter_async_context(_own(project, executes, known)), None
             if owner.socket is not None:
-                return await RemoteService.connect(owner.socket), owner
+                return await RemoteService.connect(owner.socket), Executor(owner.pid)
         await asyncio.sleep(_PAUSE)
     return await stack.enter_async_context(_own(project, executes, known)), None
 
@@ -98,7 +153,9 @@ class OwnerUnknown(Unavailable):
 
 
 def owner_of(project: Project) -> OwnerInfo | None:
-    """The process that executes on the store, if there is one."""
+    """The process that executes on the file, if there is one; a shared store has no such."""
+    if project.is_shared:
+        return None
     try:
         return owner_info(project.db)
     except Unavailable as error:
@@ -108,30 +165,40 @@ def owner_of(project: Project) -> OwnerInfo | None:
 @asynccontextmanager
 async def _own(project: Project, executes: bool, known: Catalogue | None) -> AsyncIterator[Service]:
     known = known or catalogue(project)
-    settings = Settings.from_environment(db=project.db)
+    settings = replace(Settings.from_environment(db=project.db), fleet=project.fleet)
     if not executes:
-        # No hands: everything that is told is recorded, and no node starts.
-        settings = replace(settings, native=replace(settings.native, hands=0))
+        # No hands: everything that is told is recorded, and no node starts. Where others have hands, they claim it.
+        idle = {"claims": False, "executions": 0} if project.is_shared else {}
+        settings = replace(settings, native=replace(settings.native, hands=0, **idle))
     async with open_service(settings, known.types, known.functions) as service:
         yield service
 
 
 @asynccontextmanager
-async def reading_from(project: Project) -> AsyncIterator[SqliteReader]:
+async def reading_from(project: Project) -> AsyncIterator[AnyReader]:
     """The store for reading only, whoever owns it."""
-    require_store(project)
-    reader = await SqliteReader.open(project.db)
+    reader = await _reader(project)
     try:
         yield reader
     finally:
         await reader.close()
 
 
-def blobs_of(project: Project) -> BlobFiles:
+async def _reader(project: Project) -> AnyReader:
+    if project.is_shared:
+        return await PostgresReader.open(project.db, pooled=project.fleet.pooled)
+    _require_file(project)
+    return await SqliteReader.open(project.db)
+
+
+def blobs_of(project: Project, reader: AnyReader) -> Blobs:
+    """Where the values are that were too large for the log."""
+    if isinstance(reader, PostgresReader):
+        return postgres.blobs_of(reader)
     return BlobFiles(f"{Path(project.db).resolve()}.blobs")
 
 
-async def is_over(reader: SqliteReader, execution: str) -> bool:
+async def is_over(reader: Reader, execution: str) -> bool:
     """Whether the execution has ended, as the store has it."""
     row = await executions.load(reader, execution)
     return row is None or row.state in ENDED

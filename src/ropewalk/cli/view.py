@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +12,23 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from ropewalk.cli.console import console
+from ropewalk.cli.console import console, print_json_line
 from ropewalk.cli.picture import Picture
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.story import sentence
 from ropewalk.cli.rendering.text import clock, plain
 from ropewalk.cli.rendering.timeline import NARROWEST, WIDEST, timeline
 from ropewalk.core import log
+from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
+from ropewalk.core.instant import rfc3339
 
 FRAMES_PER_SECOND: Final = 8
 PATIENCE: Final = 10
 """How much longer than drawing takes is the pause between two pictures at least."""
 
 LINES_AROUND: Final = 5
+SAID_AGAIN_AFTER: Final = 10.0
 
 
 def now() -> int:
@@ -98,6 +102,20 @@ class LiveView(View):
         self._live.stop()
 
 
+class LogView(View):
+    """A line a time, with its moment: what a service leaves in its log, for people or for programs."""
+
+    def __init__(self, to: Console, *, is_json: bool) -> None:
+        super().__init__(to)
+        self._is_json = is_json
+
+    def say(self, line: str, **about: JSON) -> None:
+        if self._is_json:
+            print_json_line({"at": rfc3339(now()), "message": plain(line), **about})
+        else:
+            super().say(f"{clock(now())}  {line}")
+
+
 def view_for(project: Project) -> View:
     """The best view there is for whoever looks."""
     to = console(is_error=True)
@@ -110,23 +128,37 @@ class _Handler(logging.Handler):
     def __init__(self, view: View) -> None:
         super().__init__()
         self._view = view
+        self._said: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         about = getattr(record, "about", None)
         source = about["node"] if about else record.name.removeprefix("ropewalk.")
-        self._view.say(f"{source} │ {record.getMessage()}")
+        line = f"{source} │ {record.getMessage()}"
+        if about or self._is_news(line):
+            self._view.say(line)
+
+    def _is_news(self, line: str) -> bool:
+        """A store that is away is complained about many times a second, always with the same words."""
+        at = time.monotonic()
+        if at - self._said.get(line, -math.inf) < SAID_AGAIN_AFTER:
+            return False
+        self._said = {each: when for each, when in self._said.items() if at - when < SAID_AGAIN_AFTER}
+        self._said[line] = at
+        return True
 
 
 @contextmanager
 def logs_to(view: View) -> Iterator[None]:
     """What nodes log, and what goes wrong inside, is said by the view."""
-    root, nodes = logging.getLogger("ropewalk"), logging.getLogger("ropewalk.node")
+    root, nodes, driver = map(logging.getLogger, ("ropewalk", "ropewalk.node", "asyncpg"))
     handler = _Handler(view)
-    before = root.propagate, root.level, nodes.level
+    before = root.propagate, root.level, nodes.level, driver.level
     root.addHandler(handler)
     root.propagate = False
     root.setLevel(logging.WARNING)
     nodes.setLevel(logging.INFO)
+    # A server that is away is told of by the engine, in a line and not in a traceback a second.
+    driver.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
@@ -134,4 +166,5 @@ def logs_to(view: View) -> Iterator[None]:
         root.propagate = before[0]
         root.setLevel(before[1])
         nodes.setLevel(before[2])
+        driver.setLevel(before[3])
         handler.close()

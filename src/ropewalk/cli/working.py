@@ -8,7 +8,7 @@ from ropewalk.cli.codes import Code, code_for
 from ropewalk.cli.concluding import MOST_COUNTED, unfinished
 from ropewalk.cli.console import print_json
 from ropewalk.cli.project import Project
-from ropewalk.cli.session import WORKSPACE, Session, me, opened, reading_from
+from ropewalk.cli.session import WORKSPACE, Executor, Session, me, opened, reading_from
 from ropewalk.cli.view import View, logs_to, view_for
 from ropewalk.cli.watching import interrupts
 from ropewalk.core.state import ExecutionState
@@ -18,7 +18,9 @@ _PAUSE: Final = 0.2
 
 
 async def work_off(project: Project, *, wakes_paused: bool) -> Code:
-    """Execute until nothing is left that could go on by itself."""
+    """Execute until nothing is left that could go on by itself; on a shared store, leave that to the workers."""
+    if project.is_shared:
+        return await detached(project)
     view = view_for(project)
     with logs_to(view), interrupts(view) as asked:
         async with opened(project) as session:
@@ -40,15 +42,16 @@ async def work_off(project: Project, *, wakes_paused: bool) -> Code:
 
 
 async def detached(project: Project) -> Code:
-    """Let a background process do it."""
+    """Let a background process do it, or the workers where there are some."""
     async with opened(project, executes=False) as session:
         await _wake_paused(session)
         owner = session.owner
-    pid = owner.pid if owner is not None else await background.spawn(project)
+        begun = await unfinished(session.reader)
+    owner = owner or Executor(await background.spawn(project))
     if project.is_json:
-        print_json({"pid": pid, "db": project.db})
+        print_json(owner.json(project))
     else:
-        print(pid)
+        print(f"{_count(begun)}: {owner.words(project)}" if project.is_shared else owner.pid)
     return Code.OK
 
 

@@ -1,0 +1,22 @@
+"""What a doctor says."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Health(StrEnum):
+    """How something is."""
+
+    WELL = "ok"
+    WEAK = "warning"
+    ILL = "fault"
+
+
+class Finding(Struct, frozen=True):
+    """One thing looked at; `remedy` if it is not well."""
+
+    what: str
+    health: Health
+    value: str
+    remedy: str | None = None

@@ -1,0 +1,108 @@
+"""`ropewalk worker`: one of a fleet."""
+
+import asyncio
+from typing import Final
+
+import click
+from msgspec.structs import replace
+
+from ropewalk.cli.codes import Code
+from ropewalk.cli.console import console
+from ropewalk.cli.loading import catalogue
+from ropewalk.cli.project import LONGEST_LEASE, SHORTEST_LEASE, Project, on_project
+from ropewalk.cli.session import finish
+from ropewalk.cli.view import LogView, logs_to
+from ropewalk.cli.watching import Interrupts, interrupts
+from ropewalk.core.errors import InvalidInput
+from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.service import Service
+from ropewalk.store import workers
+from ropewalk.wiring import FleetSettings, Settings, open_service
+
+MOST_SLOTS: Final = 1_000_000
+LONGEST_DRAIN: Final = 3600
+TELL_EVERY: Final = 10.0
+
+
+@click.command()
+@click.option("--slots", type=click.IntRange(1, MOST_SLOTS), default=NativeSettings().executions, show_default=True,
+              help="How many executions it has in hand at once.")  # fmt: skip
+@click.option(
+    "--pool",
+    default=FleetSettings().pool,
+    show_default=True,
+    help="Only carry out the nodes of this pool, and own no executions.",
+)
+@click.option("--lease", type=click.FloatRange(SHORTEST_LEASE, LONGEST_LEASE), metavar="SECONDS",
+              help="Not heard of for so long, it counts as dead. [env: ROPEWALK_LEASE; default: 15]")  # fmt: skip
+@click.option("--drain", type=click.FloatRange(0, LONGEST_DRAIN), default=NativeSettings().drain_seconds,
+              show_default=True, metavar="SECONDS", help="How long running nodes may take when it leaves.")  # fmt: skip
+@click.option("--no-notify", is_flag=True, help="Look for work only now and then. [env: ROPEWALK_NOTIFY=0]")
+@click.option("--pooled", is_flag=True, help="A transaction pooler is in between. [env: ROPEWALK_POOLED=1]")
+@on_project
+def worker(project: Project, slots: int, pool: str, lease: float | None, drain: float, no_notify: bool,
+           pooled: bool) -> int:  # fmt: skip
+    """Execute what others start, as one of a fleet on PostgreSQL.
+
+    SIGTERM or Ctrl-C drains it: running nodes finish, or are handed back without using up an attempt, and the other
+    workers go on with its executions. A second one leaves at once, which is as safe as a crash.
+    """
+    if not project.is_shared:
+        raise InvalidInput(
+            f"a file has no workers, and --db is {project.place}: there `ropewalk run` and `ropewalk resume` execute; "
+            "a fleet needs --db postgresql://user@host/database"
+        )
+    fleet = FleetSettings(
+        pool=pool,
+        lease_seconds=project.fleet.lease_seconds if lease is None else lease,
+        notify=project.fleet.notify and not no_notify,
+        pooled=project.fleet.pooled or pooled,
+    )
+    settings = Settings.from_environment(db=project.db)
+    native = replace(settings.native, executions=slots, drain_seconds=drain)
+    return finish(_work(project, replace(settings, native=native, fleet=fleet)))
+
+
+async def _work(project: Project, settings: Settings) -> Code:
+    known, view = catalogue(project), LogView(console(is_error=True), is_json=project.is_json)
+    with logs_to(view), interrupts(view) as asked:
+        async with open_service(settings, known.types, known.functions) as service:
+            await _introduce(project, service, view)
+            await _until_asked(service, view, asked)
+            view.say(f"draining: {_load(service)}; another signal leaves at once")
+        left = len(service.engine.memory.lives)
+        view.say(f"worker {service.store.worker} has left; {_count(left, 'execution')} for others to go on with")
+    return Code.OK
+
+
+async def _introduce(project: Project, service: Service, view: LogView) -> None:
+    me = await workers.get(service.store, service.store.worker)
+    assert me is not None, "whoever has joined is known"
+    about = f"version {me.version}, pool {me.pool}, {me.slots:,} slots, lease {service.store.lease_seconds:g} s"
+    view.say(
+        f"worker {me.id} has joined {project.place}: {about}",
+        worker=me.id,
+        version=me.version,
+        pool=me.pool,
+        slots=me.slots,
+        db=project.place,
+    )
+
+
+async def _until_asked(service: Service, view: LogView, asked: Interrupts) -> None:
+    """Says from time to time how it goes, until it is told to leave."""
+    leaving = asyncio.ensure_future(asked.wait())
+    told = _load(service)
+    while not leaving.done():
+        await asyncio.wait((leaving,), timeout=TELL_EVERY)
+        if told != (told := _load(service)) and not leaving.done():
+            view.say(told)
+
+
+def _load(service: Service) -> str:
+    engine = service.engine
+    return f"{_count(len(engine.memory.lives), 'execution')}, {_count(engine.hands.busy, 'node')} running"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
