@@ -100,7 +100,11 @@ async def open_service(
             engine = NativeEngine(store, types, facilities, _native(settings))
             service = Service(store, engine, types, settings.env, settings.limits)
             async with _swept(store, settings), _running(engine), _spoken_to(service, store):
-                yield service
+                try:
+                    yield service
+                finally:
+                    # Before anything else ends: nothing new begins while the rest is being closed.
+                    engine.is_closing = True
     finally:
         await facilities.close()
 

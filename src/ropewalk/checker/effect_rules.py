@@ -14,7 +14,8 @@ def effects_fit_the_attempts(t: Trace) -> Iterator[Violation]:
     """I-32: what succeeded was seen to do something, nothing was seen of what did not start, and all that one budget
     of attempts did came with one key.
 
-    Fixed and carried-over results did nothing; a run that waited may have. Without a ledger there is nothing to say.
+    Fixed and carried-over results did nothing, nor need one that may be used again; a run that waited may have. Without
+    a ledger there is nothing to say.
     """
     if not t.history.effects:
         return
@@ -37,6 +38,8 @@ def _seen(t: Trace) -> Seen:
 
 
 def _missing(t: Trace, lane: Lane, effects: list[Effect]) -> Iterator[Violation]:
+    if t.plan.cache_ttl[lane.node] is not None:
+        return
     numbers = dict.fromkeys(effect.attempt for effect in effects)
     for before, mark in lane.pairs():
         is_success = mark.kind is Kind.SUCCEED and isinstance(mark.event, NodeSucceeded | ItemSucceeded)

@@ -25,6 +25,7 @@ from ropewalk.core.errors import NotFound, Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.state import ENDED
 from ropewalk.engines.base import Ended
+from ropewalk.engines.native.process import spare_the_collector
 from ropewalk.service import Service
 from ropewalk.service.retention import Policy, Position, Swept
 from ropewalk.store import executions
@@ -170,6 +171,8 @@ async def _own(project: Project, executes: bool, known: Catalogue | None) -> Asy
         # No hands: everything that is told is recorded, and no node starts. Where others have hands, they claim it.
         idle = {"claims": False, "executions": 0} if project.is_shared else {}
         settings = replace(settings, native=replace(settings.native, hands=0, **idle))
+    else:
+        spare_the_collector()
     async with open_service(settings, known.types, known.functions) as service:
         yield service
 

@@ -15,6 +15,7 @@ from ropewalk.cli.view import LogView, logs_to
 from ropewalk.cli.watching import Interrupts, interrupts
 from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.process import spare_the_collector
 from ropewalk.service import Service
 from ropewalk.store import workers
 from ropewalk.wiring import FleetSettings, Settings, open_service
@@ -66,6 +67,7 @@ def worker(project: Project, slots: int, pool: str, lease: float | None, drain: 
 async def _work(project: Project, settings: Settings) -> Code:
     known, view = catalogue(project), LogView(console(is_error=True), is_json=project.is_json)
     with logs_to(view), interrupts(view) as asked:
+        spare_the_collector()
         async with open_service(settings, known.types, known.functions) as service:
             await _introduce(project, service, view)
             await _until_asked(service, view, asked)

@@ -39,7 +39,7 @@ class Followers:
     def __init__(self, reader: Reader, is_under_way: Callable[[str], bool]) -> None:
         self._reader = reader
         self._is_under_way = is_under_way
-        self._waiting: dict[str, asyncio.Future[Ended]] = {}
+        self._waiting: dict[str, list[asyncio.Future[Ended]]] = {}
         self._queues: dict[str, list[asyncio.Queue[Item]]] = {}
         # How far the log of each was read here: entries before are known.
         self._seen: dict[str, int] = {}
@@ -54,9 +54,12 @@ class Followers:
                 self._put(execution, (seq, event))
         if committed.is_ended and committed.events:
             self._put(execution, None)
-            waiting = self._waiting.pop(execution, None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(ending(execution, committed.events[-1]))
+            self._tell_end(execution, committed.events[-1])
+
+    def _tell_end(self, execution: str, last: Event) -> None:
+        for waiting in self._waiting.pop(execution, ()):
+            if not waiting.done():
+                waiting.set_result(ending(execution, last))
 
     def _put(self, execution: str, item: Item) -> None:
         for queue in self._queues.get(execution, ()):
@@ -97,27 +100,29 @@ class Followers:
 
     async def ended(self, execution: str) -> Ended:
         """How the execution ended; waits for it if it has not."""
-        waiting = self._waiting.get(execution)
-        if waiting is None:
-            waiting = self._waiting[execution] = asyncio.get_running_loop().create_future()
-            # Asked after the future is there: an end that is committed meanwhile is not missed.
-            if not self._is_under_way(execution):
-                await self._look_up(execution, waiting)
-        return await asyncio.shield(waiting)
-
-    async def _look_up(self, execution: str, waiting: asyncio.Future[Ended]) -> None:
-        """Answer at once if the end is recorded, or if there is nothing to wait for."""
+        waiting: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(execution, []).append(waiting)
         try:
-            row = await self._reader.fetch_one("last_entry", execution)
-            if row is None:
-                raise NotFound(f"there is no execution {execution}")
-        except RopewalkError as error:
-            self._waiting.pop(execution, None)
-            waiting.set_exception(error)
-            return
-        known = _end_of(execution, row[0])
-        if known is not None and self._waiting.pop(execution, None) is not None:
-            waiting.set_result(known)
+            # Asked after the future is there: an end that is committed meanwhile is not missed.
+            if not self._is_under_way(execution) and (known := await self._known_end(execution)) is not None:
+                return known
+            return await waiting
+        finally:
+            self._forget(execution, waiting)
+
+    async def _known_end(self, execution: str) -> Ended | None:
+        row = await self._reader.fetch_one("last_entry", execution)
+        if row is None:
+            raise NotFound(f"there is no execution {execution}")
+        return _end_of(execution, row[0])
+
+    def _forget(self, execution: str, waiting: asyncio.Future[Ended]) -> None:
+        """Whoever waits no more leaves nothing behind."""
+        others = self._waiting.get(execution)
+        if others is not None and waiting in others:
+            others.remove(waiting)
+            if not others:
+                del self._waiting[execution]
 
     async def catch_up(self, execution: str) -> None:
         """Tell what is in the log and may not have been told, since the answer to its commit was lost."""
@@ -130,9 +135,7 @@ class Followers:
         if last is not None and type(last) in TERMINAL:
             self._seen.pop(execution, None)
             self._put(execution, None)
-            waiting = self._waiting.pop(execution, None)
-            if waiting is not None:
-                waiting.set_result(ending(execution, last))
+            self._tell_end(execution, last)
 
     async def follow(self, execution: str, after: int) -> AsyncIterator[tuple[int, Event]]:
         """Every event after the given number, in order, until the end."""
@@ -165,10 +168,9 @@ class Followers:
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(Unavailable("the engine was closed before the execution ended; it goes on later"))
-                future.exception()
+        for waiting in [each for waiters in self._waiting.values() for each in waiters if not each.done()]:
+            waiting.set_exception(Unavailable("the engine was closed before the execution ended; it goes on later"))
+            waiting.exception()
         for execution in list(self._queues):
             self._put(execution, None)
 
