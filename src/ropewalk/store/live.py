@@ -77,6 +77,11 @@ async def release(tx: Transaction, worker: str, execution: str) -> None:
     await tx.execute("unhold_ended", execution)
 
 
+async def abandon(tx: Transaction, worker: str, execution: str) -> None:
+    """The worker has it no more, nor has it a slot; nobody is to wake it."""
+    await tx.execute("unclaim_live", 0, execution, worker)
+
+
 async def park(tx: Transaction, execution: str, fence: int, last_seq: int, wake_at: int | None) -> bool:
     """Nobody has it until `wake_at` or a signal; its slot is free. False for a fence that has moved."""
     return await tx.execute("park_live", last_seq, wake_at, execution, fence) == 1

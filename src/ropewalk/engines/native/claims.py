@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.log import Unreadable
 from ropewalk.core.signals import Abandon, Due
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import live, queue, workspaces
@@ -44,6 +45,7 @@ class Claims:
         self._claimed_as = ""
         self._looked_at_last = ""
         self._in_vain = 0
+        self._is_anyone_waiting = True
         self._next_due: int | None = None
         self._limits: dict[str, tuple[int, int | None]] = {}
 
@@ -58,9 +60,15 @@ class Claims:
     # Hints; the store is the truth, and is asked anyway every few seconds
 
     def asked(self) -> None:
-        """Someone waits for a slot, or a slot, a key or a place in memory is free."""
+        """Someone waits for a slot."""
+        self._is_anyone_waiting = True
         self._in_vain = 0
         self._wake.set()
+
+    def freed(self) -> None:
+        """A slot, a key or a place in memory is free; whoever came since we looked has let us know, or will be seen."""
+        if self._is_anyone_waiting:
+            self.asked()
 
     def parked(self, due: int) -> None:
         """An execution is to be woken then."""
@@ -138,7 +146,10 @@ class Claims:
         engine = self._engine
         room = min(BATCH, engine.settings.executions - len(engine.memory.lives))
         now = engine.store.now()
-        if room <= 0 or not await queue.any_waiting(engine.store, now):
+        # Before the question: whoever comes meanwhile is not overlooked.
+        self._is_anyone_waiting = False
+        self._is_anyone_waiting |= await queue.any_waiting(engine.store, now)
+        if room <= 0 or not self._is_anyone_waiting:
             self._in_vain = len(PAUSES)
             return False
         began_at, worker = self._looked_at_last, engine.store.worker
@@ -209,10 +220,10 @@ class Claims:
     async def _abandon(self, entry: Claimed, attempts: int, error: RopewalkError) -> None:
         """Queue entry and execution fail together, if the log lets us write the end."""
         engine = self._engine
-        lost = await engine.memory.load_without_plan(entry.execution)
-        if lost is not None:
-            engine.signal(lost, Abandon(str(error)))
-            return
+        with suppress(Unreadable):
+            if (lost := await engine.memory.load_without_plan(entry.execution)) is not None:
+                engine.signal(lost, Abandon(str(error)))
+                return
         failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
         async with engine.store.transaction() as tx:
             await queue.unclaim(tx, engine.store.worker, entry, failed)

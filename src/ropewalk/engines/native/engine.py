@@ -104,6 +104,7 @@ class NativeEngine:
     def _join_the_others(self) -> None:
         self.store.on_hint, self.store.on_lost = self._hinted, self.recovery.lost_the_lease
         self.followers.open()
+        self.recovery.open()
         if self.settings.claims:
             self.letters.open()
             self.takeover.open()
@@ -146,7 +147,7 @@ class NativeEngine:
         if self.is_closing:
             raise Unavailable("this worker is shutting down; start it again elsewhere or later")
         is_limited = await self.claims.limit(request.workspace) is not None
-        live = self.memory.accept(request, self.store.now())
+        live = await self.memory.accept(request, self.store.now())
         self.audit(live, request.actor, "start")
         if letter is not None:
             live.rows.append(("delete_inbox", (letter,)))
@@ -247,7 +248,7 @@ class NativeEngine:
         if live.is_dropped:
             return []
         x = live.execution
-        x.room = 0 if self.is_closing else max(0, self.hands.free + self.offers.room)
+        x.room = self._room
         events = x.handle(signal, self.store.now())
         commands = x.take_commands()
         live.events += events
@@ -297,22 +298,29 @@ class NativeEngine:
             signal = with_jitter(signal)
         self.signal(live, signal)
         self.let_go(live)  # it may have come too late to change anything
-        for _ in range(len(self._hungry)):
-            if self.hands.free <= 0:
-                break
-            self._feed(self._hungry.popleft())
+        self.feed()
 
-    def _feed(self, live: Live) -> None:
-        """Start what was ready when all hands were busy."""
-        live.is_hungry = False
-        if live.execution.ready_count and self.memory.owns(live):
-            self.signal(live, Due())
+    @property
+    def _room(self) -> int:
+        """How many attempts may start now, here or elsewhere."""
+        return 0 if self.is_closing else max(0, self.hands.free + self.offers.room)
+
+    def feed(self) -> None:
+        """Start what was ready when all hands were busy, as far as there is room now."""
+        for _ in range(len(self._hungry)):
+            if not self._room:
+                break
+            live = self._hungry.popleft()
+            live.is_hungry = False
+            if live.execution.ready_count and self.memory.owns(live):
+                self.signal(live, Due())
 
     def _carry_out(self, committed: list[Committed]) -> None:
         """A commit is durable: say so, then do what it asks for; what fails for one execution stops no other."""
         told = [each for each in committed if self._is_done(self._after_commit, each)]
         for each in told:
             self._is_done(self._follow, each)
+        self.feed()  # what was promised a hand may have gone to others
 
     def _is_done(self, step: Callable[[Committed], None], each: Committed) -> bool:
         """Take this step; if that fails, the execution is taken up again from its log instead."""
@@ -329,14 +337,14 @@ class NativeEngine:
         live = each.live
         if live.has_slot and not each.has_slot:
             live.has_slot = False
-            self.claims.asked()
+            self.claims.freed()
             # A timer it had while it held the slot is the claims' to watch from now on.
             self._wake_at(live, live.execution.wake_at)
         elif each.is_ended and live.accepted.concurrency_key is not None:
-            self.claims.asked()
+            self.claims.freed()
         if live.written.queued is not None:
             self.claims.asked()
-        if each.is_ended:
+        if each.is_ended and self.offers.has_others:
             self.store.hint(live.id)
         self.followers.publish(each)
 

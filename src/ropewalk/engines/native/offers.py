@@ -19,11 +19,11 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 from ropewalk.core.execution.view import inputs_of
 from ropewalk.core.expression import ExpressionError
-from ropewalk.core.signals import Failed, Lost, Returned, Signal
+from ropewalk.core.signals import Failed, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.runner import Desk, Outcome, Run, run_node, with_jitter
-from ropewalk.store import inbox, offers, workers
+from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
 from ropewalk.store.events import NO_ITEM
 from ropewalk.store.offers import Offer, Reported
@@ -63,6 +63,8 @@ class Offers:
         self._task: asyncio.Task[None] | None = None
         self._leased: dict[str, tuple[Offer, asyncio.Task[None]]] = {}
         self._has_company = False
+        # Whether anybody is there to be told anything; found out anew every second.
+        self.has_others = True
         self._looked_at = 0
 
     def open(self) -> None:
@@ -241,7 +243,7 @@ class Offers:
         try:
             async with store.transaction() as tx:
                 reported = await offers.end(tx, offer, store.now())
-                owner = None if reported is None else await self._write_letter(tx, offer.execution, signal)
+                owner = None if reported is None else await self._write_report(tx, offer.execution, signal)
         except RopewalkError as error:
             _log.warning("execution %s: the run of %s cannot be reported: %s", offer.execution, offer.node, error)
             return
@@ -252,6 +254,12 @@ class Offers:
         elif owner is not None:
             store.hint(owner)
         self._wake.set()
+
+    async def _write_report(self, tx: Transaction, execution: str, signal: Signal) -> str | None:
+        """A large result is known to the store before the owner names it, whatever becomes of us."""
+        if isinstance(signal, Succeeded) and signal.blob is not None:
+            await blobs.record(tx, signal.blob, self._engine.store.now())
+        return await self._write_letter(tx, execution, signal)
 
     async def _write_letter(self, tx: Transaction, execution: str, signal: Signal) -> str | None:
         text = msgspec.json.encode(signal).decode()
@@ -273,13 +281,12 @@ class Offers:
                 if owner is not None:
                     engine.store.hint(owner)
         engine.store.load = len(engine.memory.lives) + self.busy
-        others = await workers.listed(engine.store)
-        alive = now - self._lease_time
-        self._has_company = any(
-            each.id != engine.store.worker and each.heartbeat_at > alive and each.pool == DEFAULT_POOL
-            and each.load < each.slots
-            for each in others
-        )  # fmt: skip
+        alive = [
+            each for each in await workers.listed(engine.store)
+            if each.id != engine.store.worker and each.heartbeat_at > now - self._lease_time
+        ]  # fmt: skip
+        self.has_others = bool(alive)
+        self._has_company = any(each.pool == DEFAULT_POOL and each.load < each.slots for each in alive)
 
     async def _extend(self, now: int) -> None:
         """Whoever has lost a run, or is to stop it, stops."""
