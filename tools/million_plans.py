@@ -32,8 +32,8 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "last_entry": (SOME,),
     "log_entries": (SOME, 1, 1000),
     "get_execution": ("default", SOME),
-    "lease_runs": (NOW, 10, "w1", NOW),
-    "expired_leases": (NOW, 100),
+    "lease_offers": ("default", 10, "w1", NOW, NOW),
+    "expired_offers": (NOW, 100),
     "list_executions": ("default", "~", None, None, None, 0, NOW, 50),
     "list_runs": (SOME, "", None, None, 50),
 }

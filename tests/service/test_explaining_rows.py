@@ -10,13 +10,13 @@ from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Failed, Suspended
 from ropewalk.core.waits import BreakerWait, ChildWait
 from ropewalk.service.reasons import clock
-from ropewalk.store import breakers, inbox, queue, runs
+from ropewalk.store import breakers, inbox, offers, queue
 from ropewalk.store.access import Store
 from ropewalk.store.rows import NewSignal, QueueChange
 from ropewalk.store.sqlite import SqliteStore
 from tests.service.told import NOON, codes, explained, node_codes, nodes, put, started, worker
 from tests.store.conftest import path, postgres_store, sqlite_store, store
-from tests.store.samples import SECOND, run, tell, waiting
+from tests.store.samples import SECOND, offer, tell, waiting
 
 __all__ = ["path", "postgres_store", "sqlite_store", "store"]
 
@@ -252,11 +252,10 @@ async def test_a_node_with_a_pool_waits_for_a_worker_of_that_pool(
 
 async def share(store: Store, leased_until: int | None = None, **changes: object) -> None:
     """Attempt 1 of `a` may be leased by anyone, and is if it is said until when."""
-    about = {"state": "PENDING", "finished_at": None, "worker": None, "retry_after": NOON - MINUTE, **changes}
-    async with store.transaction() as tx:
-        await runs.put(tx, run("r1", **about))
-        if leased_until is not None:
-            await runs.lease(tx, "gpu-1", leased_until, NOON - MINUTE, 1)
+    await store.write([("insert_offer", [offer("o1", **changes)])])
+    if leased_until is not None:
+        async with store.transaction() as tx:
+            await offers.lease(tx, "default", "gpu-1", leased_until, NOON - MINUTE, 1)
 
 
 async def test_no_worker_for_a_pool_says_what_helps(store: Store):

@@ -12,6 +12,7 @@ from ropewalk.store.rows import (
     LogEntry,
     NewExecution,
     NewLive,
+    NewOffer,
     NewQueueEntry,
     RunEntry,
 )
@@ -41,6 +42,10 @@ def run(id: str = "r1", **changes: Any) -> RunEntry:  # noqa: A002 (the column's
         id, "e1", "a", None, 1, "SUCCESS", "local", None, NOON, NOON + 5, None, None
     )  # fmt: skip
     return row._replace(**changes)
+
+
+def offer(id: str = "o1", **changes: Any) -> NewOffer:  # noqa: A002 (the column's name)
+    return NewOffer(id, "e1", "default", "a", -1, 1, "default", "{}", NOON)._replace(**changes)
 
 
 def letter(id: str = "d1", **changes: Any) -> DeadLetterEntry:  # noqa: A002 (the column's name)

@@ -80,7 +80,9 @@ async def test_a_reader_refuses_a_store_that_is_behind(path: str):
 
 async def test_a_step_that_fails_leaves_nothing_behind(path: str, monkeypatch: pytest.MonkeyPatch):
     await (await SqliteStore.open(path)).close()
-    broken = Migration(len(known_migrations()) + 1, "broken", "x", ("create table half (a bigint primary key)", "no such words"))
+    broken = Migration(
+        len(known_migrations()) + 1, "broken", "x", ("create table half (a bigint primary key)", "no such words")
+    )
     monkeypatch.setattr(connection, "known_migrations", lambda: (*known_migrations(), broken))
 
     with pytest.raises(Exception, match="syntax error"):

@@ -164,7 +164,7 @@ def test_nothing_is_no_layer_at_all():
     assert layered([("insert_log", [])]) == []
 
 
-@pytest.mark.parametrize("name", ["get_run", "lease_runs", "no_such_statement"])
+@pytest.mark.parametrize("name", ["get_run", "lease_offers", "no_such_statement"])
 def test_what_is_no_plain_change_of_named_rows_cannot_be_in_a_batch(name: str):
     with pytest.raises(StoreDefect, match="cannot be part of a batch"):
         bulk(name)

@@ -30,9 +30,12 @@ select 'e' || lpad(n::text, 8, '0'), 'w' || n % 50, case when n % 3 = 0 then 'CL
   from generate_series(1, 20000) n;
 insert into run
 select 'r' || n, 'e' || lpad((n % 5000)::text, 8, '0'), 'a', null, 1,
-       (array['SUCCESS', 'SUCCESS', 'SUCCESS', 'DLQ', 'PENDING', 'LEASED'])[1 + n % 6], null, null,
-       case when n % 6 = 5 then n end, 0, null, n, 0, 0, null, null
+       (array['SUCCESS', 'SUCCESS', 'SUCCESS', 'DLQ', 'WAITING', 'FAILED'])[1 + n % 6], null, n, 0, 0, null, null
   from generate_series(1, 40000) n;
+insert into offer
+select 'o' || n, 'e' || lpad((n % 5000)::text, 8, '0'), 'w' || n % 50, 'a', -1, 1, 'p' || n % 9, '{}', n,
+       case when n % 2 = 0 then 'o' || n % 100 end, case when n % 2 = 0 then n end, 1
+  from generate_series(1, 20000) n;
 insert into inbox select 's' || lpad(n::text, 8, '0'), 'e' || lpad((n % 20000)::text, 8, '0'), '{}', n
   from generate_series(1, 20000) n;
 insert into dead_letter
@@ -47,7 +50,7 @@ insert into cached_result select 'w' || n % 50, 'k' || n, null, null, null, n fr
 insert into worker select 'o' || n, 1, '', 1, '', '', 0, 0, 0, n, 0, 0 from generate_series(1, 100) n
 """
 HOT = [
-    "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_runs",
+    "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_offers",
     "list_children", "list_executions", "list_failed_executions", "list_inbox", "list_runs",
     "list_workflow_executions", "log_entries", "next_wake", "owned_live", "own_live",
     "take_over_live", "written_rows",

@@ -78,7 +78,7 @@ class LogEntry(NamedTuple):
 
 
 class RunEntry(NamedTuple):
-    """upsert_run; leases are outside, see `runs.py`"""
+    """upsert_run; leases are outside, see `offers.py`"""
 
     id: str
     execution: str

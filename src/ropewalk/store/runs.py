@@ -1,4 +1,4 @@
-"""Runs: one row per attempt, and the leases of those that someone else than the owner carries out."""
+"""Runs: one row per attempt."""
 
 from typing import Final
 
@@ -21,10 +21,6 @@ class Run(Struct, frozen=True):
     attempt: int
     state: str
     worker: str | None
-    leased_by: str | None
-    lease_until: int | None
-    fence: int
-    heartbeat_at: int | None
     retry_after: int | None
     started_at: int | None
     finished_at: int | None
@@ -33,7 +29,7 @@ class Run(Struct, frozen=True):
 
 
 async def put(tx: Transaction, run: RunEntry) -> None:
-    """The run is as it is said here; its lease stays as it was."""
+    """The run is as it is said here."""
     await tx.execute("upsert_run", *run)
 
 
@@ -54,19 +50,3 @@ async def listed(
 ) -> list[Run]:
     """The runs of an execution in the order they came to be, after a cursor."""
     return [Run(*row) for row in await reader.fetch("list_runs", execution, after, node, state, limit)]
-
-
-async def lease(tx: Transaction, runner: str, until: int, now: int, limit: int) -> list[Run]:
-    """Hands a runner the oldest due runs until then; each lease has a fence of its own."""
-    rows = await tx.fetch("lease_runs", now, limit, runner, until)
-    return sorted((Run(*row) for row in rows), key=lambda run: (run.retry_after or 0, run.id))
-
-
-async def extend_lease(tx: Transaction, run: str, runner: str, fence: int, until: int, now: int) -> bool:
-    """The runner keeps the run until then; false if it has lost it."""
-    return await tx.execute("extend_lease", now, until, run, runner, fence) == 1
-
-
-async def expired(tx: Transaction, now: int, limit: int) -> list[Run]:
-    """Runs whose runner has gone silent, longest first."""
-    return [Run(*row) for row in await tx.fetch("expired_leases", now, limit)]

@@ -108,10 +108,6 @@ create table run (
     attempt bigint not null,
     state text not null,
     worker text,
-    leased_by text,
-    lease_until bigint,
-    fence bigint not null default 0,
-    heartbeat_at bigint,
     retry_after bigint,
     started_at bigint,
     finished_at bigint,
@@ -119,8 +115,6 @@ create table run (
     error text
 );
 create index run_by_execution on run (execution, id);
-create index run_by_lease on run (retry_after) where state = 'PENDING';
-create index run_by_expiry on run (lease_until) where state in ('LEASED', 'RUNNING') and lease_until is not null;
 
 create table dead_letter (
     id text primary key,

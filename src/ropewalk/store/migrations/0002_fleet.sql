@@ -40,3 +40,11 @@ create index offer_by_execution on offer (execution);
 -- What a worker owns is walked in order, page by page.
 drop index live_by_owner;
 create index live_by_owner on live (owner, execution) where owner is not null;
+
+-- Leases are the offers'.
+drop index run_by_lease;
+drop index run_by_expiry;
+alter table run drop column leased_by;
+alter table run drop column lease_until;
+alter table run drop column fence;
+alter table run drop column heartbeat_at;

@@ -23,10 +23,11 @@ select execution, owner
   from live
  where workspace = $1 and concurrency_key = $2 and has_key = 1;
 
--- shared_runs: attempts under way that others than the owner of their execution carry out, or may. Uses run_by_execution.
-select node, item, attempt, state, leased_by, lease_until
-  from run
- where execution = $1 and state in ('PENDING', 'LEASED', 'RUNNING')
+-- shared_runs: attempts under way that others than the owner of their execution carry out, or may. Uses offer_by_execution.
+select node, nullif(item, -1), attempt, case when leased_by is null then 'PENDING' else 'LEASED' end, leased_by,
+       lease_until
+  from offer
+ where execution = $1
  order by id
  limit $2;
 
