@@ -22,6 +22,10 @@ class UnknownVersion(RopewalkError):
     """The log was written by a newer Ropewalk; upgrade this one."""
 
 
+class Unreadable(RopewalkError):
+    """A log entry is not what we write: the store was damaged, or tampered with."""
+
+
 class _Entry(Struct, frozen=True, gc=False):
     v: int
     seq: int
@@ -46,6 +50,13 @@ def encode(seq: int, events: list[Event]) -> bytes:
 
 def decode(entry: bytes) -> tuple[int, list[Event]]:
     """The number of the first event, and the events, brought up to the current version."""
+    try:
+        return _decoded(entry)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Unreadable(f"an entry of the log cannot be read: {error}") from error
+
+
+def _decoded(entry: bytes) -> tuple[int, list[Event]]:
     head = _entries.decode(entry)
     if head.v == VERSION:
         return head.seq, _events.decode(head.events)

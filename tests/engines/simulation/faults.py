@@ -40,10 +40,13 @@ class Faults:
         self._sometimes = sometimes
         self._die = die
         self.is_dead = False
+        # Whether there is no way to the store at the moment.
+        self.is_cut_off = False
 
     def calm(self) -> None:
         """From now on everything goes well."""
         self.rate = 0.0
+        self.is_cut_off = False
 
     async def before(self) -> Fate:
         """Draw the fate of a commit, and let it have what comes before the commit."""
@@ -71,7 +74,7 @@ class Faults:
             await self._end()
 
     async def asked(self) -> None:
-        """A question is put to the store."""
+        """A question is put to the store, or a sign of life."""
         await self._only_living()
         if self._chance.random() < self.rate * READING:
             self._sometimes["question refused"] += 1
@@ -84,6 +87,8 @@ class Faults:
     async def _only_living(self) -> None:
         if self.is_dead:
             await _never()
+        if self.is_cut_off:
+            raise StoreUnavailable("there is no way to the store")
 
     async def _end(self) -> None:
         if not self.rate:

@@ -32,7 +32,8 @@ class Whim(NodeType):
 
     Parameters = Anything
 
-    def __init__(self, name: str, chance: Random) -> None:
+    def __init__(self, name: str, chance: Random, durations: tuple[float, ...]) -> None:
+        self._durations = durations
         self.name = name
         self.ports = PORTS[name]
         self.is_wait = name in WAITS
@@ -51,7 +52,7 @@ class Whim(NodeType):
 
     async def _take_time(self) -> None:
         """Some do not stop at once when they are told to."""
-        duration = self._chance.choice(DURATIONS)
+        duration = self._chance.choice(self._durations)
         try:
             await asyncio.sleep(duration)
         except asyncio.CancelledError:
@@ -86,5 +87,5 @@ class Whim(NodeType):
                 return ChildWait(str(uuid_utils.uuid7()), self._chance.choice((*CHILDREN, *CHILDREN, "nowhere")), given)
 
 
-def whims(chance: Random) -> list[NodeType]:
-    return [Whim(name, chance) for name in PORTS]
+def whims(chance: Random, durations: tuple[float, ...] = DURATIONS) -> list[NodeType]:
+    return [Whim(name, chance, durations) for name in PORTS]

@@ -12,6 +12,7 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.core.waits import Approval, EventWait, SignalWait, Wait
 from ropewalk.engines.base import Version
 from ropewalk.service import Service, reading
+from ropewalk.service.verbs import NewStart
 from tests.engines.simulation.nodes import SIGNAL, SUBJECT
 
 ANN = "ann"
@@ -23,7 +24,10 @@ class People:
 
     def __init__(self, db: str, chance: Random, sometimes: Counter[str], note: Callable[[str], None]) -> None:
         self.chance = chance
+        self.verbs = VERBS
         self.accepted: list[str] = []
+        # What was answered to starts under a key; once is enough for all.
+        self.by_key: dict[tuple[str, str], dict[str, None]] = {}
         self.documents: list[dict[str, Any]] = []
         self._sometimes = sometimes
         self._note = note
@@ -37,7 +41,7 @@ class People:
 
     async def do_something(self, service: Service) -> None:
         """One request; to be refused is an answer too."""
-        name, verb = self.chance.choice(VERBS)
+        name, verb = self.chance.choice(self.verbs)
         self._note(f"{name}?")
         try:
             answer = await verb(self, service)
@@ -60,6 +64,22 @@ class People:
     async def _saved(self, service: Service) -> Version:
         """One of the workflows; those it may call are there too."""
         return self.chance.choice([await service.save(document) for document in self.documents])
+
+    async def start_once(self, service: Service) -> str:
+        """Whoever comes with the key of another wants the same, and gets it."""
+        key = f"key {self.chance.randrange(3)}"
+        version = await service.save(self.documents[0])
+        execution = await service.start(version, {"items": [0, 1], "key": 0}, key=key)
+        self.accepted.append(execution)
+        self.by_key.setdefault((service.workspace, key), {})[execution] = None
+        return execution
+
+    async def start_many(self, service: Service) -> list[str]:
+        version = await self._saved(service)
+        starts = [NewStart(version, {"items": [0], "key": number % 2}) for number in range(self.chance.randint(1, 4))]
+        executions = await service.start_batch(starts)
+        self.accepted += executions
+        return executions
 
     async def start_and_wait(self, service: Service) -> ExecutionState:
         return (await service.ended(await self.start(service))).state
@@ -107,8 +127,9 @@ class People:
     # When nobody makes trouble any more
 
     async def answer_everything(self, service: Service) -> None:
-        """Resume what is paused and give what is waited for."""
-        for execution in self.look_up("select execution from live order by execution"):
+        """Resume what is paused and give what is waited for, in one workspace."""
+        living = f"select execution from live where workspace = '{service.workspace}' order by execution"
+        for execution in self.look_up(living):
             x = (await reading.recorded(service.store, execution)).folded()
             if x.state is ExecutionState.PAUSED:
                 await self._try(service.resume(execution, ANN))
@@ -149,4 +170,11 @@ VERBS: tuple[tuple[str, Verb], ...] = (
     ("discard", People.discard),
     ("rerun", People.rerun),
     ("replay", lambda people, service: service.replay(people._someone(), ANN)),
+)
+
+FLEET_VERBS: tuple[tuple[str, Verb], ...] = (
+    *VERBS,
+    *[("start once", People.start_once)] * 3,
+    *[("start many", People.start_many)] * 3,
+    *[("give up", People.give_up)] * 3,
 )

@@ -11,7 +11,9 @@ from ropewalk.engines.native.engine import NativeEngine, NativeSettings
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.service import Service
 from ropewalk.store import workspaces
+from ropewalk.store.access import Store
 from tests.engines.simulation.faults import Faults, SimulatedStore
+from tests.engines.simulation.loop import Actor
 
 EPOCH = 1_750_000_000_000_000
 WORKSPACE = "default"
@@ -31,34 +33,37 @@ class Setup:
 
 
 class Process:
-    """Owns the store while it lives."""
+    """An engine, those who ask it for something, and everything that is under way in it."""
 
-    def __init__(self, setup: Setup, faults: Faults, wall: int) -> None:
-        self._setup = setup
+    def __init__(self, setup: Setup, faults: Faults, native: NativeSettings) -> None:
+        self.setup = setup
+        self.native = native
         self.faults = faults
-        self._wall = wall
-        self._strangers = asyncio.all_tasks()
+        self.actor = Actor()
         self._requests: list[asyncio.Task[None]] = []
         self._facilities = Facilities()
-        self._store: SimulatedStore | None = None
         self.engine: NativeEngine
         self.service: Service
 
     async def open(self) -> None:
         """Start as the wiring does, without a socket."""
-        setup = self._setup
-        store = self._store = await SimulatedStore.open(setup.db, wall=self._wall)
-        store.faults = self.faults
-        store.hurry()
-        async with store.transaction() as tx:
-            await workspaces.ensure_default(tx, store.now())
-        self.engine = NativeEngine(store, setup.types, self._facilities, setup.native, setup.slots.get)
-        self.service = Service(store, self.engine, setup.types, {}, DEFAULT_LIMITS)
+        store = await self._open_store()
+        self.engine = NativeEngine(store, self.setup.types, self._facilities, self.native)
+        self.service = self.service_of(WORKSPACE)
         await self.engine.open()
+
+    def service_of(self, workspace: str) -> Service:
+        return Service(self.engine.store, self.engine, self.setup.types, {}, DEFAULT_LIMITS, workspace)
+
+    async def _open_store(self) -> Store:
+        raise NotImplementedError
+
+    async def _close_store(self) -> None:
+        raise NotImplementedError
 
     def ask(self, request: Coroutine[Any, Any, None]) -> None:
         """Someone asks this process for something; what is not answered when it ends is never answered."""
-        self._requests.append(asyncio.get_running_loop().create_task(request))
+        self._requests.append(self.actor.begin(request))
 
     def unanswered(self) -> int:
         return sum(not request.done() for request in self._requests)
@@ -70,7 +75,9 @@ class Process:
 
     async def stop(self) -> None:
         """End as a process is meant to."""
-        await _stopped(self._requests)
+        for request in self._requests:
+            request.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
         try:
             await self.engine.close()
         except RopewalkError:
@@ -81,8 +88,7 @@ class Process:
     async def die(self) -> None:
         """Gone at once: nothing that it thinks or does from now on is written."""
         self.faults.is_dead = True
-        mine = asyncio.all_tasks() - self._strangers - {asyncio.current_task()}
-        await _stopped(sorted(mine, key=_age))
+        await self.actor.end()
         if hasattr(self, "engine"):
             self.engine.timers.close()
             self.engine.hands.close()
@@ -90,16 +96,27 @@ class Process:
 
     async def _leave(self) -> None:
         await self._facilities.close()
+        await self._close_store()
+
+
+class SoleProcess(Process):
+    """Owns the store while it lives."""
+
+    def __init__(self, setup: Setup, faults: Faults, wall: int) -> None:
+        super().__init__(setup, faults, setup.native)
+        self._wall = wall
+        self._store: SimulatedStore | None = None
+
+    async def _open_store(self) -> Store:
+        setup = self.setup
+        store = self._store = await SimulatedStore.open(setup.db, wall=self._wall)
+        store.faults = self.faults
+        store.hurry()
+        async with store.transaction() as tx:
+            await workspaces.ensure_default(tx, store.now())
+            await workspaces.override_slots(tx, WORKSPACE, setup.slots.get(WORKSPACE))
+        return store
+
+    async def _close_store(self) -> None:
         if self._store is not None:
             await self._store.close()
-
-
-def _age(task: asyncio.Task[Any]) -> int:
-    """The order in which tasks came to be, which a set of them does not have."""
-    return int(task.get_name().removeprefix("Task-"))
-
-
-async def _stopped(tasks: list[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from tests.engines.judging import ask, judge
-from tests.engines.simulation.loop import MOST_TURNS, VirtualLoop
-from tests.engines.simulation.process import WORKSPACE, Process
+from tests.engines.simulation.loop import VirtualLoop
+from tests.engines.simulation.process import Process
 from tests.engines.simulation.world import LENGTHS, World, seeded
 
 ROUND = 90
@@ -50,7 +50,7 @@ def simulate(seed: int) -> Outcome:
 
 def _tidy_up(loop: VirtualLoop, world: World) -> None:
     """A history that broke off leaves tasks and an open store behind."""
-    loop.turns_left = MOST_TURNS
+    loop.turns_left = loop.most_turns
     if world.process is not None:
         loop.run_until_complete(world.process.die())
 
@@ -102,8 +102,6 @@ def _left_in_memory(process: Process) -> list[str]:
         "executions": len(engine.memory.lives),
         "attempts": engine.hands.busy,
         "promised hands": engine.hands.promised,
-        "slots": engine.slots.used(WORKSPACE),
-        "keys": len(engine.slots._keys),
         "requests": process.unanswered(),
     }
     return [f"{number} {name} are left when everything is over" for name, number in kept.items() if number]

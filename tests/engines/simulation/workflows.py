@@ -7,6 +7,8 @@ from typing import Any
 from tests.engines.simulation.nodes import CHILDREN
 from tests.simulator.workflows import KINDS, KINDS_OF_CHILDREN, PLANS_SHARED_BY, document
 
+OTHER_WORKSPACE = "other"
+POOL = "gpu"
 TOPS = ("top-0", "top-1", "top-2")
 KEYS = ("only one", "{{ input.key }}")
 
@@ -21,6 +23,49 @@ def _documents(seed: int) -> list[dict[str, Any]]:
     chance = Random(f"documents {seed}")
     children = [_named(chance, name, document(chance, KINDS_OF_CHILDREN, largest=3)) for name in CHILDREN]
     return children + [_named(chance, name, document(chance, KINDS, largest=6)) for name in TOPS]
+
+
+# Fleets
+
+
+def fleet_documents_of(seed: int) -> list[dict[str, Any]]:
+    """The same for a fleet, with what only a fleet has: pools, wide graphs, results used again, keys of families."""
+    return _fleet_documents(seed // PLANS_SHARED_BY)
+
+
+@lru_cache(maxsize=2)
+def _fleet_documents(seed: int) -> list[dict[str, Any]]:
+    chance = Random(f"fleet documents {seed}")
+    children = [document(chance, KINDS_OF_CHILDREN, largest=3) for _ in CHILDREN]
+    tops = [document(chance, KINDS, largest=5) for _ in TOPS[1:]]
+    named = zip((*CHILDREN, *TOPS), (*children, *tops, _wide(chance)), strict=True)
+    return [{**_shared(chance, made), "name": name, **_key(chance)} for name, made in named]
+
+
+def _key(chance: Random) -> dict[str, str]:
+    """Some children have the keys of their parents, and some those of strangers."""
+    return {"concurrencyKey": chance.choice(KEYS)} if chance.random() < 0.4 else {}
+
+
+def _shared(chance: Random, made: dict[str, Any]) -> dict[str, Any]:
+    return {**made, "nodes": [{**node, **_fleet_fields(chance, node["type"])} for node in made["nodes"]]}
+
+
+def _fleet_fields(chance: Random, kind: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if chance.random() < 0.15:
+        fields["pool"] = POOL
+    if kind == "task" and chance.random() < 0.15:
+        fields["cache"] = {"ttl": chance.choice((1, 60))}
+    return fields
+
+
+def _wide(chance: Random) -> dict[str, Any]:
+    """More to do at once than a small worker has hands."""
+    count = chance.randint(3, 6)
+    nodes: list[dict[str, Any]] = [{"id": f"n{i}", "type": "task"} for i in range(count)]
+    nodes[0] |= {"forEach": "{{ input.items }}", "with": {"it": "{{ item }}"}}
+    return {"ropewalk": 1, "nodes": nodes, "edges": []}
 
 
 def _named(chance: Random, name: str, made: dict[str, Any]) -> dict[str, Any]:

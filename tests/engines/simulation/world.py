@@ -15,9 +15,9 @@ import uuid_utils
 from ropewalk.core.errors import RopewalkError
 from tests.engines.outside import Outside, WatchedTypes
 from tests.engines.simulation.faults import Faults
-from tests.engines.simulation.nodes import whims
+from tests.engines.simulation.nodes import DURATIONS, whims
 from tests.engines.simulation.people import People
-from tests.engines.simulation.process import EPOCH, Process, Setup
+from tests.engines.simulation.process import EPOCH, Process, Setup, SoleProcess
 from tests.engines.simulation.workflows import documents_of
 
 RATES = (0.01, 0.05, 0.1, 0.2)
@@ -47,6 +47,9 @@ def seeded(seed: int) -> Iterator[None]:
 class World:
     """Everything there is in one history."""
 
+    durations: tuple[float, ...] = DURATIONS
+    crowds = (10, 20, 40, 60)
+
     def __init__(self, seed: int, db: str) -> None:
         self.chance = Random(f"world {seed}")
         self.outside = Outside()
@@ -55,7 +58,7 @@ class World:
         self.wrong: list[str] = []
         types = WatchedTypes()
         types.outside = self.outside
-        for whim in whims(self.chance):
+        for whim in whims(self.chance, self.durations):
             types.register(whim)
         self.setup = Setup(db, types, self.chance)
         self.people = People(db, self.chance, self.sometimes, self.note)
@@ -76,7 +79,7 @@ class World:
     def invite(self, seconds: float) -> None:
         """People come at moments of their own, whether or not there is a process to talk to."""
         loop = asyncio.get_running_loop()
-        for _ in range(self.chance.choice((10, 20, 40, 60))):
+        for _ in range(self.chance.choice(self.crowds)):
             loop.call_later(self.chance.random() * seconds * 0.9, self._come)
 
     def _come(self) -> None:
@@ -100,9 +103,8 @@ class World:
         wall = EPOCH + round((asyncio.get_running_loop().time() + self.chance.choice((0, 0, 0, -30, 5))) * 1_000_000)
         self._death = asyncio.Event()
         faults = Faults(self.chance, self._rate, self.sometimes, self._death.set)
-        process = Process(self.setup, faults, wall)
-        opening = asyncio.get_running_loop().create_task(process.open())
-        if await self._unless_dead(opening):
+        process = SoleProcess(self.setup, faults, wall)
+        if await self._unless_dead(process.actor.begin(process.open())):
             self.note("a process serves")
             return process
         self.note("a process could not open")
@@ -156,8 +158,7 @@ class World:
         assert process is not None
         self.note("the process is killed" if is_violent else "the process stops")
         if not is_violent:
-            stopping = asyncio.get_running_loop().create_task(process.stop())
-            is_violent = not await self._unless_dead(stopping)
+            is_violent = not await self._unless_dead(process.actor.begin(process.stop()))
         self.wrong += process.broken()
         if is_violent:
             self.sometimes["killed"] += 1

@@ -36,8 +36,8 @@ class NodesView(Mapping[str, Any]):
         output, blobs = self._progress.outputs.get(index), self._progress.blobs
         if isinstance(output, Blob):
             return blobs[output.hash]
-        if index in self._progress.maps and blobs:
-            return [blobs[each.hash] if isinstance(each, Blob) else each for each in output or ()]
+        if index in self._progress.maps and blobs and output is not None:
+            return [blobs[each.hash] if isinstance(each, Blob) else each for each in output]
         return output
 
     def __iter__(self) -> Iterator[str]:

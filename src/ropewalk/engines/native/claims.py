@@ -144,6 +144,7 @@ class Claims:
     async def _claim(self) -> bool:
         """Make something ours, with a slot; whether there may be more to claim."""
         engine = self._engine
+        engine.memory.departed = {}
         room = min(BATCH, engine.settings.executions - len(engine.memory.lives))
         now = engine.store.now()
         # Before the question: whoever comes meanwhile is not overlooked.

@@ -7,6 +7,7 @@ in other hands is for these to read. A person's request is a letter with an answ
 
 import asyncio
 import logging
+from contextlib import suppress
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,7 @@ class Letters:
             for pause in chain(PAUSES, repeat(PAUSES[-1])):
                 try:
                     await self._hand_over(letter, signal)
+                    await self._is_durable()
                     return
                 except OwnedElsewhere as elsewhere:
                     self._engine.store.hint(elsewhere.owner)
@@ -109,6 +111,11 @@ class Letters:
                 await asyncio.sleep(pause)
         finally:
             self._under_way.discard(letter.id)
+
+    async def _is_durable(self) -> None:
+        """Until what a letter caused is written, the letter is in the inbox and must not be told a second time."""
+        with suppress(RopewalkError):  # it was not told then: whoever takes the execution up reads the inbox again
+            await self._engine.commit.settled()
 
     async def _hand_over(self, letter: Letter, signal: Signal | StartChild) -> None:
         engine = self._engine

@@ -9,7 +9,7 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core import log
-from ropewalk.core.errors import InvalidInput, NotFound, Problem, RopewalkError
+from ropewalk.core.errors import InvalidInput, NotFound, Problem, RopewalkError, Unavailable
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.plan import Plan, load_plan
@@ -39,6 +39,10 @@ class Memory:
         self.lives: dict[str, Live] = {}
         # Whether the lease is lost: what was ours when its loading began is not ours any more.
         self.is_away = False
+        # Whether the store may say that something is ours that is not here.
+        self.may_have_strays = False
+        # Those that left since the last claim began, for a worker that claims.
+        self.departed: dict[str, None] | None = None
 
     def owns(self, live: Live) -> bool:
         return self.lives.get(live.id) is live
@@ -55,11 +59,13 @@ class Memory:
     def forget(self, live: Live) -> None:
         if self.owns(live):
             del self.lives[live.id]
+            if self.departed is not None:
+                self.departed[live.id] = None
 
     def leaves(self, live: Live) -> None:
         """The commit that is made now says that the execution is nobody's."""
         if self.owns(live):
-            del self.lives[live.id]
+            self.forget(live)
             self._leaving[live.id] = asyncio.get_running_loop().create_future()
 
     def left(self, live: Live) -> None:
@@ -70,9 +76,12 @@ class Memory:
 
     # Accepting
 
-    def accept(self, request: StartRequest, now: int) -> Live:
+    async def accept(self, request: StartRequest, now: int) -> Live:
         """A new execution in memory, with its first event; durable with the next commit."""
         live = self.new(request, now)
+        # One that takes over what another has done may have large results from the beginning.
+        live.has_blobs = _has_blobs(live)
+        await self._load_final(live)
         self.lives[live.id] = live
         return live
 
@@ -125,11 +134,18 @@ class Memory:
                 await leaving
                 is_ours = False
             if not is_ours:
-                await self._ownership.acquire(execution)
+                await self._acquire(execution)
             live = await self._fold_or_release(execution)
             self._take_in(live, live.owner)
         finally:
             del self._loading[execution]
+
+    async def _acquire(self, execution: str) -> None:
+        try:
+            await self._ownership.acquire(execution)
+        except Unavailable:
+            self.may_have_strays = True
+            raise
 
     def _take_in(self, live: Live, owner: str | None) -> Live:
         """It is in memory from now on, unless the lease it was ours under was lost meanwhile."""
@@ -143,6 +159,7 @@ class Memory:
         try:
             return await self._fold(execution)
         except RopewalkError:
+            self.may_have_strays = True
             with suppress(RopewalkError):  # the first error tells more
                 await self._ownership.release(execution)
             raise
@@ -150,13 +167,14 @@ class Memory:
     async def load_claimed(self, claimed: Claimed, owner: str) -> Live:
         """The same for one that was claimed under this name; what there is of a new one came with the claim."""
         execution, entry = claimed.execution, claimed.first_entry
-        if entry is None or self.knows(execution):
+        if entry is None or self._was_here(execution):
             return await self.load(execution, is_ours=True)
         _, events = log.decode(entry)
         accepted = events[0]
         assert isinstance(accepted, ExecutionAccepted)
         version = await self.version(accepted.workflow, accepted.version)
-        if len(events) != claimed.last_seq or self.knows(execution):
+        # One with more than its acceptance took over what another has done, perhaps large results.
+        if not len(events) == claimed.last_seq == 1 or self._was_here(execution):
             return await self.load(execution, is_ours=True)
         live = Live(version, accepted)
         live.execution.apply(events)
@@ -165,6 +183,10 @@ class Memory:
         state = live.execution.state
         live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state)
         return self._take_in(live, owner)
+
+    def _was_here(self, execution: str) -> bool:
+        """Whether somebody else may have moved it since it was claimed, or be about to."""
+        return self.knows(execution) or self.departed is None or execution in self.departed
 
     async def load_without_plan(self, execution: str) -> Live | None:
         """An execution whose version is gone, so that its end can be written; None if it has begun already."""
@@ -196,7 +218,7 @@ class Memory:
         live.ledger.add(events)
         live.ledger.take()
         live.written = written
-        live.has_blobs = any(blobs_of(output) for output in live.execution.outputs.values())
+        live.has_blobs = _has_blobs(live)
         live.has_key = bool(live.written.live and live.written.live[3])
         await self._load_final(live)
         return live
@@ -245,6 +267,10 @@ class Memory:
 
     async def load_blob(self, blob: Blob) -> Any:
         return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+
+
+def _has_blobs(live: Live) -> bool:
+    return any(blobs_of(output) for output in live.execution.outputs.values())
 
 
 def _empty_plan(name: str) -> Plan:

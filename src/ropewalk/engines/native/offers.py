@@ -287,6 +287,7 @@ class Offers:
         ]  # fmt: skip
         self.has_others = bool(alive)
         self._has_company = any(each.pool == DEFAULT_POOL and each.load < each.slots for each in alive)
+        engine.feed()  # whoever has come since may help
 
     async def _extend(self, now: int) -> None:
         """Whoever has lost a run, or is to stop it, stops."""

@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import RunNode, WakeAt
-from ropewalk.core.errors import NotFound, RopewalkError
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.signals import Due, Lost
 from ropewalk.engines.native.live import Live
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 _ALL = 2**62
+EVERY = 1.0
+REJOINING = (0.1, 0.5, 1, 2)
 PAUSES = (0.1, 0.5, 1, 2, 5, 10, 30, 60)
 
 _log = logging.getLogger("ropewalk.engine")
@@ -35,14 +37,39 @@ class Recovery:
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._is_rejoining = False
-        self._has_strays = False
+
+    def open(self) -> None:
+        """On a shared store also a worker that claims nothing may come to own something unawares: look for it."""
+        if not self._engine.settings.claims:
+            self._engine.children.spawn(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            try:
+                await self.find_strays()
+            except RopewalkError as error:
+                _log.warning("what may be ours cannot be looked for now: %s", error)
 
     async def take_up(self, execution: str) -> None:
         """Go on with an execution whose last owner is gone and which is ours now."""
-        live = await self._engine.memory.load(execution, is_ours=True)
-        await self._find_offers(live)
-        if self._engine.memory.owns(live):
+        try:
+            live = await self._engine.memory.load(execution, is_ours=True)
+            await self._find_offers(live)
+        except (Unavailable, OwnedElsewhere):
+            raise
+        except RopewalkError as error:
+            await self._let_lie(execution, error)
+            return
+        if self._engine.memory.owns(live) and not live.has_slot:
             self._take_up(live)
+
+    async def _let_lie(self, execution: str, error: RopewalkError) -> None:
+        """What cannot be read is nobody's, and has no slot: it keeps nobody else from going on."""
+        store = self._engine.store
+        _log.error("execution %s cannot be taken up, and lies as it is: %s", execution, error)
+        async with store.transaction() as tx:
+            await owned.abandon(tx, store.worker, execution)
 
     async def _find_offers(self, live: Live) -> None:
         """What others carry out of it goes on; only the dead owner's own runs are lost."""
@@ -88,8 +115,11 @@ class Recovery:
         engine.hands.drop(live)
         engine.commit.forget(live)
         engine.hands.promised -= sum(1 for command in live.commands if type(command) is RunNode)
+        # What a commit under way has taken along comes back with it, and is counted then.
+        live.commands = []
         engine.memory.forget(live)
         engine.memory.left(live)
+        asyncio.get_running_loop().call_soon(engine.feed)
 
     async def release(self, execution: str) -> None:
         """Let go of an execution that was dropped and is not to be taken up again."""
@@ -122,23 +152,42 @@ class Recovery:
 
     def suspect_strays(self) -> None:
         """A transaction that gives us executions may be through, though nobody told us."""
-        self._has_strays = True
+        self._engine.memory.may_have_strays = True
 
     async def find_strays(self) -> None:
         """Take up what the store says is ours and we know nothing of."""
-        if not self._has_strays:
-            return
         engine = self._engine
-        for row in await owned.owned(engine.store, engine.store.worker, limit=_ALL):
-            if not (engine.memory.knows(row.execution) or engine.claims.owes(row.execution)):
-                await self._take_in(row.execution)
-        self._has_strays = False
+        if not engine.memory.may_have_strays:
+            return
+        # Those that come up meanwhile are for the next time.
+        engine.memory.may_have_strays = False
+        try:
+            for row in await owned.owned(engine.store, engine.store.worker, limit=_ALL):
+                if not (self._is_in_hand(row) or engine.claims.owes(row.execution)):
+                    await self._take_in(row.execution)
+        except RopewalkError:
+            self.suspect_strays()
+            raise
+
+    def _is_in_hand(self, row: owned.Live) -> bool:
+        """Whether somebody here sees to it. One that has a slot and was only loaded, to be told something, is not."""
+        memory = self._engine.memory
+        live = memory.lives.get(row.execution)
+        if live is None and memory.knows(row.execution):
+            self.suspect_strays()  # on its way in or out: looked at again
+            return True
+        return live is not None and (live.has_slot or not row.has_slot)
 
     async def _take_in(self, execution: str) -> None:
         try:
             stray = await self._engine.memory.load(execution)
             await self._find_offers(stray)
         except (NotFound, OwnedElsewhere):
+            return
+        except Unavailable:
+            raise
+        except RopewalkError as error:
+            await self._let_lie(execution, error)
             return
         if self._engine.memory.owns(stray) and not stray.has_slot:
             self._take_up(stray)
@@ -160,7 +209,7 @@ class Recovery:
         engine.claims.forget()
         for live in list(engine.memory.lives.values()):
             self.drop(live)
-        for pause in chain(PAUSES, repeat(PAUSES[-1])):
+        for pause in chain(REJOINING, repeat(REJOINING[-1])):
             try:
                 await engine.store.rejoin()
                 break

@@ -1,0 +1,93 @@
+"""Seeded bugs of fleets: deliberate mistakes in engine, SQL and store, each of which must be caught."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.engines.native.claims import Claims
+from ropewalk.engines.native.letters import Letters
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.offers import Offers
+from ropewalk.engines.native.recovery import Recovery
+from ropewalk.engines.native.takeover import Takeover
+from ropewalk.store import queue, workers
+from ropewalk.store.sqlite.connection import statements
+from tests.engines.simulation.fleet_history import simulate_fleet
+from tests.engines.simulation.heartbeat import Heartbeat
+from tests.engines.simulation.shared import SharedStore
+from tests.simulator.bugs import Bug
+from tests.simulator.hunt import Caught
+
+MOST_HISTORIES: Final = 200
+
+
+class SqlBug(Struct, frozen=True):
+    """What is wrong, in which statement, and the text that makes it so."""
+
+    name: str
+    statement: str
+    right: str
+    wrong: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The bug is there while the context lasts."""
+        sound = statements()[self.statement]
+        if sound.count(self.right) != 1:
+            raise LookupError(f"{self.name}: {self.right!r} must be there once in {self.statement}")
+        statements()[self.statement] = sound.replace(self.right, self.wrong)
+        try:
+            yield
+        finally:
+            statements()[self.statement] = sound
+
+
+OWNERSHIP: Final = (
+    Bug("epoch not checked by writes", SharedStore._check_epoch,
+        "if not self.database.connection", "if False and self.database.connection"),
+    Bug("takeover without raising the epoch", workers.take_over, "await expel(tx, dead)", "pass"),
+    Bug("nothing is taken over", Takeover.look, "await self._engine.recovery.take_up(execution)", "pass"),
+    Bug("lease extended by the worker's clock", Heartbeat._renew,
+        "row = (now,", "row = (now + 86_400_000_000 * (int(self._worker[1]) % 2),"),
+    SqlBug("acquired from whoever has it", "acquire_live", " and owner is null", ""),
+    Bug("leaving memory before the commit", Memory._load, "self._leaving.get(execution)", "None"),
+    Bug("one that is over kept in memory", Live.may_leave, "self.execution.is_ended or ", ""),
+    Bug("kept in memory under the old name", Memory._take_in, "owner != self._store.worker", "False"),
+)  # fmt: skip
+
+LETTERS: Final = (
+    Bug("letter told that waits no more", Letters._addressee,
+        "await inbox.waits(engine.store, letter.id)", "True"),
+    Bug("letter told again before it was durable", Letters._deliver, "await self._is_durable()", "pass"),
+    Bug("a refusal keeps the letter", Letters._answer,
+        "except (InvalidTransition, NotFound)", "except InvalidTransition"),
+    Bug("hints taken for the truth about letters", Letters._run, "call_later(EVERY,", "call_later(10**9,"),
+    Bug("hints taken for the truth about the queue", Claims._run, "call_later(pause,", "call_later(10**9,"),
+)  # fmt: skip
+
+OFFERS: Final = (
+    Bug("report of a run that was lost", Offers._report, "None if reported is None else await", "await"),
+    Bug("expired runs not told", Offers._look_after, "in await offers.expired(tx, now, BATCH)", "in ()"),
+    Bug("offers repeated after a lost answer", Offers._write,
+        "self._engine.recovery.lost_the_store(list(lives.values()), error)", "self._rows[:0] = offered"),
+    Bug("offers of a dead owner taken for lost", Recovery._find_offers, "if self._engine.store.is_shared", "if False"),
+)  # fmt: skip
+
+CLAIMS: Final = (
+    Bug("slots not counted by the claim", queue._offer, "slots - await _slots_taken(tx, workspace)", "slots"),
+    SqlBug("keys of others not seen by the claim", "claimable", "holder.has_key = 1", "holder.has_key = 2"),
+)
+
+BUGS: Final[tuple[Bug | SqlBug, ...]] = (*OWNERSHIP, *LETTERS, *OFFERS, *CLAIMS)
+
+
+def hunt_fleet(bug: Bug | SqlBug, most: int = MOST_HISTORIES) -> Caught | None:
+    """Plant the bug and simulate until a history shows it; None if none does."""
+    with bug.planted():
+        for seed in range(most):
+            if violations := simulate_fleet(seed).violations:
+                return Caught(seed + 1, violations[0])
+    return None

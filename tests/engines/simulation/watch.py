@@ -1,0 +1,114 @@
+"""Watches over the shared store: what must be true of every commit, judged before it counts.
+
+The judgement at the end of a history reads what is left; who wrote it, and what was true in between, only shows here.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ropewalk.core import log
+from ropewalk.core.events import RunFailed
+from ropewalk.store.access import Value
+from ropewalk.store.events import NO_ITEM
+
+REPORTS = ("Succeeded", "Failed", "Suspended", "Returned")
+
+
+class Watch:
+    """Keeps what was wrong, so that nothing that the engine does about it can hide it."""
+
+    def __init__(self, connection: sqlite3.Connection, limits: Mapping[str, int]) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._leased: dict[str, None] = {}
+        self._is_about_living = False
+        self.wrong: list[str] = []
+
+    def look_at(self, worker: str, name: str, rows: Sequence[Sequence[Value]]) -> None:
+        """A worker is about to carry out this statement."""
+        self._is_about_living = self._is_about_living or name.endswith("_live")
+        match name:
+            case "insert_log":
+                for execution, seq, entry in rows:
+                    self._check_owner(worker, execution, seq)
+                    self._check_lost(execution, entry)
+            case "end_offer":
+                for row in rows:
+                    self._look_at_report(*row)
+            case "insert_inbox":
+                for row in rows:
+                    self._check_report(worker, row)
+            case "delete_inbox":
+                for (letter,) in rows:
+                    self._check_told_once(worker, letter)
+
+    def _check_owner(self, worker: str, execution: Value, seq: Value) -> None:
+        """Only the owner writes the log."""
+        if seq == 1:
+            return
+        owner = self._ask("select owner from live where execution = ?", execution)
+        if owner != [(worker,)]:
+            self.wrong.append(f"{worker} writes event {seq} of {execution}, which is in the hands of {owner}")
+
+    def _check_lost(self, execution: Value, entry: Value) -> None:
+        """A run that another has, or may take, is not lost with its owner."""
+        assert isinstance(entry, bytes), "an entry of a log is bytes"
+        for event in log.decode(entry)[1]:
+            if isinstance(event, RunFailed) and event.lost:
+                place = NO_ITEM if event.item is None else event.item
+                run = (execution, event.node, place, event.attempt)
+                if self._ask("select 1 from offer where execution = ? and node = ? and item = ? and attempt = ?", *run):
+                    self.wrong.append(f"{run} is told to be lost, and is not")
+
+    def _check_told_once(self, worker: str, letter: Value) -> None:
+        """A letter goes with the events it causes, once."""
+        if not self._ask("select 1 from inbox where id = ?", letter):
+            self.wrong.append(f"{worker} has told the letter {letter}, which was told before")
+
+    # Reports of runs that were leased
+
+    def _look_at_report(self, *about: Value) -> None:
+        question = (
+            "select execution, node, attempt from offer "
+            "where id = ? and leased_by = ? and fence = ? and lease_until >= ?"
+        )
+        for row in self._ask(question, *about):
+            self._leased[str(row)] = None
+
+    def _check_report(self, worker: str, row: Sequence[Value]) -> None:
+        """A run is reported by whoever has it."""
+        signal = msgspec.json.decode(str(row[2]))
+        if signal["type"] in REPORTS:
+            run = str((row[1], signal["node"], signal["attempt"]))
+            if run not in self._leased:
+                self.wrong.append(f"{worker} reports the run {run}, which it has not")
+
+    # The whole
+
+    def before_commit(self, worker: str, epoch: int) -> None:
+        """Everything is written and nothing counts yet."""
+        self._leased.clear()
+        current = self._ask("select epoch from worker where id = ?", worker)
+        if current != [(epoch,)]:
+            self.wrong.append(f"a write of {worker} under epoch {epoch} was taken, its epoch is {current}")
+        if self._is_about_living:
+            self._is_about_living = False
+            self._check_limits()
+            self._check_keys()
+
+    def _check_limits(self) -> None:
+        for workspace, taken in self._ask("select workspace, count(*) from live where has_slot = 1 group by workspace"):
+            limit = self._limits.get(workspace)
+            if limit is not None and taken > limit:
+                self.wrong.append(f"I-27 {taken} slots of workspace {workspace} are taken, {limit} may be")
+
+    def _check_keys(self) -> None:
+        for key, holders in self._ask("select concurrency_key, count(*) from live where has_key = 1 "
+                                      "group by workspace, concurrency_key having count(*) > 1"):  # fmt: skip
+            self.wrong.append(f"I-28 key {key!r} has {holders} holders")
+
+    def _ask(self, question: str, *arguments: Value) -> list[tuple[Any, ...]]:
+        return self._connection.execute(question, arguments).fetchall()
