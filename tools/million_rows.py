@@ -60,7 +60,10 @@ async def _make_postgres(db: str, size: int) -> None:
 
 
 async def _postgres_columns(connection: Any, table: str) -> list[str]:
-    asked = "select attname from pg_attribute where attrelid = $1::regclass and attnum > 0 order by attnum"
+    asked = (
+        "select attname from pg_attribute "
+        "where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum"
+    )
     return [row[0] for row in await connection.fetch(asked, table)]
 
 

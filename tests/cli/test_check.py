@@ -28,12 +28,14 @@ def test_an_honest_store_has_no_violations(store: str, invoke: Invoke):
     assert result.stdout.startswith("6 executions checked against ")
 
 
+LAST = "(execution, seq) in (select execution, seq from log order by execution desc, seq desc limit 1)"
+
 LIES = {
     "an execution's state": "update execution set state = 'FAILED' where state = 'SUCCESS'",
     "an execution's end": "update execution set finished_at = finished_at + 1 where state = 'SUCCESS'",
     "an execution's error": "update execution set error = 'other' where state = 'FAILED'",
-    "a run that was never made": "update run set id = 'x' where rowid = (select min(rowid) from run)",
-    "a run that is missing": "delete from run where rowid = (select min(rowid) from run)",
+    "a run that was never made": "update run set id = 'x' where id = (select min(id) from run)",
+    "a run that is missing": "delete from run where id = (select min(id) from run)",
     "a run's state": "update run set state = 'SUCCESS' where state = 'FAILED'",
     "a dead letter that is missing": "delete from dead_letter where resolution = 'PENDING'",
     "a dead letter's inputs": """update dead_letter set inputs = '{"card":"other"}' where resolution = 'PENDING'""",
@@ -42,8 +44,8 @@ LIES = {
         "insert into live (execution, workspace, fence, last_seq, has_slot, has_key, priority) "
         "select id, workspace, 1, 1, 0, 0, 5 from execution where state = 'SUCCESS' limit 1"
     ),
-    "an event that is missing": "delete from log where seq > 1 and rowid = (select max(rowid) from log)",
-    "an entry under another number": "update log set seq = seq + 1 where rowid = (select max(rowid) from log)",
+    "an event that is missing": f"delete from log where seq > 1 and {LAST}",
+    "an entry under another number": f"update log set seq = seq + 1 where {LAST}",
     "a version that is missing": "delete from workflow_version where version = 1",
 }
 

@@ -57,7 +57,8 @@ def change_a_run(place: Place) -> None:
 
 
 def forget_an_entry(place: Place) -> None:
-    tell(place.database, "delete from log where rowid = (select max(rowid) from log where seq > 1)")
+    last = "select execution, seq from log where seq > 1 order by execution desc, seq desc limit 1"
+    tell(place.database, f"delete from log where (execution, seq) in ({last})")
 
 
 def record_twice(place: Place) -> None:
