@@ -1,7 +1,8 @@
-"""Real processes, killed with SIGKILL at random moments, all on one store; then the checker on every log.
+"""Real processes, killed or stopped at random moments, all on one store; then the checker on every log.
 
 python -m tools.crash --cycles 500              # exit 1 if anything accepted is lost, doubled or wrong
 python -m tools.crash --cycles 500 --seed 4711  # the same moments again, as far as a machine repeats itself
+python -m tools.crash --only kills              # members of a fleet, killed; zombies: stopped for longer than a lease
 """
 
 import argparse
@@ -12,13 +13,23 @@ import shutil
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 
 from tests.crash.driver import Campaign, Figures, Misbehaved
 from tests.crash.ledgers import Place
 from tests.crash.verdict import Verdict, judge
+from tests.fleet import campaign as fleet_campaign
+from tests.fleet import verdict as fleet_verdict
+from tests.fleet.fleet import LEASE, fleet, nursery
+from tests.fleet.fleet import Misbehaved as FleetMisbehaved
+from tests.fleet.ledgers import Place as FleetPlace
+from tests.postgres import PostgresServer
 
 MOST_SHOWN = 20
 TELL_EVERY = 10
+ZOMBIES_IN_TEN = 6
+"""For ten processes that are killed, so many are stopped."""
+EMBEDDED, KILLS, ZOMBIES = "embedded", "kills", "zombies"
 
 
 def campaign(cycles: int, seed: int) -> int:
@@ -72,12 +83,81 @@ def _print_figures(figures: Figures, violations: int) -> None:
     _print_figure("violations", violations, "violations", n)
 
 
-def _print_figure(metric: str, value: float, unit: str, n: int) -> None:
-    print(json.dumps({"workload": "crash", "metric": metric, "value": value, "unit": unit, "n": n}))
+def _print_figure(metric: str, value: float, unit: str, n: int, workload: str = "crash") -> None:
+    print(json.dumps({"workload": workload, "metric": metric, "value": value, "unit": unit, "n": n}), flush=True)
 
 
 def _print_failure(seed: int, place: Place, violations: list[str]) -> None:
     print(f"\nseed {seed} broke {len(violations)} promises; the store is kept: {place.database}", file=sys.stderr)
+    _print_violations(violations)
+
+
+# A fleet
+
+
+def fleet_of(what: str, count: int, seed: int) -> int:
+    """The same with members of a fleet; their ledgers and logs are kept if a promise was broken."""
+    folder = tempfile.mkdtemp(prefix="ropewalk-fleet-")
+    server = PostgresServer(fsync="on", full_page_writes="on")
+    try:
+        violations = asyncio.run(_attack(server, FleetPlace(folder), what, count, seed))
+    finally:
+        server.remove()
+    if violations:
+        print(f"\nseed {seed} broke {len(violations)} promises; ledgers and logs are kept: {folder}", file=sys.stderr)
+        _print_violations(violations)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+async def _attack(server: PostgresServer, place: FleetPlace, what: str, count: int, seed: int) -> list[str]:
+    url = await server.lend()
+    with nursery() as home:
+        async with fleet(home, url, place) as crew:
+            running = fleet_campaign.Campaign(crew, seed, lambda figures: _show_fate(figures, count))
+            try:
+                await (running.kill(count) if what == KILLS else running.stop(count))
+            except FleetMisbehaved as error:
+                return [str(error)]
+            verdict = await fleet_verdict.judge(url, place)
+            violations = verdict.violations + crew.faults()
+            _print_fleet(f"fleet-{what}", running.figures, verdict, len(violations))
+            return violations
+
+
+def _show_fate(figures: fleet_campaign.Figures, count: int) -> None:
+    done = figures.kills + figures.zombies
+    if done % TELL_EVERY == 0 or done == count:
+        print(f"{done} of {count}", file=sys.stderr, flush=True)
+
+
+def _print_fleet(
+    workload: str, figures: fleet_campaign.Figures, verdict: fleet_verdict.Verdict, violations: int
+) -> None:
+    met = figures.kills + figures.zombies
+    for metric, value, unit in (
+        ("accepted_starts", verdict.accepted, "executions"),
+        ("effects_repeated", verdict.repeated, "effects"),
+        ("attempts_lost", verdict.lost_attempts, "attempts"),
+        ("late_writes_refused", figures.refused, "writes"),
+    ):
+        _print_figure(metric, value, unit, met, workload)
+    _print_takeovers(workload, sorted(figures.takeovers))
+    _print_figure("violations", violations, "violations", met, workload)
+
+
+def _print_takeovers(workload: str, seconds: list[float]) -> None:
+    if len(seconds) < 2:
+        return
+    parts = statistics.quantiles(seconds, n=20, method="inclusive")
+    for name, value in (("p50", parts[9]), ("p95", parts[-1]), ("max", seconds[-1])):
+        _print_figure(f"takeover_{name}", round(value, 3), "s", len(seconds), workload)
+    late = sum(each > LEASE + fleet_campaign.BAR for each in seconds)
+    _print_figure("takeovers_later_than_the_bar", late, "takeovers", len(seconds), workload)
+
+
+def _print_violations(violations: list[str]) -> None:
     for violation in violations[:MOST_SHOWN]:
         print(f"  {violation}", file=sys.stderr)
 
@@ -86,10 +166,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.crash", description=__doc__.splitlines()[0])
     parser.add_argument("--cycles", type=int, default=500, help="how many processes to kill")
     parser.add_argument("--seed", type=int, help="chooses the moments and the load; one is made up if not given")
+    parser.add_argument("--only", choices=(EMBEDDED, KILLS, ZOMBIES), help="one campaign instead of all three")
     options = parser.parse_args()
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     print(f"seed {seed}", file=sys.stderr, flush=True)
-    return campaign(options.cycles, seed)
+    campaigns: dict[str, Callable[[], int]] = {
+        EMBEDDED: lambda: campaign(options.cycles, seed),
+        KILLS: lambda: fleet_of(KILLS, options.cycles, seed),
+        ZOMBIES: lambda: fleet_of(ZOMBIES, max(1, options.cycles * ZOMBIES_IN_TEN // 10), seed),
+    }
+    return max(run() for name, run in campaigns.items() if options.only in (None, name))
 
 
 if __name__ == "__main__":

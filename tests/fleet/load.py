@@ -10,8 +10,9 @@ from ropewalk.core.errors import RopewalkError
 from ropewalk.engines.base import Version
 from ropewalk.service import Service
 from tests.crash.ledgers import Accepted, Ledger
+from tests.crash.workflows import Document
 from tests.fleet.fleet import Fleet, until
-from tests.fleet.workflows import CHILD, MIXED, Document, input_for
+from tests.fleet.workflows import CHILD, MIXED, input_for
 
 CLIENTS: Final = 4
 PAUSE: Final = (0.05, 0.25)

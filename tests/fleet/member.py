@@ -14,7 +14,6 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -122,15 +121,11 @@ def _write_to(path: str) -> None:
 def _pretend(request: Request) -> None:
     """Another release of the code, or a wall clock that is wrong."""
     if request.version is not None:
-        version = request.version
-        wiring.installed_version = lambda _: version  # type: ignore[assignment]  # the release is what it says it is
+        setattr(wiring, "installed_version", lambda _: request.version)  # noqa: B010 (a name it only imports)
     if request.jump:
-        time.time = _off(time.time, request.jump)
-        time.time_ns = _off(time.time_ns, request.jump * 1_000_000_000)
-
-
-def _off(clock: Callable[[], float], by: int) -> Callable[[], float]:
-    return lambda: clock() + by
+        seconds, nanoseconds = time.time, time.time_ns
+        time.time = lambda: seconds() + request.jump
+        time.time_ns = lambda: nanoseconds() + request.jump * 1_000_000_000
 
 
 # The nursery

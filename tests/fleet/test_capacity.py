@@ -11,9 +11,10 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service
 from ropewalk.service.verbs import NewStart
 from tests.crash.ledgers import Accepted
+from tests.crash.workflows import Document
 from tests.fleet.fleet import Fleet, until
 from tests.fleet.verdict import Verdict, judge
-from tests.fleet.workflows import BRIEF, KEYED, KEYS, SINGLE, Document
+from tests.fleet.workflows import BRIEF, KEYED, KEYS, SINGLE
 
 LIMITS: Final = {"free": 1, "pro": 5, "enterprise": 20}
 STARTS: Final = {"free": 60, "pro": 290, "enterprise": 650}

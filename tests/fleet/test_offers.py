@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from tests.crash.ledgers import Accepted
+from tests.crash.workflows import Document
 from tests.fleet.fleet import Fleet, Member, until
 from tests.fleet.ledgers import Seen
 from tests.fleet.verdict import judge
-from tests.fleet.workflows import Document, workflow
+from tests.fleet.workflows import workflow
 
 WIDTH = 8
 RETRY = {"maxAttempts": 3, "delay": "50ms", "jitter": 0}

@@ -122,19 +122,25 @@ def _more_generous(one: int | None, other: int | None) -> int | None:
 
 def keys_are_held_by_one(keys: Holdings, families: Mapping[str, tuple[str, ...]]) -> Iterator[Violation]:
     """I-28, across logs: a concurrency key of a workspace is held by one execution at a time, from its start to its
-    end, parked or paused; a child may use the keys of its ancestors.
+    end, parked or paused; children may use the keys their ancestors hold, also several at once.
     """
     for place, lasting in keys.swept():
         taken = keys[place]
-        for other in (keys[known] for _, known in lasting):
-            if not _are_related(families, taken.execution, other.execution):
+        beside = [keys[known] for _, known in lasting]
+        holders = dict.fromkeys(each.execution for each in beside)
+        for other in beside:
+            if not _may_share(families, taken.execution, other.execution, holders):
                 key = taken.what.partition(_BETWEEN)[2]
                 message = f"key {key!r} was taken while {other.execution} held it since its event {other.seq}"
                 yield Violation("I-28", message, taken.execution, taken.seq)
 
 
-def _are_related(families: Mapping[str, tuple[str, ...]], one: str, other: str) -> bool:
-    return one == other or one in families.get(other, ()) or other in families.get(one, ())
+def _may_share(families: Mapping[str, tuple[str, ...]], one: str, other: str, holders: Mapping[str, None]) -> bool:
+    """Whether one descends from the other, or both from one that holds the key still."""
+    above, beside = families.get(one, ()), families.get(other, ())
+    if one == other or one in beside or other in above:
+        return True
+    return any(each in beside and each in holders for each in above)
 
 
 class Sharing:

@@ -21,7 +21,7 @@ BUGS: Final = (
     Bug("key never given back", projecting._put_live, 'batch["delete_live"].append((live.id,))', "pass"),
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
     Bug("letters of the last process not read", NativeEngine.open, "await self.letters.catch_up()", "pass"),
-    Bug("lost attempts not told at the opening", Recovery._take_up, "if each.phase is Phase.RUNNING", "if False"),
+    Bug("lost attempts not told at the opening", Recovery._take_up, "in live.found_running", "in ()"),
     Bug("kept in memory after a failed commit", Recovery.drop, "engine.memory.forget(live)", "pass"),
     Bug("not taken up after a failed commit", Recovery.lost_the_store,
         "engine.children.spawn(self._recover(live.id))", "pass"),

@@ -34,7 +34,7 @@ class Fleet(World):
         self.people.verbs = FLEET_VERBS
         slots = {name: self.chance.choice((None, 1, 2, 3)) for name in WORKSPACES}
         self.limits = {name: limit for name, limit in slots.items() if limit is not None}
-        self.database = Database(db, self.chance, slots)
+        self.database = Database(db, self.chance, slots, self.sometimes)
         self.members: list[Member] = []
         self._names = 0
 

@@ -23,7 +23,7 @@ TAKEOVER = 5
 ROUND = 30
 MOST_ROUNDS = 120
 MOST_QUIET_ROUNDS = 14
-"""Within so many, even an attempt that hangs has run into its time limit (s)."""
+"""Within so many, even an attempt that hangs has run into its time limit."""
 SETTLING = 10
 """Within so long everyone has heard of everything (s)."""
 MOST_TURNS = 300_000

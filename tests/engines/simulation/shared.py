@@ -8,6 +8,7 @@ that goes on while the loop is blocked, and hints come late, twice or never.
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from random import Random
@@ -37,7 +38,7 @@ HINTS_DOUBLED = 0.1
 class Database:
     """The one file, who is connected to it, and who watches over it."""
 
-    def __init__(self, path: str, chance: Random, slots: dict[str, int | None]) -> None:
+    def __init__(self, path: str, chance: Random, slots: dict[str, int | None], sometimes: Counter[str]) -> None:
         self.path = path
         self.chance = chance
         self.connection = connect_writer(path, EPOCH)
@@ -46,7 +47,8 @@ class Database:
         self.sessions: dict[str, None] = {}
         self.is_pooled = chance.random() < 0.3
         self.stores: list[SharedStore] = []
-        self.watch = Watch(self.connection, {name: limit for name, limit in slots.items() if limit is not None})
+        limits = {name: limit for name, limit in slots.items() if limit is not None}
+        self.watch = Watch(self.connection, limits, sometimes)
         for workspace, limit in slots.items():
             self.connection.execute(statements()["ensure_workspace"], (workspace, "ENTERPRISE", limit, EPOCH))
 

@@ -4,6 +4,7 @@ The judgement at the end of a history reads what is left; who wrote it, and what
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,14 +15,17 @@ from ropewalk.core.events import RunFailed
 from ropewalk.store.access import Value
 from ropewalk.store.events import NO_ITEM
 
+TELLING = {"ask_inbox": "asked another", "end_offer": "run elsewhere", "take_over_live": "taken over"}
+"""Statements by which it shows that something worth simulating has happened."""
 REPORTS = ("Succeeded", "Failed", "Suspended", "Returned")
 
 
 class Watch:
     """Keeps what was wrong, so that nothing that the engine does about it can hide it."""
 
-    def __init__(self, connection: sqlite3.Connection, limits: Mapping[str, int]) -> None:
+    def __init__(self, connection: sqlite3.Connection, limits: Mapping[str, int], sometimes: Counter[str]) -> None:
         self._connection = connection
+        self._sometimes = sometimes
         self._limits = limits
         self._leased: dict[str, None] = {}
         self._is_about_living = False
@@ -30,6 +34,8 @@ class Watch:
     def look_at(self, worker: str, name: str, rows: Sequence[Sequence[Value]]) -> None:
         """A worker is about to carry out this statement."""
         self._is_about_living = self._is_about_living or name.endswith("_live")
+        if name in TELLING:
+            self._sometimes[TELLING[name]] += 1
         match name:
             case "insert_log":
                 for execution, seq, entry in rows:
@@ -51,7 +57,7 @@ class Watch:
             return
         owner = self._ask("select owner from live where execution = ?", execution)
         if owner != [(worker,)]:
-            self.wrong.append(f"{worker} writes event {seq} of {execution}, which is in the hands of {owner}")
+            self.wrong.append(f"{worker} writes event {seq!r} of {execution!r}, which is in the hands of {owner}")
 
     def _check_lost(self, execution: Value, entry: Value) -> None:
         """A run that another has, or may take, is not lost with its owner."""
@@ -66,7 +72,7 @@ class Watch:
     def _check_told_once(self, worker: str, letter: Value) -> None:
         """A letter goes with the events it causes, once."""
         if not self._ask("select 1 from inbox where id = ?", letter):
-            self.wrong.append(f"{worker} has told the letter {letter}, which was told before")
+            self.wrong.append(f"{worker} has told the letter {letter!r}, which was told before")
 
     # Reports of runs that were leased
 

@@ -48,7 +48,7 @@ class World:
     """Everything there is in one history."""
 
     durations: tuple[float, ...] = DURATIONS
-    crowds = (10, 20, 40, 60)
+    crowds: tuple[int, ...] = (10, 20, 40, 60)
 
     def __init__(self, seed: int, db: str) -> None:
         self.chance = Random(f"world {seed}")

@@ -5,7 +5,6 @@ share the breakers in it: what may change one is decided on its locked row, so t
 and every failure counts. While nothing is wrong neither costs a question to the store.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +18,9 @@ from ropewalk.store.access import Store
 Key = tuple[str, str]
 Write = Callable[[str, tuple[Any, ...]], None]
 Closed = Callable[[str, str], None]
-"""Told the workspace and the target of a breaker that may let calls through again: those it held may ask."""
+"""Told the workspace and the target of a breaker that has just closed: those it held may go on."""
 
 KNOWN_FOR = 1 * SECOND
-LOOK_AGAIN = 1.0
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -50,10 +48,6 @@ class WorkerBreakers:
         self._keep((workspace, target), before, after)
         return admission if isinstance(admission, Wait) else None
 
-    async def is_passable(self, workspace: str, target: str) -> bool:
-        """Whether a call would be let through now."""
-        return _is_passable(self._known.get((workspace, target), Breaker()), self._policy, self._store.now())
-
     async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None:
         before = self._known.get((workspace, target), Breaker())
         self._keep((workspace, target), before, record(before, self._policy, outcome, self._store.now()))
@@ -63,7 +57,7 @@ class WorkerBreakers:
             return
         self._known[key] = after
         self._write("upsert_breaker", breakers.entry(*key, after))
-        if frees_the_held(before, after):
+        if has_closed(before, after):
             self._closed(*key)
 
 
@@ -76,7 +70,6 @@ class SharedBreakers:
         self._closed = closed
         self._known: dict[Key, Breaker] = {}
         self._known_at = 0
-        self._looking_again: set[Key] = set()
 
     async def load(self) -> None:
         self._known, self._known_at = await _all(self._store), self._store.now()
@@ -84,28 +77,10 @@ class SharedBreakers:
     async def admit(self, workspace: str, target: str, now: int) -> Wait | None:
         """None: call; else until when not to. A store that cannot be asked now keeps nobody from calling."""
         try:
-            held = await self._admit(workspace, target, now)
+            return await self._admit(workspace, target, now)
         except RopewalkError as error:
             _log.warning("the breaker of %s cannot be asked: %s", target, error)
             return None
-        if held is not None:
-            self._look_again((workspace, target))
-        return held
-
-    def _look_again(self, key: Key) -> None:
-        """Others may free those it holds before this one is known to be held, or know more than we do."""
-        if key not in self._looking_again:
-            self._looking_again.add(key)
-            asyncio.get_running_loop().call_later(LOOK_AGAIN, self._may_be_free, key)
-
-    def _may_be_free(self, key: Key) -> None:
-        self._looking_again.discard(key)
-        self._closed(*key)
-
-    async def is_passable(self, workspace: str, target: str) -> bool:
-        """Whether a call would be let through now, as the store knows it."""
-        await self.load()
-        return _is_passable(self._known.get((workspace, target), Breaker()), self._policy, self._store.now())
 
     async def _admit(self, workspace: str, target: str, now: int) -> Wait | None:
         """A probe is granted by the store, to one at a time."""
@@ -137,7 +112,7 @@ class SharedBreakers:
             after = record(before, self._policy, outcome, self._store.now())
             await breakers.put(tx, workspace, target, after)
         self._known[workspace, target] = after
-        if frees_the_held(before, after):
+        if has_closed(before, after):
             self._closed(workspace, target)
 
 
@@ -146,11 +121,5 @@ async def _all(store: Store) -> dict[Key, Breaker]:
     return {(row[0], row[1]): Breaker(BreakerState(row[2]), *row[3:]) for row in rows}
 
 
-def _is_passable(breaker: Breaker, policy: BreakerPolicy, now: int) -> bool:
-    return not isinstance(admit(breaker, policy, now)[1], Wait)
-
-
-def frees_the_held(before: Breaker, after: Breaker) -> bool:
-    """Whether someone who is held may call now: everyone, as it has closed, or the next to probe, as one succeeded."""
-    is_closed = after.state is BreakerState.CLOSED
-    return before.state is not BreakerState.CLOSED and (is_closed or after.success_count > before.success_count)
+def has_closed(before: Breaker, after: Breaker) -> bool:
+    return before.state is not BreakerState.CLOSED and after.state is BreakerState.CLOSED

@@ -140,10 +140,13 @@ class Children:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Stop telling; what was not told is in the inbox."""
+        """Stop telling; what was not told is in the inbox, and whoever was to be told it is let go of."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._engine.memory.loaded()
+        for live in list(self._engine.memory.lives.values()):
+            self._engine.let_go(live)
 
 
 def _never_began(command: StartChild, state: ExecutionState, reason: str) -> ChildEnded:

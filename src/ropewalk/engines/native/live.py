@@ -49,9 +49,9 @@ class Live:
     """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
 
     __slots__ = (
-        "accepted", "commands", "events", "execution", "has_blobs", "has_key", "has_slot", "id", "is_dirty",
-        "is_dropped", "is_hungry", "is_writing", "items", "ledger", "offered", "pins", "post", "rows", "running",
-        "version", "written",
+        "accepted", "commands", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot", "id",
+        "is_dirty", "is_dropped", "is_hungry", "is_writing", "items", "ledger", "offered", "pins", "post", "rows",
+        "running", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -70,6 +70,8 @@ class Live:
         self.has_blobs = False
         # The runs that others have or may take: node, item, attempt.
         self.offered: set[tuple[str, int | None, int]] = set()
+        # The runs that were under way when its log was folded, for whoever takes it up.
+        self.found_running: list[tuple[str, int | None, int]] = []
         # How many are at something that needs it to stay.
         self.pins = 0
         self.is_dirty = self.is_hungry = self.is_writing = False

@@ -11,6 +11,8 @@ import uuid_utils
 from ropewalk.core import log
 from ropewalk.core.errors import InvalidInput, NotFound, Problem, RopewalkError, Unavailable
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
+from ropewalk.core.execution import Execution
+from ropewalk.core.execution.work import Phase
 from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.base import StartRequest, Version
@@ -127,6 +129,10 @@ class Memory:
             await asyncio.shield(self._loading[execution])
         return live
 
+    async def loaded(self) -> None:
+        """Nothing is on its way into memory any more: a load goes on though nobody waits for it."""
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+
     async def _load(self, execution: str, is_ours: bool) -> None:
         """Fold its log; nobody else does so meanwhile."""
         try:
@@ -218,6 +224,7 @@ class Memory:
         live.ledger.add(events)
         live.ledger.take()
         live.written = written
+        live.found_running = _running(live.execution)
         live.has_blobs = _has_blobs(live)
         live.has_key = bool(live.written.live and live.written.live[3])
         await self._load_final(live)
@@ -267,6 +274,11 @@ class Memory:
 
     async def load_blob(self, blob: Blob) -> Any:
         return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+
+
+def _running(x: Execution) -> list[tuple[str, int | None, int]]:
+    works = (work for work in x.active_works() if work.phase is Phase.RUNNING)
+    return [(x.plan.ids[work.node], work.item, work.attempt) for work in works]
 
 
 def _has_blobs(live: Live) -> bool:

@@ -26,32 +26,28 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
         for wait in await events.waiting(tx, workspace):
             if _is_meant(wait, subject, payload):
                 signal = Matched(wait.node, wait.attempt, payload, wait.item)
-                post += await _written_down(tx, wait, signal, engine.store.now())
+                post.append(await _written_down(tx, wait, signal, engine.store.now()))
     engine.letters.deliver(post)
     return len(post)
 
 
 async def release(engine: "NativeEngine", workspace: str, target: str) -> None:
-    """Whomever a breaker held goes on, if it lets calls through. Should that fail, they do when their time has come."""
-    if not await engine.breakers.is_passable(workspace, target):
-        return
+    """A breaker has closed: whomever it held goes on. Should that fail, they go on when their time has come."""
     post: list[Post] = []
     async with engine.store.transaction() as tx:
         for wait in await events.held(tx, workspace, target):
             signal = Released(wait.node, wait.attempt, wait.item)
-            post += await _written_down(tx, wait, signal, engine.store.now())
+            post.append(await _written_down(tx, wait, signal, engine.store.now()))
     engine.letters.deliver(post)
 
 
-async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, now: int) -> list[Post]:
-    """What to tell whoever waits; nothing, if it has stopped waiting since we looked."""
-    # Gone at once: the next such event finds who waits then, and not who was told already.
-    item = NO_ITEM if wait.item is None else wait.item
-    if not await tx.execute("delete_event_wait", wait.execution, wait.node, item):
-        return []
+async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, now: int) -> Post:
     letter = str(uuid_utils.uuid7())
     await tx.execute("insert_inbox", letter, wait.execution, msgspec.json.encode(signal).decode(), now)
-    return [(letter, wait.execution, signal)]
+    # Gone at once: the next such event finds who waits then, and not who was told already.
+    item = NO_ITEM if wait.item is None else wait.item
+    await tx.execute("delete_event_wait", wait.execution, wait.node, item)
+    return letter, wait.execution, signal
 
 
 def _is_meant(wait: WaitingForEvent, subject: str, payload: Any) -> bool:

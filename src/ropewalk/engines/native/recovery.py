@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.execution.work import Phase
 from ropewalk.core.signals import Due, Lost
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -74,7 +73,7 @@ class Recovery:
     async def _find_offers(self, live: Live) -> None:
         """What others carry out of it goes on; only the dead owner's own runs are lost."""
         if self._engine.store.is_shared:
-            live.offered = await offers.of_execution(self._engine.store, live.id)
+            live.offered |= await offers.of_execution(self._engine.store, live.id)
 
     def _take_up(self, live: Live) -> None:
         """What it ran is lost, what was ready starts; one that has no slot is let go of."""
@@ -82,10 +81,11 @@ class Recovery:
         has_slot = bool(live.written.live and live.written.live[2])
         if has_slot:
             live.has_slot = True
-            for work in [each for each in x.active_works() if each.phase is Phase.RUNNING]:
-                node = x.plan.ids[work.node]
-                if (node, work.item, work.attempt) not in live.offered:
-                    engine.signal(live, Lost(node, work.attempt, work.item, random.random()))
+            # Only those: others may have told it something since it was loaded, and so have started more.
+            for node, item, attempt in live.found_running:
+                if (node, item, attempt) not in live.offered:
+                    engine.signal(live, Lost(node, attempt, item, random.random()))
+            live.found_running = []
             live.commands += [command for command in x.outstanding() if isinstance(command, WakeAt)]
             engine.signal(live, Due())
             if x.needs_slot:  # it was claimed, and never began
@@ -170,13 +170,13 @@ class Recovery:
             raise
 
     def _is_in_hand(self, row: owned.Live) -> bool:
-        """Whether somebody here sees to it. One that has a slot and was only loaded, to be told something, is not."""
+        """Whether somebody here sees to it. One that was only loaded, and has a slot or nothing to do, is not."""
         memory = self._engine.memory
         live = memory.lives.get(row.execution)
         if live is None and memory.knows(row.execution):
             self.suspect_strays()  # on its way in or out: looked at again
             return True
-        return live is not None and (live.has_slot or not row.has_slot)
+        return live is not None and (live.has_slot or not (row.has_slot or live.is_idle))
 
     async def _take_in(self, execution: str) -> None:
         try:

@@ -1,0 +1,45 @@
+"""Whoever leaves in good order leaves nothing in its hands."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from ropewalk.core.signals import Signal, Tell
+from ropewalk.wiring import Settings, open_service
+from tests.fleet.fleet import Fleet, until
+from tests.fleet.verdict import judge
+
+DOCUMENT = {"ropewalk": 1, "name": "noop", "nodes": [{"id": "one", "type": "noop"}]}
+
+
+async def send(crew: Fleet, execution: str, signal: Signal) -> None:
+    """Write a letter down, as another member would."""
+    text = msgspec.json.encode(signal).decode()
+    await crew.ask("insert into inbox (id, execution, signal, sent_at) values ('letter', $1, $2, 1)", execution, text)
+
+
+async def test_one_that_was_about_to_be_told_something_is_let_go_of(crew: Fleet):
+    leaving = AsyncExitStack()
+    service = await leaving.enter_async_context(open_service(Settings(db=crew.url)))
+    execution = await service.start(await service.save(DOCUMENT))
+    await service.ended(execution)
+    keeper: Any = await asyncpg.connect(crew.url)
+    try:
+        # Nobody can read a log: whoever is to be told something is held, and not yet told.
+        await keeper.execute("begin; lock table log in access exclusive mode")
+        await send(crew, execution, Tell("late", None))
+        await until(lambda: crew.ask("select 1 from live where owner = $1", service.store.worker), "it is held")
+        left = asyncio.create_task(leaving.aclose())
+        await asyncio.sleep(0)
+        await keeper.execute("rollback")
+        await left
+    finally:
+        await keeper.close()
+
+    assert await crew.ask("select * from live") == []
+    await crew.join(1)
+    await crew.quiet()
+    assert (await judge(crew.url, crew.place)).violations == []
