@@ -1,11 +1,11 @@
 """What keeps an execution from running: places in the queue, and who has what."""
 
-from ropewalk.store import explain, live, queue, runs, workspaces
+from ropewalk.store import explain, live, offers, queue, workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.explain import Holder, Place, SharedRun
 from ropewalk.store.rows import QueueChange
 from ropewalk.store.workspaces import Plan
-from tests.store.samples import NOON, accept, live_row, run
+from tests.store.samples import NOON, accept, live_row, offer
 
 
 async def places(store: Store, *names: str) -> list[tuple[str, int]]:
@@ -77,15 +77,16 @@ async def test_the_holder_of_a_key_is_found_parked_or_not(store: Store):
     assert await explain.key_holder(store, "acme", "k") is None
 
 
-async def test_runs_that_are_over_or_wait_are_not_shared(store: Store):
-    states = ("PENDING", "LEASED", "RUNNING", "WAITING", "SUCCESS", "DLQ")
+async def test_shared_runs_are_those_offered_and_those_leased_of_one_execution(store: Store):
+    offered = [offer("o1", node="a"), offer("o2", node="b", item=3), offer("o3", execution="e2")]
+    await store.write([("insert_offer", offered)])
     async with store.transaction() as tx:
-        for state in states:
-            await runs.put(tx, run(f"r {state}", node=state, state=state))
-        await runs.put(tx, run("r other", execution="e2", state="PENDING"))
+        await offers.lease(tx, "default", "ann", NOON + 10, NOON, 1)
 
     found = await explain.shared_runs(store, "e1", 10)
 
-    assert {each.node for each in found} == {"PENDING", "LEASED", "RUNNING"}
-    assert SharedRun("PENDING", None, 1, "PENDING", None, None) in found
-    assert len(await explain.shared_runs(store, "e1", 2)) == 2
+    assert found == [
+        SharedRun("a", None, 1, "LEASED", "ann", NOON + 10),
+        SharedRun("b", 3, 1, "PENDING", None, None),
+    ]
+    assert await explain.shared_runs(store, "e1", 1) == found[:1]
