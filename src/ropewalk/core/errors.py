@@ -54,6 +54,14 @@ class Conflict(RopewalkError):
     """Someone else got there first."""
 
 
+class Unauthenticated(RopewalkError):
+    """Nobody knows who asks."""
+
+
+class Forbidden(RopewalkError):
+    """Whoever asks may look, and no more."""
+
+
 class Unavailable(RopewalkError):
     """Nothing is wrong with the request; try again."""
 

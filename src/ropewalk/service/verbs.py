@@ -81,6 +81,10 @@ class Service:
         # The latest version of each name, so that whoever saves before every start need not wait for the disk.
         self._saved: dict[str, Version] = {}
 
+    def of(self, workspace: str) -> "Service":
+        """The same for another workspace."""
+        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace)
+
     # Workflows
 
     async def save(self, document: JSON, by: str = "local") -> Version:

@@ -286,3 +286,58 @@ create table retention_hold (
     execution text primary key,
     until bigint not null
 );
+
+-- Who may come in by a key; what it opens is its role in its workspace, less what its scopes leave out.
+create table api_key (
+    id text primary key,
+    workspace text not null,
+    name text not null,
+    hash text not null,                 -- SHA-256 of the secret
+    role text not null,
+    scopes text,                        -- JSON list of rights; null: all of the role
+    pools text,                         -- JSON list of the pools it may lease from; null: any
+    is_root bigint not null,            -- 1: may do everything in every workspace
+    created_at bigint not null,
+    created_by text not null,
+    expires_at bigint,
+    last_used_at bigint,
+    revoked_at bigint
+);
+create index api_key_by_workspace on api_key (workspace, id);
+
+create table member (
+    workspace text not null,
+    subject text not null,              -- user:… as an identity provider names them, or key:…
+    role text not null,
+    created_at bigint not null,
+    created_by text not null,
+    primary key (workspace, subject)
+);
+create index member_by_subject on member (subject, workspace);
+
+-- Workflows that are shared with someone who has no role, or a lesser one, in the workspace.
+create table acl (
+    workspace text not null,
+    workflow text not null,
+    subject text not null,
+    role text not null,
+    created_at bigint not null,
+    created_by text not null,
+    primary key (workspace, workflow, subject)
+);
+create index acl_by_subject on acl (subject, workspace, workflow);
+
+create table session (
+    hash text primary key,
+    actor text not null,                -- JSON
+    csrf_hash text not null,
+    created_at bigint not null,
+    expires_at bigint not null
+);
+create index session_by_expiry on session (expires_at);
+
+-- What the servers of one store sign with.
+create table secret (
+    name text primary key,
+    value text not null
+);

@@ -1,0 +1,45 @@
+"""The one table of what each role may do. It lets callers in, and the tests are made from it."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Right(StrEnum):
+    """What a route needs."""
+
+    READ = "read"
+    READ_PAYLOADS = "read-payloads"
+    EXECUTE = "execute"
+    EDIT = "edit"
+    USE_CREDENTIALS = "use-credentials"
+    RUN = "run"
+    ADMINISTER = "administer"
+    OPERATE = "operate"
+    """Beyond any workspace: to make them, and to see the workers. Root keys alone have it."""
+
+
+class Role(StrEnum):
+    """What somebody is in a workspace, or for one workflow."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    EDITOR = "editor"
+    ADMIN = "admin"
+    RUNNER = "runner"
+    """An external runner: takes work of its pools and reports, and sees nothing else."""
+
+
+_VIEWER: Final = frozenset({Right.READ})
+_OPERATOR: Final = _VIEWER | {Right.READ_PAYLOADS, Right.EXECUTE}
+_EDITOR: Final = _OPERATOR | {Right.EDIT, Right.USE_CREDENTIALS}
+_ADMIN: Final = _EDITOR | {Right.ADMINISTER, Right.RUN}
+
+RIGHTS: Final = {
+    Role.VIEWER: _VIEWER,
+    Role.OPERATOR: _OPERATOR,
+    Role.EDITOR: _EDITOR,
+    Role.ADMIN: _ADMIN,
+    Role.RUNNER: frozenset({Right.RUN}),
+}
+EVERYTHING: Final = frozenset(Right)
+NOTHING: Final[frozenset[Right]] = frozenset()

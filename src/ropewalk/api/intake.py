@@ -1,0 +1,132 @@
+"""What may be sent: strict JSON of bounded size and depth. Whatever else comes is refused before anyone reads it."""
+
+import json
+import math
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope
+
+from ropewalk.api.problems import Refused
+
+LARGEST_BODY: Final = 1024 * 1024
+LARGEST_DEFINITION: Final = 4 * 1024 * 1024
+DEEPEST: Final = 64
+LARGEST_INTEGER: Final = 2**53
+_LONGEST_NUMBER: Final = 400
+
+
+class StrictRequest(Request):
+    """A request whose body is read within its limit, and whose JSON is what every parser takes for the same."""
+
+    def __init__(self, scope: Scope, receive: Receive, largest: int) -> None:
+        super().__init__(scope, receive)
+        self._largest = largest
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        announced = self.headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self._largest:
+            raise self._too_large()
+        if self.headers.get("content-encoding", "identity") != "identity":
+            raise Refused(415, "send the body as it is, without a content encoding", "header.content-encoding")
+        size = 0
+        async for chunk in super().stream():
+            size += len(chunk)
+            if size > self._largest:
+                raise self._too_large()
+            yield chunk
+
+    def _too_large(self) -> Refused:
+        return Refused(413, f"a body may have {self._largest:,} bytes here", "body")
+
+    async def json(self) -> Any:
+        return strict_json(await self.body())
+
+
+def strict_json(text: bytes) -> Any:
+    """The value; Refused where two readers could understand two things, or one could choke."""
+    try:
+        decoded = text.decode("utf-8")
+        value = json.loads(
+            decoded, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
+        )
+        _require_shallow(decoded, value)
+        # Only escapes can bring them in: what was decoded has neither.
+        if "\\u" in decoded:
+            _require_plain(value)
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is not UTF-8 (byte {error.start})", "body") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Refused(400, f"the body is not JSON: {error.msg} ({where})", "body") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    return value
+
+
+def _require_shallow(text: str, value: Any) -> None:
+    """Level by level, and not at all where there are too few brackets to go that deep."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if type(value) is dict:
+        return value.values()
+    return value if type(value) is list else ()
+
+
+def _too_deep() -> Refused:
+    return Refused(400, f"the body is nested more than {DEEPEST} deep", "body")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refused(400, f"the key {twice!r} comes twice in one object", "body")
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise Refused(400, f"{name} is no JSON number", "body")
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER or abs(value := int(text)) > LARGEST_INTEGER:
+        raise Refused(400, f"integers go to ±2⁵³; this one has {len(text)} digits", "body")
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Refused(400, "a number is too large to be kept", "body")
+    return value
+
+
+def _require_plain(value: Any) -> None:
+    """No NUL and no lone surrogates, in keys and values."""
+    left = [value]
+    while left:
+        match left.pop():
+            case str() as text:
+                _require_text(text)
+            case list() as items:
+                left += items
+            case dict() as pairs:
+                left += pairs.keys()
+                left += pairs.values()
+
+
+def _require_text(text: str) -> None:
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise Refused(400, "texts have no NUL and no lone surrogates", "body")

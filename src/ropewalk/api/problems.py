@@ -1,0 +1,150 @@
+"""Refusals as RFC 9457 problems: what is wrong, where, and an id to ask about; never a traceback."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+import uuid_utils
+from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ropewalk.core.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    InvalidTransition,
+    NotFound,
+    Problem,
+    RopewalkError,
+    Unauthenticated,
+    Unavailable,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER: Final = "1"
+_log = logging.getLogger("ropewalk.api")
+
+_STATUS: Final[Mapping[type[RopewalkError], int]] = {
+    Invalid: 422,
+    Unauthenticated: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    InvalidTransition: 409,
+    Conflict: 409,
+    Unavailable: 503,
+}
+_TITLES: Final = {
+    400: "Malformed request",
+    401: "Not authenticated",
+    403: "Not allowed",
+    404: "Not found",
+    405: "No such method here",
+    406: "No such form of the answer",
+    408: "Too slow",
+    409: "Not in this state",
+    411: "Length missing",
+    412: "Changed meanwhile",
+    413: "Too large",
+    415: "Not a form we read",
+    422: "Invalid",
+    428: "Precondition missing",
+    429: "Too many requests",
+    500: "Our fault",
+    503: "Try again",
+}
+
+
+class Refused(HTTPException):
+    """A request that is turned away before anyone looks at what it asks."""
+
+    def __init__(self, status: int, detail: str, field: str | None = None, retry_after: int | None = None) -> None:
+        headers = None if retry_after is None else {"Retry-After": str(retry_after)}
+        super().__init__(status, detail, headers)
+        self.problems = () if field is None else ({"field": field, "message": detail},)
+
+
+def problem(
+    status: int,
+    detail: str,
+    problems: Iterable[Mapping[str, Any]] = (),
+    headers: Mapping[str, str] | None = None,
+    instance: str | None = None,
+) -> Response:
+    """The answer to a refused request."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": _TITLES.get(status, "Refused"),
+        "status": status,
+        "detail": detail,
+        "instance": instance or f"urn:uuid:{uuid_utils.uuid7()}",
+    }
+    if listed := list(problems):
+        body["problems"] = listed
+    return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def install(app: Starlette) -> None:
+    """Whatever goes wrong in this app is answered as a problem."""
+    app.add_exception_handler(RopewalkError, _refused_by_rule)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _our_fault)
+
+
+async def _refused_by_rule(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RopewalkError)
+    return of_error(error)
+
+
+def of_error(error: RopewalkError) -> Response:
+    """The answer to what a rule of ours refuses."""
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+    if status == 500:
+        return _fault(error)
+    listed = [_listed(each) for each in error.problems] if isinstance(error, Invalid) else []
+    detail = f"{len(listed)} things to mend" if len(listed) > 1 else str(error)
+    return problem(status, detail, listed, _headers(status))
+
+
+def _headers(status: int) -> dict[str, str]:
+    if status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    return {"Retry-After": RETRY_AFTER} if status == 503 else {}
+
+
+def _listed(each: Problem) -> dict[str, str]:
+    return {"field": each.where, "message": each.message}
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    """What does not fit the schema of the route; the field as the caller wrote it."""
+    assert isinstance(error, RequestValidationError)
+    listed = [_listed(_located(each)) for each in error.errors()]
+    first = f"{listed[0]['field']}: {listed[0]['message']}"
+    return problem(422, first if len(listed) == 1 else f"{len(listed)} things to mend", listed)
+
+
+def _located(each: Mapping[str, Any]) -> Problem:
+    # The first step says where the request has it: body, path, query, header. In the body, the field alone is clear.
+    path = tuple(each["loc"])
+    return Problem(path[1:] if path[:1] == ("body",) and len(path) > 1 else path, str(each["msg"]))
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    problems = error.problems if isinstance(error, Refused) else ()
+    return problem(error.status_code, error.detail, problems, error.headers)
+
+
+async def _our_fault(_: Request, error: Exception) -> Response:
+    return _fault(error)
+
+
+def _fault(error: Exception) -> Response:
+    instance = f"urn:uuid:{uuid_utils.uuid7()}"
+    _log.error("a request failed by a fault of ours (%s)", instance, exc_info=error)
+    return problem(500, "this is a fault of ours; the log has more under this instance", (), None, instance)

@@ -1,0 +1,27 @@
+-- put_acl: a workflow is shared with somebody, in this role from now on.
+insert into acl (workspace, workflow, subject, role, created_at, created_by)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (workspace, workflow, subject) do update set role = excluded.role;
+
+-- get_acl: what somebody is for a workflow.
+select workspace, workflow, subject, role, created_at, created_by
+  from acl
+ where workspace = $1 and workflow = $2 and subject = $3;
+
+-- list_acl: with whom a workflow is shared, by subject, after a cursor.
+select workspace, workflow, subject, role, created_at, created_by
+  from acl
+ where workspace = $1 and workflow = $2 and subject > $3
+ order by subject
+ limit $4;
+
+-- shared_with: the workflows of a workspace that are shared with somebody, after a cursor. Uses acl_by_subject.
+select workspace, workflow, subject, role, created_at, created_by
+  from acl
+ where subject = $1 and workspace = $2 and workflow > $3
+ order by workflow
+ limit $4;
+
+-- delete_acl: shared no more.
+delete from acl
+ where workspace = $1 and workflow = $2 and subject = $3;
