@@ -5,11 +5,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import expression_reference, state_diagrams, workflow_schema
+from tools import definition_reference, expression_reference, state_diagrams, workflow_schema
 
 ROOT = Path(__file__).parent.parent
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/workflow.schema.json": workflow_schema.render,
+    "docs/definition.md": definition_reference.render,
     "docs/expressions.md": expression_reference.render,
     "docs/states.md": state_diagrams.render,
 }

@@ -1,0 +1,77 @@
+"""Renders `docs/definition.md`: every field of a workflow document and every built-in node type, from their tables."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ropewalk.core.definition.fields import EDGE, NODE, TOP
+from ropewalk.nodes.base import NodeType, Registry
+
+_INTRODUCTION: Final = """\
+# Workflow documents
+
+YAML or JSON, at most 4 MiB. Everything wrong with a document is said at once, with its place; nothing of a refused one
+is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json). Texts may hold
+[expressions](expressions.md). Durations are like `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
+
+An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
+when it failed. A node starts as soon as all its own edges are decided and one of them was taken; if none was, it is skipped.
+"""
+
+
+def render() -> str:
+    """The whole page."""
+    tables = (("The document", TOP.schema()), ("A node", NODE.schema()), ("An edge", EDGE.schema()))
+    fields = [line for title, schema in tables for line in (f"## {title}\n", *_table(schema), "")]
+    types = [line for each in _types() for line in _type(each)]
+    return "\n".join([_INTRODUCTION, *fields, "## Node types\n", *types]).rstrip() + "\n"
+
+
+def _types() -> list[NodeType]:
+    registry = Registry.builtin()
+    return [found for name in sorted(registry.infos()) if (found := registry.get(name)) is not None]
+
+
+def _type(each: NodeType) -> Iterator[str]:
+    yield f"### `{each.name}`\n"
+    yield each.summary + "\n" if each.summary else ""
+    if each.ports is None:
+        yield "Ports: as its parameters say.\n"
+    elif each.ports:
+        yield "Ports: " + ", ".join(f"`{port}`" for port in each.ports) + ".\n"
+    schema = each.Parameters.model_json_schema(by_alias=True)
+    if schema.get("properties"):
+        yield from _table(schema)
+        yield ""
+
+
+def _table(schema: Mapping[str, Any]) -> Iterator[str]:
+    required = schema.get("required", ())
+    yield "| field | | what it is |"
+    yield "|---|---|---|"
+    for name, field in schema["properties"].items():
+        about = field.get("description", "")
+        default = field.get("default")
+        more = "required" if name in required else "" if default in (None, "", [], {}) else f"default `{default}`"
+        yield f"| `{name}` | {_kind(field, schema)} | {' '.join(filter(None, (about, _sentence(more))))} |"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _kind(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """What may stand there, in a word or two."""
+    if "$ref" in field:
+        return _kind(schema.get("$defs", {}).get(field["$ref"].rsplit("/", 1)[-1], {}), schema)
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    for several in ("anyOf", "oneOf"):
+        if several in field:
+            kinds = dict.fromkeys(_kind(each, schema) for each in field[several] if each.get("type") != "null")
+            return " or ".join(kinds)
+    kind = field.get("type", "any value")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+if __name__ == "__main__":
+    print(render(), end="")
