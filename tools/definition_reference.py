@@ -14,7 +14,8 @@ is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json). 
 [expressions](expressions.md). Durations are like `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
-when it failed. A node starts as soon as all its own edges are decided and one of them was taken; if none was, it is skipped.
+when it failed. A node starts as soon as all its own edges are decided and one of them was taken; if none was, it is
+skipped.
 """
 
 
