@@ -25,6 +25,7 @@ from ropewalk.core.signals import (
     Fix,
     Lost,
     Pause,
+    Released,
     Requeue,
     Resume,
     Retry,
@@ -36,7 +37,7 @@ from ropewalk.core.signals import (
     Tell,
 )
 from ropewalk.core.state import ExecutionState
-from ropewalk.core.waits import Approval, ChildWait, SignalWait, Timer
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, SignalWait, Timer
 
 FOLDER = Path(__file__).parent.parent / "tests" / "core" / "histories"
 NOON = 1_763_208_000 * SECOND
@@ -122,6 +123,21 @@ STORIES: dict[str, Story] = {
             (Start(), 61),
             (Cancel("ann", "enough"), 62),
             (Due(), 73),
+        ],
+    ),
+    "held_and_released": (
+        workflow([{"id": "call"}, {"id": "again"}, {"id": "last"}], [("call", "last"), ("again", "last")]),
+        [
+            (Start(), 0),
+            (Suspended("call", 1, BreakerWait("http shop", NOON + 600 * SECOND)), 1),
+            (Suspended("again", 1, BreakerWait("http bank", NOON + 30 * SECOND)), 2),
+            (Due(), 30),
+            (Start(), 31),
+            (Succeeded("again", 1), 32),
+            (Released("call", 1), 60),
+            (Start(), 61),
+            (Succeeded("call", 1), 62),
+            (Succeeded("last", 1), 63),
         ],
     ),
 }  # fmt: skip

@@ -26,6 +26,7 @@ from ropewalk.core.events import (
     NodesStarted,
     NodeSucceeded,
     RunFailed,
+    RunReleased,
     RunReturned,
     RunStarted,
     SignalReceived,
@@ -104,6 +105,7 @@ REQUEUED = story(flow([once("a")]), Start(), bad("a"), Requeue("a", "ann"), Star
 PAUSED = story(flow("a b", "a->b"), Start(), Pause("ann"), ok("a"), Resume("ann"), Start(), ok("b"))
 CANCELLED = story(flow("a b", "a->b"), Start(), Cancel("ann"), ok("a"))
 TIMED_OUT = story(flow("a b", "a->b", timeout="1m"), Start(), LONG, Due(), ok("a"))
+HELD = story(flow("a"), Start(), Suspended("a", 1, BreakerWait("shop", NOON + SECOND)), SECOND, Due(), ok("a"))
 GIVEN = story(
     flow([{"id": "a", "with": {"to": "{{ input }}"}}]),
     Start(),
@@ -174,9 +176,8 @@ HONEST = {
         flow([once("a"), {"id": "b"}], "a->b", onFailure="stop"), Start(), Pause("ann"), bad("a"),
         Resume("ann"),
     ),
-    "held by a breaker": story(
-        flow("a"), Start(), Suspended("a", 1, BreakerWait("shop", NOON + SECOND)), SECOND, Due(), ok("a")
-    ),
+    "held by a breaker": HELD,
+    "a release that was no event yet": drop(HELD, RunReleased),
     "a wait that ran out": story(
         flow([{"id": "a", "timeout": "1s"}]), Start(), Suspended("a", 1, SignalWait("go")), SECOND, Due()
     ),
@@ -252,6 +253,13 @@ FORGERIES = [
     Forgery("I-06", "requeued twice", REQUEUED, repeat(REQUEUED, NodeRequeued)),
     Forgery("I-06", "a returned run that ends", RETURNED, drop(RETURNED, RunStarted)),
     Forgery("I-06", "a timer's wait that runs", SLEPT, insert(SLEPT, NodeSucceeded, RunStarted(NOON + SECOND, "a", 1))),
+    Forgery(
+        "I-06",
+        "a timer's wait released",
+        SLEPT,
+        insert(SLEPT, NodeSucceeded, RunReleased(NOON + SECOND, "a", 1)),
+    ),
+    Forgery("I-06", "a running attempt released", CHAIN, insert(CHAIN, NodeSucceeded, RunReleased(NOON, "a", 1))),
     Forgery("I-07", "a join that does not wait", DIAMOND, move(DIAMOND, NodesStarted, NodeSucceeded, nth=2, to=2)),
     Forgery("I-07", "a port not taken", FORK, change(FORK, NodeSucceeded, ports=("other",))),
     Forgery(
@@ -290,6 +298,7 @@ FORGERIES = [
     Forgery("I-17", "an attempt that ends twice", RETRIED, repeat(RETRIED, RunFailed)),
     Forgery("I-17", "a signal used twice", TOLD, drop(TOLD, SignalReceived, 1)),
     Forgery("I-18", "a return after success", CHAIN, insert(CHAIN, NodesStarted, RunReturned(NOON, "a", 1), nth=1)),
+    Forgery("I-18", "a release after success", CHAIN, insert(CHAIN, NodesStarted, RunReleased(NOON, "a", 1), nth=1)),
     Forgery("I-18", "a restart after success", CHAIN, insert(CHAIN, NodesStarted, RunStarted(NOON, "a", 2), nth=1)),
     Forgery("I-20", "lost twice", LOST, repeat(LOST, RunFailed)),
     Forgery("I-21", "time going back", CHAIN, change(CHAIN, NodeSucceeded, at=NOON - 1)),

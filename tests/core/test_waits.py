@@ -14,7 +14,7 @@ from ropewalk.core.commands import (
 )
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.events import SlotReleased, SlotTaken
+from ropewalk.core.events import RunStarted, SlotReleased, SlotTaken
 from ropewalk.core.execution import Execution
 from ropewalk.core.signals import (
     Cancel,
@@ -191,6 +191,24 @@ def test_a_breaker_that_closes_lets_the_run_go_at_once():
     tell(execution, Released("a", 1), Start(), at=NOON + SECOND)
 
     assert runs(execution) == ["a"]
+
+
+@pytest.mark.parametrize("signal", [Released("a", 1), Due()], ids=["closed", "time is up"])
+def test_whoever_folds_the_log_knows_that_a_breaker_holds_the_run_no_longer(signal):
+    execution = accepted(workflow("a"))
+    held = Suspended("a", 1, BreakerWait("http shop", NOON + MINUTE))
+    log = [execution.accepted, *tell(execution, Start(), held), *tell(execution, signal, at=NOON + MINUTE)]
+
+    copy = refolded(execution, log)
+
+    assert copy.outstanding() == [NeedSlot()]
+    assert tell(copy, Start(), at=NOON + MINUTE)[-1] == RunStarted(NOON + MINUTE, "a", 1)
+
+
+def test_a_run_that_is_not_held_is_not_released():
+    execution = waiting(workflow("a"), Timer(NOON + 30 * SECOND))
+
+    assert tell(execution, Released("a", 1)) == []
 
 
 # Children

@@ -4,7 +4,9 @@ import asyncio
 from typing import Any, Literal, Self
 
 from ropewalk.checker import Effect
+from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.waits import BreakerWait
 from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output, Registry, Wait
 
 
@@ -89,6 +91,24 @@ class Call(Act):
         return f"call {parameters.endpoint}"
 
 
+class Late(NodeType):
+    """Sets out to wait for a breaker that has closed by then; comes back and is through."""
+
+    name = "late"
+
+    class Parameters(Inputs):
+        seconds: int = 3_600
+
+    def __init__(self) -> None:
+        self._waited: dict[str, None] = {}
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output | Wait:
+        if context.idempotency_key in self._waited:
+            return Output("through")
+        self._waited[context.idempotency_key] = None
+        return BreakerWait("call shop", context.now + parameters.seconds * SECOND)
+
+
 class Stop(NodeType):
     """Stops at a gate until it is let through."""
 
@@ -150,7 +170,7 @@ class WatchedTypes(Registry):
     def of(cls, outside: Outside, *more: NodeType) -> Self:
         types = cls.builtin()
         types.outside = outside
-        for node_type in (Act(), Call(), Stop(outside), Stubborn(outside), *more):
+        for node_type in (Act(), Call(), Late(), Stop(outside), Stubborn(outside), *more):
             types.register(node_type)
         return types
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import ENDS, Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.trace import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Step, Trace
 from ropewalk.core.definition.node_type import EXPIRED_PORT
 from ropewalk.core.events import (
     ChildResumed,
@@ -46,7 +46,7 @@ def attempts_follow_each_other(t: Trace) -> Iterator[Violation]:
 
 def _start_in_turn(t: Trace, mark: Mark, number: int, last: Mark | None) -> Iterator[Violation]:
     is_cut_short = last is not None and last.opening != mark.opening
-    is_under_way = last is not None and last.kind in (Kind.START, Kind.WAIT, Kind.RETURN) and not is_cut_short
+    is_under_way = last is not None and last.kind in UNDER_WAY and not is_cut_short
     if mark.number == number and number > 0 and not is_cut_short:
         return
     if mark.number != number + 1:
@@ -140,12 +140,12 @@ def _is_success(step: Step, before: NodeState) -> bool:
 def _is_after_the_end(before: Mark, mark: Mark) -> bool:
     if before.kind is Kind.GIVE_UP or before.kind is Kind.QUARANTINE:
         is_permanent = before.kind is Kind.GIVE_UP and not is_retryable(before.event.error.type)
-        return mark.kind in (Kind.WAIT, Kind.RETURN) or (mark.kind is Kind.START and not is_permanent)
+        return mark.kind in HALTS or (mark.kind is Kind.START and not is_permanent)
     if before.kind is Kind.RETRY:
-        return mark.kind in (Kind.WAIT, Kind.RETURN) or (mark.kind is Kind.START and mark.number == before.number)
-    if before.kind in (Kind.START, Kind.WAIT, Kind.RETURN) and before.opening != mark.opening:
-        return mark.kind in (Kind.WAIT, Kind.RETURN, Kind.RETRY, Kind.SUCCEED, Kind.GIVE_UP)
-    return before.kind in (Kind.SUCCEED, Kind.FIX) and mark.kind in (Kind.START, Kind.WAIT, Kind.RETURN)
+        return mark.kind in HALTS or (mark.kind is Kind.START and mark.number == before.number)
+    if before.kind in UNDER_WAY and before.opening != mark.opening:
+        return mark.kind in HALTS or mark.kind in ENDS
+    return before.kind in (Kind.SUCCEED, Kind.FIX) and mark.kind in UNDER_WAY
 
 
 def an_attempt_is_lost_once(t: Trace) -> Iterator[Violation]:

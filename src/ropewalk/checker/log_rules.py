@@ -5,7 +5,7 @@ from typing import Final
 
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import History, Violation
-from ropewalk.checker.trace import TERMINAL, Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.trace import TERMINAL, UNDER_WAY, Kind, Lane, Mark, Step, Trace
 from ropewalk.core.events import (
     Event,
     ExecutionAccepted,
@@ -168,6 +168,7 @@ _RUN_AFTER: Final = {
     Kind.START: RunState.RUNNING,
     Kind.WAIT: RunState.WAITING,
     Kind.RETURN: RunState.PENDING,
+    Kind.RELEASE: RunState.PENDING,
     Kind.RETRY: RunState.FAILED,
     Kind.SUCCEED: RunState.SUCCESS,
 }
@@ -177,15 +178,19 @@ def _run_steps(t: Trace, lane: Lane) -> Iterator[Violation]:
     for before, mark in lane.pairs():
         if before is None or before.number != mark.number or before.opening != mark.opening:
             continue
-        if before.kind not in _LIVE or (mark.kind not in _RUN_AFTER and mark.kind is not Kind.GIVE_UP):
+        if before.kind not in UNDER_WAY or (mark.kind not in _RUN_AFTER and mark.kind is not Kind.GIVE_UP):
             continue
         was, now = _RUN_AFTER[before.kind], run_state_after(mark)
-        if now not in RUN_STEPS[was] or (mark.kind is Kind.START and not is_held(before)):
+        if now not in RUN_STEPS[was] or not _is_allowed(before, mark):
             message = f"run {mark.number} of {t.name(mark)} went from {was} to {now}"
             yield t.violation("I-06", message, mark.seq, before.seq)
 
 
-_LIVE: Final = (Kind.START, Kind.WAIT, Kind.RETURN)
+def _is_allowed(before: Mark, mark: Mark) -> bool:
+    """What the states of the run alone do not tell."""
+    if mark.kind is Kind.START:
+        return is_held(before)
+    return mark.kind is not Kind.RELEASE or _is_at_breaker(before)
 
 
 def run_state_after(mark: Mark) -> RunState:
@@ -197,7 +202,11 @@ def run_state_after(mark: Mark) -> RunState:
 
 def is_held(mark: Mark) -> bool:
     """Whether the attempt may start again under its number: handed back, or held by a breaker."""
-    return mark.kind is Kind.RETURN or (mark.kind is Kind.WAIT and isinstance(mark.event.wait, BreakerWait))
+    return mark.kind in (Kind.RETURN, Kind.RELEASE) or _is_at_breaker(mark)
+
+
+def _is_at_breaker(mark: Mark) -> bool:
+    return mark.kind is Kind.WAIT and isinstance(mark.event.wait, BreakerWait)
 
 
 def _letter_steps(t: Trace, lane: Lane) -> Iterator[Violation]:

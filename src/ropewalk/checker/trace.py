@@ -40,6 +40,7 @@ from ropewalk.core.events import (
     NodesStarted,
     NodeSucceeded,
     RunFailed,
+    RunReleased,
     RunReturned,
     RunStarted,
     RunWaiting,
@@ -61,6 +62,7 @@ class Kind(Enum):
     START = auto()
     WAIT = auto()
     RETURN = auto()
+    RELEASE = auto()
     RETRY = auto()
     SUCCEED = auto()
     GIVE_UP = auto()
@@ -70,6 +72,8 @@ class Kind(Enum):
     FIX = auto()
 
 
+HALTS: Final = (Kind.WAIT, Kind.RETURN, Kind.RELEASE)
+UNDER_WAY: Final = (Kind.START, *HALTS)
 ENDS: Final = (Kind.RETRY, Kind.SUCCEED, Kind.GIVE_UP)
 
 
@@ -298,7 +302,7 @@ def _items_given_up(t: Trace, seq: int, event: ItemsGivenUp) -> None:
 
 
 def _run(kind: Kind) -> Callable[[Trace, int, Any], None]:
-    def read(t: Trace, seq: int, event: RunStarted | RunFailed | RunWaiting | RunReturned) -> None:
+    def read(t: Trace, seq: int, event: RunStarted | RunFailed | RunWaiting | RunReturned | RunReleased) -> None:
         if kind is Kind.START:
             t.whole.append((seq, event))
         index = t.index(seq, event.node)
@@ -389,5 +393,6 @@ READ: Final[dict[type, Callable[[Trace, int, Any], None]]] = {
     RunFailed: _run(Kind.RETRY),
     RunWaiting: _run(Kind.WAIT),
     RunReturned: _run(Kind.RETURN),
+    RunReleased: _run(Kind.RELEASE),
     SignalReceived: _told,
 }

@@ -53,6 +53,7 @@ class ExecutionAccepted(_Event, frozen=True):
     parent: Parent | None = None
     priority: int = 5
     concurrency_key: str | None = None
+    trace: str | None = None
 
 
 class NodesCarriedOver(_Event, frozen=True):
@@ -274,6 +275,14 @@ class RunReturned(_Event, frozen=True):
     item: int | None = None
 
 
+class RunReleased(_Event, frozen=True):
+    """An attempt held by a breaker is back in line: the breaker has closed, or may be tried again."""
+
+    node: str
+    attempt: int
+    item: int | None = None
+
+
 class ChildResumed(_Event, frozen=True):
     """The node waits for its reopened child again."""
 
@@ -321,6 +330,7 @@ Event = (
     | RunFailed
     | RunWaiting
     | RunReturned
+    | RunReleased
     | ChildResumed
     | SignalReceived
 )

@@ -10,6 +10,11 @@ async def get(reader: Reader, workspace: str, target: str) -> Breaker:
     return _breaker(await reader.fetch_one("get_breaker", workspace, target))
 
 
+async def exists(reader: Reader, workspace: str, target: str) -> bool:
+    """Whether anybody has called the target and learnt something by it."""
+    return await reader.fetch_one("get_breaker", workspace, target) is not None
+
+
 async def lock(tx: Transaction, workspace: str, target: str) -> Breaker:
     """The same, kept from others until the end of the transaction."""
     # A row that is not there cannot be locked.

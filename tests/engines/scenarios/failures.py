@@ -2,7 +2,7 @@
 
 from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.duration import MILLISECOND
-from ropewalk.core.events import NodeFailed, RunFailed, RunWaiting
+from ropewalk.core.events import NodeFailed, RunFailed, RunReleased, RunStarted, RunWaiting
 from ropewalk.core.state import ExecutionState
 from tests.engines.worlds import ONCE, World, act, flow, node
 
@@ -132,6 +132,16 @@ async def a_breaker_holds_back_its_own_target_only(world: World) -> None:
     assert ended.output == {"b": "open"}
 
 
+async def a_breaker_that_closes_while_a_run_sets_out_to_wait_does_not_hold_it(world: World) -> None:
+    ended = await world.run(flow(node("a", "late")))
+
+    assert ended.output == {"a": "through"}
+    assert [type(event) for event in await world.events(ended.execution, RunWaiting | RunReleased | RunStarted)] == [
+        RunWaiting, RunReleased, RunStarted,
+    ]  # fmt: skip
+    world.outside.effects.clear()
+
+
 async def an_open_breaker_stays_open_over_a_restart(world: World) -> None:
     await world.restart(breaker=BreakerPolicy(failures=1))
     await world.run(flow(node("a", "call", fails=9, retry=ONCE)))
@@ -170,4 +180,5 @@ async def a_failure_is_told_to_whoever_asks_why(world: World) -> None:
     (first, _) = await world.events(ended.execution, NodeFailed)
     assert first.error.message == "the shop is closed"
     assert details["error"] == "a: the shop is closed (and 1 more)"
-    assert details["nodes"][0]["error"] == {"type": "TRANSIENT", "message": "the shop is closed"}
+    told = details["nodes"][0]["error"]
+    assert (told["type"], told["message"]) == ("TRANSIENT", "the shop is closed")

@@ -189,7 +189,7 @@ def matched(x: Progress, signal: Matched, now: int) -> None:
 def released(x: Progress, signal: Released, now: int) -> None:
     work = _waiting(x, signal.node, signal.item)
     if work is not None and isinstance(work.wait, BreakerWait) and work.attempt == signal.attempt:
-        release(x, work)
+        release(x, work, now)
 
 
 def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:

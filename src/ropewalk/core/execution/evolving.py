@@ -19,6 +19,7 @@ from ropewalk.core.events import (
     NodesStarted,
     NodeSucceeded,
     RunFailed,
+    RunReleased,
     RunReturned,
     RunStarted,
     RunWaiting,
@@ -214,6 +215,12 @@ def run_returned(x: Progress, event: RunReturned) -> None:
     x.queue(work)
 
 
+def run_released(x: Progress, event: RunReleased) -> None:
+    work = _work(x, event)
+    x.leave(work)
+    x.queue(work)
+
+
 def signal_received(x: Progress, event: SignalReceived) -> None:
     x.signals.setdefault(event.name, deque()).append(event.payload)
 
@@ -227,7 +234,7 @@ def _use_signal(x: Progress, work: Work) -> None:
             del x.signals[work.wait.name]
 
 
-def _work(x: Progress, event: RunStarted | RunFailed | RunWaiting | RunReturned) -> Work:
+def _work(x: Progress, event: RunStarted | RunFailed | RunWaiting | RunReturned | RunReleased) -> Work:
     work = x.work(event.node, event.item)
     assert work is not None, f"{event} names no work"
     return work

@@ -32,6 +32,7 @@ from ropewalk.core.events import (
     NodesStarted,
     NodeSucceeded,
     RunFailed,
+    RunReleased,
     RunReturned,
     RunStarted,
     RunWaiting,
@@ -345,5 +346,6 @@ EVOLVE: Final[dict[type, Callable[[Progress, Any], None]]] = {
     RunFailed: node.run_failed,
     RunWaiting: node.run_waiting,
     RunReturned: node.run_returned,
+    RunReleased: node.run_released,
     SignalReceived: node.signal_received,
 }

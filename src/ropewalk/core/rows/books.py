@@ -170,7 +170,7 @@ class Books:
             lane.run.has_inputs = True
 
     def pend(self, key: Key) -> None:
-        """The attempt was handed back and can be leased."""
+        """The attempt was handed back, or is held no longer, and can be leased."""
         self._to(self.lanes[key], RunState.PENDING)
 
     def wait(self, key: Key, inputs: Any, *, is_for_child: bool) -> None:

@@ -83,6 +83,14 @@ class RunLedger:
         self._full.take()
         self._full.add((event,))
 
+    def run(self, node: str, item: int | None) -> str | None:
+        """The id of the attempt under way at a node or item, if there is one."""
+        if self._full is not None:
+            lane = self._full.lanes.get((self._plan.index[node], item))
+            return None if lane is None else lane.run.id
+        started = self._started.get(node)
+        return None if started is None else run_id(self._accepted.execution, node, None, 1, started)
+
     def take(self) -> tuple[list[RunRow], list[LetterRow]]:
         """The rows that changed since the last call; to be used at once."""
         runs, self._runs = self._runs, []

@@ -36,6 +36,7 @@ from ropewalk.core.events import (
     NodesStarted,
     NodeSucceeded,
     RunFailed,
+    RunReleased,
     RunReturned,
     RunStarted,
     RunWaiting,
@@ -298,7 +299,7 @@ def _run_waiting(p: Books, event: RunWaiting) -> None:
     p.wait(key, event.inputs, is_for_child=isinstance(event.wait, ChildWait))
 
 
-def _run_returned(p: Books, event: RunReturned) -> None:
+def _run_pending(p: Books, event: RunReturned | RunReleased) -> None:
     p.pend((p.plan.index[event.node], event.item))
 
 
@@ -390,6 +391,7 @@ FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
     RunStarted: _run_started,
     RunFailed: _run_failed,
     RunWaiting: _run_waiting,
-    RunReturned: _run_returned,
+    RunReturned: _run_pending,
+    RunReleased: _run_pending,
     SignalReceived: _nothing,
 }

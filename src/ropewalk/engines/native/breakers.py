@@ -48,6 +48,10 @@ class WorkerBreakers:
         self._keep((workspace, target), before, after)
         return admission if isinstance(admission, Wait) else None
 
+    async def is_closed(self, workspace: str, target: str) -> bool:
+        """Whether the breaker holds nobody by now."""
+        return self._known.get((workspace, target), Breaker()).state is BreakerState.CLOSED
+
     async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None:
         before = self._known.get((workspace, target), Breaker())
         self._keep((workspace, target), before, record(before, self._policy, outcome, self._store.now()))
@@ -96,6 +100,15 @@ class SharedBreakers:
             await breakers.put(tx, workspace, target, after)
         self._known[workspace, target] = after
         return admission if isinstance(admission, Wait) else None
+
+    async def is_closed(self, workspace: str, target: str) -> bool:
+        """Whether the breaker holds nobody by now, as the store has it; if that cannot be asked, it may."""
+        try:
+            known = self._known[workspace, target] = await breakers.get(self._store, workspace, target)
+        except RopewalkError as error:
+            _log.warning("the breaker of %s cannot be asked: %s", target, error)
+            return False
+        return known.state is BreakerState.CLOSED
 
     async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None:
         known = self._known.get((workspace, target), Breaker())

@@ -1,14 +1,20 @@
 """Events that come from outside an execution: everyone who waits for them is told, durably, in one transaction."""
 
+import logging
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import uuid_utils
 
 from ropewalk.core.commands import StartChild
+from ropewalk.core.errors import RopewalkError
+from ropewalk.core.events import RunWaiting
 from ropewalk.core.expression import ExpressionError, Scope, compile_expression, is_true
 from ropewalk.core.signals import Matched, Released, Signal
 from ropewalk.core.subject import matches
+from ropewalk.core.waits import BreakerWait
+from ropewalk.engines.native.commit import Committed
 from ropewalk.store import events
 from ropewalk.store.access import Transaction
 from ropewalk.store.events import NO_ITEM, WaitingForEvent
@@ -17,6 +23,9 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 Post = tuple[str, str, Signal | StartChild]
+Step = Callable[[str, str], Coroutine[Any, Any, None]]
+
+_log = logging.getLogger("ropewalk.engine")
 
 
 async def publish(engine: "NativeEngine", workspace: str, subject: str, payload: Any) -> int:
@@ -31,14 +40,50 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
     return len(post)
 
 
-async def release(engine: "NativeEngine", workspace: str, target: str) -> None:
-    """A breaker has closed: whomever it held goes on. Should that fail, they go on when their time has come."""
-    post: list[Post] = []
-    async with engine.store.transaction() as tx:
-        for wait in await events.held(tx, workspace, target):
-            signal = Released(wait.node, wait.attempt, wait.item)
-            post.append(await _written_down(tx, wait, signal, engine.store.now()))
-    engine.letters.deliver(post)
+class Held:
+    """Whom breakers hold: they go on when theirs closes. Should that fail, they go on when their time has come."""
+
+    def __init__(self, engine: "NativeEngine") -> None:
+        self._engine = engine
+        self._doubtful: dict[tuple[str, str], None] = {}
+
+    def closed(self, workspace: str, target: str) -> None:
+        """The breaker of this target has closed."""
+        self._spawn(self._release, workspace, target)
+
+    def doubt(self, committed: Committed) -> None:
+        """Whoever closed the breaker before this commit has overlooked those whose wait is in it: ask once more."""
+        for event in committed.events:
+            if type(event) is RunWaiting and isinstance(event.wait, BreakerWait):
+                key = (committed.live.accepted.workspace, event.wait.target)
+                if key not in self._doubtful:
+                    self._doubtful[key] = None
+                    self._spawn(self._ask_again, *key)
+
+    def _spawn(self, step: Step, workspace: str, target: str) -> None:
+        """One that is about to go leaves it to the time."""
+        if not self._engine.is_closing:
+            self._engine.children.spawn(step(workspace, target))
+
+    async def _ask_again(self, workspace: str, target: str) -> None:
+        # Before the question: whoever is held after it asks for himself.
+        del self._doubtful[workspace, target]
+        if await self._engine.breakers.is_closed(workspace, target):
+            await self._release(workspace, target)
+
+    async def _release(self, workspace: str, target: str) -> None:
+        try:
+            self._engine.letters.deliver(await self._released(workspace, target))
+        except RopewalkError as error:
+            _log.warning("those held by the breaker of %s go on when their time comes: %s", target, error)
+
+    async def _released(self, workspace: str, target: str) -> list[Post]:
+        store = self._engine.store
+        async with store.transaction() as tx:
+            return [
+                await _written_down(tx, wait, Released(wait.node, wait.attempt, wait.item), store.now())
+                for wait in await events.held(tx, workspace, target)
+            ]
 
 
 async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, now: int) -> Post:
