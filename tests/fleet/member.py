@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import sys
-import time
 import traceback
 from contextlib import suppress
 from typing import Final
@@ -37,7 +36,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One life of a member; `jump` is how far its wall clock is off, in seconds."""
+    """One life of a member."""
 
     place: Place
     name: str
@@ -49,7 +48,6 @@ class Request(Struct, frozen=True, kw_only=True):
     pool: str = "default"
     version: str | None = None
     breaker: BreakerPolicy = BreakerPolicy()
-    jump: int = 0
 
 
 def say(line: str) -> None:
@@ -119,13 +117,9 @@ def _write_to(path: str) -> None:
 
 
 def _pretend(request: Request) -> None:
-    """Another release of the code, or a wall clock that is wrong."""
+    """Another release of the code."""
     if request.version is not None:
         setattr(wiring, "installed_version", lambda _: request.version)  # noqa: B010 (a name it only imports)
-    if request.jump:
-        seconds, nanoseconds = time.time, time.time_ns
-        time.time = lambda: seconds() + request.jump
-        time.time_ns = lambda: nanoseconds() + request.jump * 1_000_000_000
 
 
 # The nursery

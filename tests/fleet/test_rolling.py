@@ -1,20 +1,16 @@
-"""Members that come and go in good order cost nothing: no attempt, no start; nor does a clock that is wrong."""
+"""Members that come and go in good order cost nothing: no attempt, no start."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fleet.fleet import Fleet, Nursery, nursery
+from tests.fleet.fleet import Fleet
 from tests.fleet.load import more_accepted, under_load
 from tests.fleet.verdict import judge
 from tests.fleet.workflows import SMOOTH
 
 MEMBERS = 3
 ROUNDS = 2
-DAY = 24 * 3600
-LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 
 
 async def replace_everyone(crew: Fleet, **settings: Any) -> None:
@@ -57,33 +53,3 @@ async def test_two_releases_of_the_code_work_side_by_side(crew: Fleet):
     assert worked == {old.pid, new.pid}
     assert verdict.violations == []
     assert set(verdict.states) == {"SUCCESS"}
-
-
-@pytest.fixture(params=["+1d", "-1d"])
-def elsewhen(request: pytest.FixtureRequest) -> Iterator[tuple[Nursery | None, int]]:
-    """A nursery whose members believe it is another day; without the library, how far to set their clocks off."""
-    sign = 1 if request.param.startswith("+") else -1
-    if not LIBRARIES:
-        yield None, sign * DAY
-        return
-    # The clocks that nobody can set stay as they are.
-    with nursery({"LD_PRELOAD": str(LIBRARIES[0]), "FAKETIME": request.param, "DONT_FAKE_MONOTONIC": "1"}) as home:
-        yield home, 0
-
-
-async def test_a_member_whose_clock_is_a_day_off_changes_nothing(elsewhen: tuple[Nursery | None, int], crew: Fleet):
-    home, jump = elsewhen
-    wrong = await crew.spawn(home, jump=jump).served()
-    right = (await crew.join(1))[0]
-    async with under_load(crew, documents=SMOOTH) as load:
-        await more_accepted(load, 60)
-    await crew.quiet()
-    worked = {seen.pid for seen in crew.place.seen.read()}
-    [(first, last)] = await crew.ask("select min(accepted_at), max(finished_at) from execution")
-    verdict = await judge(crew.url, crew.place)
-
-    assert worked == {wrong.pid, right.pid}
-    assert last - first < 600 * 1_000_000
-    assert verdict.violations == []
-    assert set(verdict.attempts()) == {1}
-    assert crew.faults() == []

@@ -68,6 +68,15 @@ class Called(Watched):
         return Output(context.attempt)
 
 
+class Wall(Watched):
+    """Looks at the clock on the wall, as no part of the engine does."""
+
+    name = "fleet.wall"
+
+    async def work(self, parameters: Any, context: NodeContext) -> Output:
+        return Output(time.time())
+
+
 class Poison(Watched):
     """Kills whoever carries it out."""
 
@@ -93,7 +102,8 @@ class Witness(Ledger[Effect]):
 
 def types_of(place: Place) -> list[NodeType]:
     """Every node type of these workflows."""
-    return [*node_types_of(Witness(place), Gate(arrive=lambda: None)), Gated(place), Called(place), Poison(place)]
+    own = [Gated(place), Called(place), Wall(place), Poison(place)]
+    return [*node_types_of(Witness(place), Gate(arrive=lambda: None)), *own]
 
 
 CHAIN: Final = workflow("chain", [node(name, takes=0.01) for name in ("one", "two", "three")], "one two", "two three")

@@ -69,6 +69,20 @@ async def test_two_cannot_hold_one_key(store: Store):
         await store.write([("update_live", [LiveChange("local", 3, None, 1, 1, "e2")])])
 
 
+async def test_what_is_left_to_lie_is_nobodys_has_no_slot_and_is_not_woken(store: Store):
+    async with store.transaction() as tx:
+        await live.insert(tx, live_row("e1", owner="one", has_slot=1, wake_at=NOON))
+        await live.abandon(tx, "another", "e1")
+        still = await live.get(tx, "e1")
+        await live.abandon(tx, "one", "e1")
+
+    left = await live.get(store, "e1")
+    assert still is not None
+    assert left is not None
+    assert (still.owner, still.has_slot) == ("one", 1)
+    assert (left.owner, left.has_slot, left.wake_at) == (None, 0, None)
+
+
 async def test_what_is_over_is_gone(store: Store):
     await store.write([("insert_live", [live_row()])])
     await store.write([("delete_live", [("e1",)])])

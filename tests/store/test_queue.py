@@ -2,7 +2,8 @@
 
 from ropewalk.store import live, queue, workspaces
 from ropewalk.store.access import Store
-from ropewalk.store.rows import QueueChange
+from ropewalk.store.queue import Returned
+from ropewalk.store.rows import LiveChange, QueueChange
 from ropewalk.store.workspaces import Plan
 from tests.store.samples import NOON, SECOND, accept, seen, waiting
 
@@ -109,6 +110,20 @@ async def test_an_execution_that_kept_its_key_while_parked_goes_on_with_it(store
         await queue.enqueue(tx, waiting("e1", is_new=0))
 
     assert await claimed(store) == ["e1"]
+
+
+async def test_what_was_claimed_and_could_not_be_dispatched_wakes_when_it_was_to(store: Store):
+    async with store.transaction() as tx:
+        await accept(tx, "e1", is_new=0)
+        await live.change(tx, LiveChange(None, 1, NOON + SECOND, 0, 0, "e1"))
+        [entry], _ = await queue.claim(tx, "local", NOON, 10)
+        while_claimed = await live.due(tx, NOON + SECOND, 10)
+        await queue.unclaim(tx, "local", entry, Returned("PENDING", NOON + 9 * SECOND, 1, "no such file"))
+        returned = await live.due(tx, NOON + SECOND, 10)
+
+    assert while_claimed == []
+    assert [due.execution for due in returned] == ["e1"]
+    assert await live.next_wake(store) == NOON + SECOND
 
 
 async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: Store):

@@ -1,7 +1,8 @@
 """Many dead letters at once: which are meant, and how it goes while one waits.
 
 An idle store is executed on by this command while it requeues; what is not over soon after is left to a background
-process. On a store that another process executes on, that process is asked for one letter after the other.
+process. On a store that another process executes on, that process is asked for one letter after the other; a server
+works them off by itself.
 """
 
 import asyncio
@@ -16,15 +17,15 @@ from msgspec import Struct
 from ropewalk.cli import background
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json_line
+from ropewalk.cli.looking import is_over
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.dlq import progress_line, tally
 from ropewalk.cli.rendering.text import plain
-from ropewalk.cli.session import WORKSPACE, Session, finish, is_over, me, opened
+from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.cli.view import logs_to, view_for
-from ropewalk.core.errors import InvalidInput, NotFound
+from ropewalk.core.errors import InvalidInput
 from ropewalk.core.state import GaveUp
-from ropewalk.service.bulk import Outcome, Pace, Progress, discard_all, requeue_all
-from ropewalk.store import workflows
+from ropewalk.service.bulk import Outcome, Pace, Progress
 from ropewalk.store.dlq import Wanted
 
 PATIENCE: Final = 5.0
@@ -72,7 +73,7 @@ def requeue_many(project: Project, which: Which, rate: float | None, stop_after_
     pace = Pace(rate=rate, stop_after_failures=stop_after_failures, limit=which.limit)
 
     def work(session: Session, wanted: Wanted) -> AsyncIterator[Progress]:
-        return requeue_all(session.reader, session.verbs, WORKSPACE, wanted, pace, me())
+        return session.look.requeue_all(session.verbs, wanted, pace, me())
 
     return finish(_worked_off(project, which, work))
 
@@ -81,7 +82,7 @@ def discard_many(project: Project, which: Which, notes: str | None) -> Code:
     """Close all of these, and show how it goes."""
 
     def work(session: Session, wanted: Wanted) -> AsyncIterator[Progress]:
-        return discard_all(session.reader, session.verbs, WORKSPACE, wanted, me(), notes, which.limit)
+        return session.look.discard_all(session.verbs, wanted, me(), notes, which.limit)
 
     return finish(_worked_off(project, which, work, executes=False))
 
@@ -106,17 +107,10 @@ async def _worked_off(project: Project, which: Which, work: Work, *, executes: b
 
 
 async def _wanted(session: Session, which: Which) -> Wanted:
-    workflow = None if which.workflow is None else await _workflow_id(session, which.workflow)
+    workflow = None if which.workflow is None else await session.look.workflow_id(which.workflow)
     return Wanted(
         fingerprint=which.fingerprint, workflow=workflow, node=which.node, failure_type=which.failure_type
     )  # fmt: skip
-
-
-async def _workflow_id(session: Session, name: str) -> str:
-    found = await workflows.get_by_name(session.reader, WORKSPACE, name)
-    if found is None:
-        raise NotFound(f"there is no workflow {name!r} in this store")
-    return found.id
 
 
 def _show(project: Project, progress: Progress) -> None:
@@ -137,7 +131,7 @@ async def _unfinished(session: Session, executions: list[str]) -> list[str]:
     """Those that are not over, though they were given a moment."""
     try:
         async with asyncio.timeout(PATIENCE):
-            while executions := [each for each in executions if not await is_over(session.reader, each)]:
+            while executions := [each for each in executions if not await is_over(session.look, each)]:
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
         return executions

@@ -122,7 +122,7 @@ def _living(story: Recorded, machine: Execution, is_claimed: bool) -> Row:
         "concurrency_key": accepted.concurrency_key,
         "priority": accepted.priority,
         "has_slot": int(has_slot),
-        "wake_at": None if has_slot else machine.wake_at,
+        "wake_at": None if machine.has_slot else machine.wake_at,
     }
     # A child may use its ancestor's key, and does not hold it then.
     if accepted.parent is None:

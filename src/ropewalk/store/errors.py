@@ -1,6 +1,6 @@
 """What can go wrong with a store, branched by what one can do about it."""
 
-from ropewalk.core.errors import Conflict, RopewalkError, Unavailable
+from ropewalk.core.errors import RopewalkError, Unavailable
 
 
 class StoreUnavailable(Unavailable):
@@ -31,8 +31,9 @@ class IncompatibleStore(RopewalkError):
     """The store's schema is not the one this version knows."""
 
 
-class StaleWriter(Conflict):
-    """Another process has taken over; nothing of the commit was written, and nothing more will be."""
+class StaleWriter(Unavailable):
+    """Another has taken over from this writer, which writes nothing more; try again: a worker of a fleet is back under
+    another name in a moment, a file is in the hands of another process, which can be asked."""
 
 
 class StoreDefect(RopewalkError):

@@ -79,7 +79,7 @@ async def release(tx: Transaction, worker: str, execution: str) -> None:
 
 async def abandon(tx: Transaction, worker: str, execution: str) -> None:
     """The worker has it no more, nor has it a slot; nobody is to wake it."""
-    await tx.execute("unclaim_live", 0, execution, worker)
+    await tx.execute("abandon_live", execution, worker)
 
 
 async def park(tx: Transaction, execution: str, fence: int, last_seq: int, wake_at: int | None) -> bool:

@@ -199,7 +199,7 @@ create table worker (
 create table blob (
     hash text primary key,
     size bigint not null,
-    created_at bigint not null
+    created_at bigint not null          -- when it was put last
 );
 
 -- Where there are no files that every worker can read.

@@ -84,10 +84,18 @@ CLAIMS: Final = (
 BUGS: Final[tuple[Bug | SqlBug, ...]] = (*OWNERSHIP, *LETTERS, *OFFERS, *CLAIMS)
 
 
-def hunt_fleet(bug: Bug | SqlBug, most: int = MOST_HISTORIES) -> Caught | None:
+SHOWN_BY: Final = {
+    "one that is over kept in memory": 59,
+    "kept in memory under the old name": 137,
+    "offers repeated after a lost answer": 107,
+}
+"""Where those that take a hundred histories were seen last: a hunt that begins there is short."""
+
+
+def hunt_fleet(bug: Bug | SqlBug, most: int = MOST_HISTORIES, first: int = 0) -> Caught | None:
     """Plant the bug and simulate until a history shows it; None if none does."""
     with bug.planted():
-        for seed in range(most):
+        for seed in range(first, first + most):
             if violations := simulate_fleet(seed).violations:
-                return Caught(seed + 1, violations[0])
+                return Caught(seed - first + 1, violations[0])
     return None

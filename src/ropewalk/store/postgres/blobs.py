@@ -1,4 +1,9 @@
-"""Values too large for the log, kept in the database, where every worker can read them."""
+"""Values too large for the log, kept in the database, where every worker can read them.
+
+Whoever puts one says so first, in the blob's row, and that is durable before the bytes are looked at: who removes it
+deletes that row before the bytes, in one transaction, unless it was put lately. So the two wait for each other at the
+row; either the bytes stay, or both are gone and the bytes are written anew.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,10 +11,10 @@ from typing import Protocol
 
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import Blob
-from ropewalk.store.access import Batch, Row, Value
+from ropewalk.store.access import Batch, Row, Transaction, Value
 from ropewalk.store.blobs import LARGEST, BlobTooLarge, is_hash
 from ropewalk.store.errors import StoreCorrupted
-from ropewalk.store.rows import BlobContent
+from ropewalk.store.rows import BlobContent, BlobEntry
 
 
 class Keeper(Protocol):
@@ -20,6 +25,9 @@ class Keeper(Protocol):
 
     async def keep(self, name: str, *arguments: Value) -> None:
         """Carries one statement out that anyone may."""
+
+    def now(self) -> int:
+        """The store's time (µs)."""
 
 
 class PostgresBlobs:
@@ -34,6 +42,7 @@ class PostgresBlobs:
         """Keeps the value; durable on return."""
         blob = self._checked(value)
         # No fence: under its hash it is the same whoever writes it.
+        await self._keeper.keep("insert_blob", *self._mark(blob.hash, blob.size))
         await self._keeper.keep("insert_blob_content", blob.hash, bytes(value))
         return blob
 
@@ -55,6 +64,11 @@ class PostgresBlobs:
             raise StoreCorrupted(f"blob {digest} is damaged: restore it from a backup")
         return value
 
+    async def remove(self, tx: Transaction, digest: str) -> bool:
+        """The value goes together with its row, which whoever puts it again would have kept."""
+        await tx.execute("remove_blob_content", digest)
+        return True
+
     def sweep(self) -> int:
         """Nothing is ever half written here."""
         return 0
@@ -62,6 +76,13 @@ class PostgresBlobs:
     def unwritten(self) -> Mapping[str, bytes]:
         """What the next write has to take along."""
         return dict(self._unwritten) if self._unwritten else {}
+
+    def marks(self, taken: Mapping[str, bytes]) -> Batch:
+        """What must be durable before these are written."""
+        return [("insert_blob", [self._mark(digest, len(value)) for digest, value in taken.items()])]
+
+    def _mark(self, digest: str, size: int) -> BlobEntry:
+        return BlobEntry(digest, size, self._keeper.now())
 
     def written(self, taken: Mapping[str, bytes]) -> None:
         """These are durable now."""

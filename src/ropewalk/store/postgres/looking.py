@@ -100,7 +100,13 @@ class _ReadOnly:
         return await self._reader.fetch_one(name, *arguments)
 
     async def keep(self, name: str, *arguments: Value) -> None:
-        raise StoreUnavailable(f"{self._reader.path} is open for reading only")
+        raise self._refusal()
+
+    def now(self) -> int:
+        raise self._refusal()
+
+    def _refusal(self) -> StoreUnavailable:
+        return StoreUnavailable(f"{self._reader.path} is open for reading only")
 
 
 def blobs_of(reader: PostgresReader) -> PostgresBlobs:

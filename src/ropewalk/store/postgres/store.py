@@ -273,6 +273,9 @@ class PostgresStore:
         with self._counting_refusals(self.worker):
             self._require_usable()
             assert self._writer is not None, "an open store has a writer"
+            if blobs:
+                # In a commit before: parts of one statement have no order, and the bytes may be about to go.
+                await self._writer.write(self.blobs.marks(blobs))
             await self._writer.write(with_blobs(batch, blobs))
         self.blobs.written(blobs)
 

@@ -1,7 +1,8 @@
--- insert_blob: a blob exists; one that was there stays as it is.
+-- insert_blob: a blob exists, and was put then; whoever removes one that is old waits for this, and leaves it.
 insert into blob (hash, size, created_at)
 values ($1, $2, $3)
-on conflict (hash) do nothing;
+on conflict (hash) do update
+   set created_at = excluded.created_at;
 
 -- get_blob: the size of a blob.
 select size
@@ -16,4 +17,8 @@ on conflict (hash) do nothing;
 -- get_blob_content: the bytes of a blob.
 select data
   from blob_content
+ where hash = $1;
+
+-- remove_blob_content: the bytes of a blob, after its row.
+delete from blob_content
  where hash = $1;

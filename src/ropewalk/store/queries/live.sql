@@ -65,8 +65,9 @@ update live
 returning execution;
 
 -- claim_live: the same, with a slot and its key, unless an ancestor has that and it is only borrowed.
+-- Nobody wakes what has an owner; when to wake it stays for the case that it is not dispatched.
 update live
-   set owner = $1, fence = fence + 1, wake_at = null, has_slot = 1,
+   set owner = $1, fence = fence + 1, has_slot = 1,
        has_key = case when concurrency_key is null
                         or exists (select 1 from live as holder
                                     where holder.workspace = live.workspace
@@ -80,6 +81,11 @@ returning has_key;
 update live
    set owner = null, has_slot = 0, has_key = case when $1 = 1 then 0 else has_key end
  where execution = $2 and owner = $3;
+
+-- abandon_live: its owner cannot read it; it has no slot, and nobody is to wake it.
+update live
+   set owner = null, wake_at = null, has_slot = 0
+ where execution = $1 and owner = $2;
 
 -- park_live: nobody has it until then; a slot is given back, a key kept.
 update live

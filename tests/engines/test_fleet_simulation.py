@@ -1,0 +1,48 @@
+"""Simulated histories of fleets, a batch on every run; `tools.simulate_engine --fleet` does the thousands."""
+
+from collections import Counter
+
+import pytest
+
+from tests.engines.simulation.fleet_bugs import BUGS, MOST_HISTORIES, SHOWN_BY, SqlBug, hunt_fleet
+from tests.engines.simulation.fleet_history import simulate_fleet
+from tests.simulator.bugs import Bug
+
+HISTORIES = 150
+BATCH = 15
+TELLING = 20
+SOMETIMES = (
+    "killed", "stopped", "stale write refused", "answer lost", "commit refused", "death after a commit",
+    "stopped for 25 s", "blocked for 25 s", "cut off for 25 s", "start once", "start many", "rerun", "pause", "cancel",
+    "asked another", "run elsewhere", "taken over",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, BATCH))
+def test_no_history_of_a_fleet_breaks_a_promise(first: int):
+    outcomes = [simulate_fleet(seed) for seed in range(first, first + BATCH)]
+
+    assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
+
+
+@pytest.mark.parametrize("seed", [3, 29])
+def test_a_seed_tells_the_same_history_of_a_fleet_every_time(seed: int):
+    first, second = (simulate_fleet(seed) for _ in range(2))
+
+    assert first.trace
+    assert first == second
+
+
+def test_what_can_happen_to_a_fleet_happens():
+    happened: Counter[str] = Counter()
+    for seed in range(TELLING):
+        happened += simulate_fleet(seed).sometimes
+
+    assert [what for what in SOMETIMES if not happened[what]] == []
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_seeded_into_a_fleet_is_caught(bug: Bug | SqlBug):
+    caught = hunt_fleet(bug, first=SHOWN_BY.get(bug.name, 0))
+
+    assert caught is not None, f"{bug.name} survived {MOST_HISTORIES} histories"

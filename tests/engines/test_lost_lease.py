@@ -1,0 +1,112 @@
+"""A worker that has lost its lease: whoever asks it for something meanwhile is to try again, and nothing is lost."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from ropewalk.core.errors import Unavailable
+from ropewalk.core.events import SlotReleased
+from ropewalk.core.state import ExecutionState
+from ropewalk.engines.base import Version
+from ropewalk.service.verbs import NewStart
+from tests.engines.worlds import ONCE, World, act, at_most, flow, node
+from tests.postgres import ask
+
+FINE = flow(act("a", 1), name="fine")
+BROKEN = flow(act("a", fails=1, retry=ONCE), name="broken")
+ASKING = flow(node("ask", "approval", title="Really?"), name="asking")
+
+
+class Known(Struct):
+    """What there is to ask about."""
+
+    version: Version
+    done: str
+    failed: str
+    letter: str
+    asking: str
+
+
+Verb = Callable[[World, Known], Awaitable[Any]]
+VERBS: dict[str, Verb] = {
+    "save": lambda world, known: world.save(flow(act("new"), name="new")),
+    "start": lambda world, known: world.service.start(known.version),
+    "start under a key": lambda world, known: world.service.start(known.version, key="k"),
+    "start a batch": lambda world, known: world.service.start_batch([NewStart(known.version)] * 3),
+    "rerun": lambda world, known: world.service.rerun(known.done, "a"),
+    "cancel": lambda world, known: world.service.cancel(known.asking),
+    "pause": lambda world, known: world.service.pause(known.asking),
+    "signal": lambda world, known: world.service.signal(known.asking, "go"),
+    "decide": lambda world, known: world.service.decide(known.asking, "ask", approved=True),
+    "retry": lambda world, known: world.service.retry(known.failed),
+    "requeue": lambda world, known: world.service.requeue(known.letter),
+    "fix": lambda world, known: world.service.fix(known.letter, 7),
+    "discard": lambda world, known: world.service.discard(known.letter),
+    "note": lambda world, known: world.service.note(known.letter, "hm"),
+    "publish": lambda world, known: world.service.publish("paid"),
+}
+
+
+class Expulsion:
+    """Someone has taken over from the worker; it does not come back before it may."""
+
+    def __init__(self, world: World) -> None:
+        self._db = world.db
+        self._may = asyncio.Event()
+        self._is_back = asyncio.Event()
+        self._rejoin = world.service.store.rejoin
+        world.service.store.rejoin = self._late  # type: ignore[method-assign]  # held up, and then as it is
+
+    async def _late(self) -> None:
+        await self._may.wait()
+        await self._rejoin()
+        self._is_back.set()
+
+    async def begin(self) -> None:
+        await ask(self._db, "update worker set epoch = epoch + 1")
+
+    async def end(self) -> None:
+        self._may.set()
+        await self._is_back.wait()
+
+
+async def prepared(world: World) -> Known:
+    version = await world.save(FINE)
+    done = (await world.run(FINE)).execution
+    failed = (await world.run(BROKEN)).execution
+    [letter] = await world.letters(failed)
+    asking = await world.start(ASKING)
+    await world.until(asking, SlotReleased)
+    return Known(version, done, failed, letter["id"], asking)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=list(VERBS))
+async def test_whoever_asks_a_worker_that_is_about_to_come_back_is_to_try_again(shared_world: World, verb: Verb):
+    known = await prepared(shared_world)
+    expulsion = Expulsion(shared_world)
+    await expulsion.begin()
+    for _ in ("noticed by this", "known by then"):
+        with pytest.raises(Unavailable):
+            await at_most(10, verb(shared_world, known))
+    await at_most(10, expulsion.end())
+
+    await at_most(20, verb(shared_world, known))
+
+
+async def test_what_was_refused_meanwhile_has_done_nothing_and_is_done_once(shared_world: World):
+    known = await prepared(shared_world)
+    before = await ask(shared_world.db, "select count(*) from execution")
+    expulsion = Expulsion(shared_world)
+    await expulsion.begin()
+    with pytest.raises(Unavailable):
+        await shared_world.service.start(known.version, key="k")
+    between = await ask(shared_world.db, "select count(*) from execution")
+    await at_most(10, expulsion.end())
+
+    ids = [await shared_world.service.start(known.version, key="k") for _ in range(2)]
+    ended = await at_most(20, shared_world.ended(ids[0]))
+
+    assert (between, len(set(ids)), ended.state) == (before, 1, ExecutionState.SUCCESS)
