@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
+from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
 from ropewalk.service import Service
@@ -54,10 +55,10 @@ class House:
 
 
 @asynccontextmanager
-async def opened(db: str) -> AsyncIterator[House]:
+async def opened(db: str, access: AccessSettings | None = None) -> AsyncIterator[House]:
     """A house on this store."""
     async with open_service(Settings(db=db)) as service:
-        office = await Office.open(service.store, service.of)
+        office = await Office.open(service.store, service.of, access)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())

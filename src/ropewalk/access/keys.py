@@ -6,6 +6,7 @@ is out within that time.
 
 import hashlib
 import hmac
+import re
 import secrets
 from typing import Final
 
@@ -14,16 +15,19 @@ import uuid_utils
 from msgspec import Struct
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.rights import Right, Role
+from ropewalk.access.beliefs import MOST, Beliefs
+from ropewalk.access.granting import Giver
+from ropewalk.access.rights import NOTHING, Right, Role
 from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import Conflict, NotFound
 from ropewalk.store import audit, keys
 from ropewalk.store.access import Store, Transaction
 from ropewalk.store.rows import AuditEntry
 
-BELIEVED: Final = 4 * SECOND
 USE_NOTED_EVERY: Final = 60 * SECOND
-MOST_BELIEVED: Final = 10_000
 PREFIX: Final = "rw_"
+SUBJECT: Final = "key:"
+_TOKEN: Final = re.compile(r"rw_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -46,7 +50,7 @@ async def make(tx: Transaction, wanted: Wanted, by: str, now: int) -> tuple[str,
         id=new_id,
         workspace=wanted.workspace,
         name=wanted.name,
-        hash=_hash(secret),
+        hash=digest(secret),
         role=wanted.role,
         scopes=_json(wanted.scopes),
         pools=_json(wanted.pools),
@@ -61,65 +65,97 @@ async def make(tx: Transaction, wanted: Wanted, by: str, now: int) -> tuple[str,
     return new_id, f"{PREFIX}{new_id}_{secret}"
 
 
+async def revoke(tx: Transaction, giver: Giver, key: str, now: int) -> keys.ApiKey:
+    """The key opens nothing any more. A root key is for root to revoke, and one that never expires has to remain."""
+    found = await keys.get(tx, key)
+    if found is None or found.workspace != giver.workspace:
+        raise NotFound(f"there is no key {key}")
+    giver.require(_actor(found).rights_at_home(found.workspace) or NOTHING)
+    # Locked: two who revoke the last two of them must not both see the other's.
+    if found.is_root and await keys.lock_lasting_roots(tx) == [key]:
+        raise Conflict("this is the last root key that does not expire: make another one first")
+    if not await keys.revoke(tx, giver.workspace, key, now):
+        return found
+    await audit.append(tx, giver.entry(now, "revoke-key", key, before=found.role, detail=found.name))
+    return msgspec.structs.replace(found, revoked_at=now)
+
+
 class KeyRing:
     """Tells whose a token is."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._believed: dict[str, tuple[int, Actor]] = {}
+        self._believed: Beliefs[str, Actor] = Beliefs(store.now)
         self._noted: dict[str, int] = {}
 
     async def actor(self, token: str) -> Actor | None:
         """Whose key this is; None if it opens nothing (any more)."""
-        now, digest = self._store.now(), _hash(token)
-        known = self._believed.get(digest)
-        if known is not None and now < known[0]:
-            return known[1]
-        found = await self._look_up(token, now)
+        known = self.believed(token)
+        if known is not None:
+            return known
+        now, found = self._store.now(), await self._look_up(token)
         if found is not None:
-            self._believe(digest, now, found)
+            self._believed.put(digest(token), found, now, found.expires_at)
         return found
 
-    async def _look_up(self, token: str, now: int) -> Actor | None:
-        key_id, _, secret = token.removeprefix(PREFIX).partition("_")
-        if not token.startswith(PREFIX) or not secret:
-            return None
+    def believed(self, token: str) -> Actor | None:
+        """Whose key this was a moment ago."""
+        return self._believed.get(digest(token))
+
+    def has_known(self, token: str) -> bool:
+        """Whether this token was good once."""
+        return self._believed.has_known(digest(token))
+
+    async def of_id(self, key_id: str) -> Actor | None:
+        """Who comes by this key, as of now; None if it opens nothing any more."""
         key = await keys.get(self._store, key_id)
-        # Compared also where there is none, so that the time taken tells nothing.
-        is_right = hmac.compare_digest(_hash(secret), "" if key is None else key.hash)
-        if key is None or not is_right or key.revoked_at is not None:
+        return None if key is None or not _is_good(key, self._store.now()) else _actor(key)
+
+    def forget(self) -> None:
+        """Every key is looked up again."""
+        self._believed.forget()
+
+    async def _look_up(self, token: str) -> Actor | None:
+        parts = _TOKEN.fullmatch(token)
+        if parts is None:
             return None
-        if key.expires_at is not None and key.expires_at <= now:
+        now, key = self._store.now(), await keys.get(self._store, parts[1])
+        # Compared also where there is none, so that the time taken tells nothing.
+        is_right = hmac.compare_digest(digest(parts[2]), "" if key is None else key.hash)
+        if key is None or not is_right or not _is_good(key, now):
             return None
         await self._note_use(key.id, now)
         return _actor(key)
-
-    def _believe(self, digest: str, now: int, actor: Actor) -> None:
-        if len(self._believed) >= MOST_BELIEVED:
-            self._believed.clear()
-        self._believed[digest] = (now + BELIEVED, actor)
 
     async def _note_use(self, key: str, now: int) -> None:
         """Once a minute is often enough to tell an idle key from a busy one."""
         if now - self._noted.get(key, 0) < USE_NOTED_EVERY:
             return
+        if len(self._noted) >= MOST:
+            self._noted.clear()
         self._noted[key] = now
         async with self._store.transaction() as tx:
             await keys.used(tx, key, now)
 
 
+def _is_good(key: keys.ApiKey, now: int) -> bool:
+    return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
+
+
 def _actor(key: keys.ApiKey) -> Actor:
     return Actor(
-        subject=f"key:{key.id}",
+        subject=f"{SUBJECT}{key.id}",
         home=key.workspace,
         role=Role(key.role),
         scopes=None if key.scopes is None else frozenset(msgspec.json.decode(key.scopes, type=list[Right])),
         pools=None if key.pools is None else frozenset(msgspec.json.decode(key.pools, type=list[str])),
         is_root=bool(key.is_root),
+        expires_at=key.expires_at,
     )
 
 
-def _hash(secret: str) -> str:
+def digest(secret: str) -> str:
+    """What is kept of a secret; it has too many bits to be guessed from this."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -16,6 +16,8 @@ class Right(StrEnum):
     ADMINISTER = "administer"
     OPERATE = "operate"
     """Beyond any workspace: to make them, and to see the workers. Root keys alone have it."""
+    COME_IN = "come-in"
+    """To be somebody: whoever has proved who they are has it, in no workspace in particular."""
 
 
 class Role(StrEnum):
@@ -41,5 +43,5 @@ RIGHTS: Final = {
     Role.ADMIN: _ADMIN,
     Role.RUNNER: frozenset({Right.RUN}),
 }
-EVERYTHING: Final = frozenset(Right)
+EVERYTHING: Final = frozenset(Right) - {Right.COME_IN}
 NOTHING: Final[frozenset[Right]] = frozenset()

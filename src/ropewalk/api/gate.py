@@ -9,15 +9,19 @@ from typing import Final
 from starlette.requests import HTTPConnection
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.rights import NOTHING, Right
+from ropewalk.access.granting import Giver
+from ropewalk.access.rights import NOTHING, RIGHTS, Right, Role
 from ropewalk.api.office import Office
-from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem, Unauthenticated
+from ropewalk.api.proofs import authenticate
+from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
 from ropewalk.service import Service
-from ropewalk.store import acl, dlq, executions, workflows, workspaces
+from ropewalk.store import acl, dlq, executions, workflows
 
 PUBLIC: Final = frozenset({"getHealth", "getReadiness", "getOpenApi", "openSession"})
 """The operations that answer without a token. There are no others."""
 WORKSPACE: Final = "workspaceId"
+MOST_SHARED: Final = 1_000
+"""Of more workflows than these that are shared with one in one workspace, lists show the first; ids open them all."""
 
 
 class Call:
@@ -44,7 +48,7 @@ class Call:
         needed = right or self.right
         if needed in self.rights:
             return
-        shared = await self.actor.rights_for(self.office.store, self.workspace, workflow)
+        shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
         if needed in shared:
             return
         if Right.READ not in self.rights | shared:
@@ -55,7 +59,7 @@ class Call:
         """Whether this right is there too, for what an answer shows or leaves out."""
         if right in self.rights:
             return True
-        return right in await self.actor.rights_for(self.office.store, self.workspace, workflow)
+        return right in await self.office.standings.rights_for(self.actor, self.workspace, workflow)
 
     async def execution(self, execution: str) -> executions.Execution:
         """An execution this route may be used on."""
@@ -67,7 +71,7 @@ class Call:
 
     async def workflow(self, workflow: str) -> workflows.Workflow:
         """A workflow this route may be used on."""
-        found = await workflows.get(self.office.store, self.workspace, workflow)
+        found = await self.service.known.get(workflow)
         if found is None:
             raise NotFound(f"there is no workflow {workflow}")
         await self.allow(found.id)
@@ -83,63 +87,61 @@ class Call:
 
     def require(self) -> None:
         """The route's right in the whole workspace; for what belongs to no workflow."""
-        require(self.right, self.rights)
+        if self.right in self.rights:
+            return
+        if not self.rights:
+            raise NotFound("there is no such thing here")
+        raise Forbidden(f"this needs the right to {self.right}")
 
     async def shared_workflows(self) -> list[str] | None:
         """The workflows a list is narrowed to; None if it is not."""
         if self.right in self.rights:
             return None
-        shares = await acl.shared_with(self.office.store, self.actor.subject, self.workspace)
-        return [share.workflow for share in shares]
+        about = (self.office.store, self.actor.subject, self.workspace)
+        shares = await acl.shared_with(*about, limit=MOST_SHARED)
+        return [share.workflow for share in shares if self.right in self.actor.scoped(RIGHTS[Role(share.role)])]
 
+    @property
+    def giver(self) -> Giver:
+        """This one as somebody who gives rights in the workspace."""
+        return Giver(self.actor.subject, self.workspace, self.rights)
 
-def require(right: Right, rights: frozenset[Right]) -> None:
-    """What belongs to a whole workspace needs a right in the whole of it."""
-    if right not in rights:
-        raise Forbidden(f"this needs the right to {right}") if rights else NotFound("there is no such workspace")
-
-
-async def authenticate(connection: HTTPConnection) -> Actor:
-    """Who asks; there is no one to be taken for if nothing is said."""
-    office: Office = connection.app.state.office
-    kind, _, token = connection.headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer" and token:
-        actor = await office.actor(token.strip())
-    else:
-        actor = await office.session_actor(connection)
-    if actor is None:
-        raise Unauthenticated("say who you are: Authorization: Bearer <API key or token>")
-    return actor
+    async def giver_of(self, workflow: str) -> Giver:
+        """This one as somebody who gives rights on one workflow."""
+        shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
+        return Giver(self.actor.subject, self.workspace, self.rights | shared)
 
 
 async def enter(connection: HTTPConnection, right: Right) -> Call:
     """Let somebody in, or not; before a byte of the body is read."""
+    if right is Right.COME_IN:
+        return await enter_anywhere(connection, right)
     actor = await authenticate(connection)
     return await enter_workspace(connection.app.state.office, actor, _named(connection, actor), right)
 
 
+async def enter_anywhere(connection: HTTPConnection, right: Right) -> Call:
+    """Let somebody in who asks about no workspace yet; they may do nothing before `enter_workspace` says so."""
+    actor = await authenticate(connection)
+    return Call(connection.app.state.office, actor, actor.home or "", right, NOTHING)
+
+
 async def enter_workspace(office: Office, actor: Actor, workspace: str, right: Right) -> Call:
     """The call of this one in this workspace; 404 where they have no part in it, or it does not exist."""
-    rights = await actor.rights_in(office.store, workspace)
-    if right is Right.OPERATE:
-        require(right, rights)
+    rights = await office.standings.rights_in(actor, workspace)
+    if right in rights:
         return Call(office, actor, workspace, right, rights)
-    is_there = bool(rights) or bool(await acl.shared_with(office.store, actor.subject, workspace, limit=1))
-    if not is_there or (rights != NOTHING and await _is_missing(office, actor, workspace)):
+    # What is beyond any workspace cannot be shared.
+    if right is not Right.OPERATE and await office.standings.has_shares(actor, workspace):
+        return Call(office, actor, workspace, right, rights)
+    if not rights:
         raise NotFound(f"there is no workspace {workspace!r}")
-    if rights and right not in rights and not await acl.shared_with(office.store, actor.subject, workspace, limit=1):
-        raise Forbidden(f"this needs the right to {right}")
-    return Call(office, actor, workspace, right, rights)
-
-
-async def _is_missing(office: Office, actor: Actor, workspace: str) -> bool:
-    """Root keys may name any workspace; what does not exist is not theirs either."""
-    return actor.is_root and await workspaces.get(office.store, workspace) is None
+    raise Forbidden(f"this needs the right to {right}")
 
 
 def _named(connection: HTTPConnection, actor: Actor) -> str:
     """The workspace the caller names, else the home of a key. There is no other to fall back on."""
-    named = connection.query_params.getlist(WORKSPACE)
+    named = connection.query_params.getlist(WORKSPACE) if connection.scope["query_string"] else []
     if len(named) > 1:
         raise InvalidInput([Problem(("query", WORKSPACE), "comes more than once")])
     workspace = named[0] if named else actor.home

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ LARGEST_DEFINITION: Final = 4 * 1024 * 1024
 DEEPEST: Final = 64
 LARGEST_INTEGER: Final = 2**53
 _LONGEST_NUMBER: Final = 400
+_LONGEST_LENGTH: Final = 18
+_LONGEST_SHOWN: Final = 100
 
 
 class StrictRequest(Request):
@@ -24,18 +27,40 @@ class StrictRequest(Request):
         super().__init__(scope, receive)
         self._largest = largest
 
-    async def stream(self) -> AsyncGenerator[bytes, None]:
-        announced = self.headers.get("content-length", "0")
-        if announced.isdecimal() and int(announced) > self._largest:
+    async def body(self) -> bytes:
+        """All of it; without the generators of `stream`, since nearly every body comes in one piece."""
+        if not hasattr(self, "_body"):
+            self._require_readable()
+            parts, size, is_complete = [], 0, False
+            while not is_complete:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "the body did not come to its end", "body")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                self._require_size(size)
+                is_complete = not message.get("more_body", False)
+            self._body = b"".join(parts)
+        return self._body
+
+    def _require_size(self, size: int) -> None:
+        if size > self._largest:
             raise self._too_large()
-        if self.headers.get("content-encoding", "identity") != "identity":
-            raise Refused(415, "send the body as it is, without a content encoding", "header.content-encoding")
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        self._require_readable()
         size = 0
         async for chunk in super().stream():
             size += len(chunk)
-            if size > self._largest:
-                raise self._too_large()
+            self._require_size(size)
             yield chunk
+
+    def _require_readable(self) -> None:
+        announced = self.headers.get("content-length", "0")
+        if announced.isdecimal() and (len(announced) > _LONGEST_LENGTH or int(announced) > self._largest):
+            raise self._too_large()
+        if self.headers.get("content-encoding", "identity") != "identity":
+            raise Refused(415, "send the body as it is, without a content encoding", "header.content-encoding")
 
     def _too_large(self) -> Refused:
         return Refused(413, f"a body may have {self._largest:,} bytes here", "body")
@@ -48,9 +73,7 @@ def strict_json(text: bytes) -> Any:
     """The value; Refused where two readers could understand two things, or one could choke."""
     try:
         decoded = text.decode("utf-8")
-        value = json.loads(
-            decoded, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
-        )
+        value = _decoder.decode(decoded)
         _require_shallow(decoded, value)
         # Only escapes can bring them in: what was decoded has neither.
         if "\\u" in decoded:
@@ -70,11 +93,12 @@ def _require_shallow(text: str, value: Any) -> None:
     if text.count("[") + text.count("{") <= DEEPEST:
         return
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return
-    raise _too_deep()
+    if any(type(each) in (dict, list) for each in level):
+        raise _too_deep()
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -90,9 +114,9 @@ def _too_deep() -> Refused:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Refused(400, f"the key {twice!r} comes twice in one object", "body")
+        counted = Counter(name for name, _ in pairs)
+        twice = counted.most_common(1)[0][0]
+        raise Refused(400, f"the key {twice[:_LONGEST_SHOWN]!r} comes twice in one object", "body")
     return found
 
 
@@ -130,3 +154,9 @@ def _require_plain(value: Any) -> None:
 def _require_text(text: str) -> None:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise Refused(400, "texts have no NUL and no lone surrogates", "body")
+
+
+# Made once: its scanner costs more to make than most bodies cost to read.
+_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
+)

@@ -2,16 +2,21 @@
 
 import secrets
 from collections.abc import Callable
-from typing import Final
-
-from starlette.requests import HTTPConnection
+from typing import TYPE_CHECKING, Final
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.keys import KeyRing
+from ropewalk.access.keys import PREFIX, KeyRing
+from ropewalk.access.rates import Buckets
+from ropewalk.access.sessions import Sessions
+from ropewalk.access.settings import AccessSettings
+from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
 from ropewalk.service import Service
 from ropewalk.store import secrets as kept
 from ropewalk.store.access import Store
+
+if TYPE_CHECKING:
+    from ropewalk.api.metrics import Figures
 
 MOST_SERVICES: Final = 1_000
 
@@ -19,19 +24,38 @@ MOST_SERVICES: Final = 1_000
 class Office:
     """One server's view of everything behind it. `serve` makes the service of a workspace."""
 
-    def __init__(self, store: Store, serve: Callable[[str], Service], cursors: Cursors) -> None:
+    def __init__(
+        self,
+        store: Store,
+        serve: Callable[[str], Service],
+        cursors: Cursors,
+        access: AccessSettings,
+    ) -> None:
         self.store = store
         self.cursors = cursors
+        self.access = access
         self.keys = KeyRing(store)
+        self.sessions = Sessions(store, self.keys)
+        self.standings = Standings(store)
+        self.rates = Rates(access)
+        self.figures: Figures | None = None
         self._serve = serve
         self._services: dict[str, Service] = {}
+        self._tokens = None
+        if access.issuers:
+            # The libraries behind it cost every start of a server, and many have no issuer.
+            from ropewalk.access.tokens import Tokens
+
+            self._tokens = Tokens(store.now, access.issuers)
 
     @classmethod
-    async def open(cls, store: Store, serve: Callable[[str], Service]) -> "Office":
+    async def open(
+        cls, store: Store, serve: Callable[[str], Service], access: AccessSettings | None = None
+    ) -> "Office":
         """Every server of one store signs with the same key, so that a cursor of one is good for all."""
         async with store.transaction() as tx:
             key = await kept.keep(tx, "cursors", secrets.token_urlsafe(32))
-        return cls(store, serve, Cursors(key))
+        return cls(store, serve, Cursors(key), access or AccessSettings())
 
     def service(self, workspace: str) -> Service:
         """The service of a workspace."""
@@ -43,9 +67,32 @@ class Office:
         return found
 
     async def actor(self, token: str) -> Actor | None:
-        """Whose token this is."""
-        return await self.keys.actor(token)
+        """Whose token this is: one of our keys, or what an issuer says."""
+        if token.startswith(PREFIX):
+            return await self.keys.actor(token)
+        return None if self._tokens is None else await self._tokens.actor(token)
 
-    async def session_actor(self, connection: HTTPConnection) -> Actor | None:
-        """Whose browser this is."""
-        return None
+    def believed(self, token: str) -> Actor | None:
+        """Whose token this was a moment ago, without a look anywhere."""
+        if token.startswith(PREFIX):
+            return self.keys.believed(token)
+        return None if self._tokens is None else self._tokens.believed(token)
+
+    def has_known(self, token: str) -> bool:
+        """Whether this token was good once, so that trying it again is no guess."""
+        return self.keys.has_known(token) or (self._tokens is not None and self._tokens.has_known(token))
+
+    def forget(self) -> None:
+        """Rights were changed here: this server looks everything up again, the others within seconds."""
+        self.keys.forget()
+        self.sessions.forget()
+        self.standings.forget()
+
+
+class Rates:
+    """How often each may come."""
+
+    def __init__(self, access: AccessSettings) -> None:
+        self.actors = Buckets(access.limits.per_actor)
+        self.addresses = Buckets(access.limits.per_address)
+        self.failures = Buckets(access.limits.failures)

@@ -1,6 +1,7 @@
 """Refusals as RFC 9457 problems: what is wrong, where, and an id to ask about; never a traceback."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ from ropewalk.core.errors import (
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
+KIND: Final = "urn:ropewalk:problem:"
+PLAIN: Final = "about:blank"
+"""The type of a problem that its status says everything about."""
 RETRY_AFTER: Final = "1"
 _log = logging.getLogger("ropewalk.api")
 
@@ -73,10 +77,11 @@ def problem(
     problems: Iterable[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
     instance: str | None = None,
+    kind: str = PLAIN,
 ) -> Response:
     """The answer to a refused request."""
     body: dict[str, Any] = {
-        "type": "about:blank",
+        "type": kind,
         "title": _TITLES.get(status, "Refused"),
         "status": status,
         "detail": detail,
@@ -107,7 +112,13 @@ def of_error(error: RopewalkError) -> Response:
         return _fault(error)
     listed = [_listed(each) for each in error.problems] if isinstance(error, Invalid) else []
     detail = f"{len(listed)} things to mend" if len(listed) > 1 else str(error)
-    return problem(status, detail, listed, _headers(status))
+    return problem(status, detail, listed, _headers(status), kind=_kind(error))
+
+
+def _kind(error: RopewalkError) -> str:
+    """The error's name, so that a client can raise the same: `urn:ropewalk:problem:invalid-transition`."""
+    name = next(each.__name__ for each in type(error).__mro__ if each.__module__ == RopewalkError.__module__)
+    return KIND + re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 def _headers(status: int) -> dict[str, str]:

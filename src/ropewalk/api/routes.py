@@ -1,19 +1,24 @@
 """How a route is made: it names the right it needs, and nobody reaches its handler, or sends it a body, without."""
 
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api.gate import PUBLIC, Call, enter
+from ropewalk.api.gate import PUBLIC, WORKSPACE, Call, enter, enter_anywhere
 from ropewalk.api.intake import LARGEST_BODY, StrictRequest
 from ropewalk.api.problems import MEDIA_TYPE
+from ropewalk.core.errors import InvalidInput, Problem
 
 RIGHT: Final = "x-right"
 LARGEST: Final = "x-largest-body"
+ANYWHERE: Final = "x-anywhere"
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -28,20 +33,54 @@ class GatedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        right, largest = self.right, (self.openapi_extra or {}).get(LARGEST, LARGEST_BODY)
+        right, largest, known = self.right, largest_of(self), known_queries(self.dependant)
+        let_in = enter_anywhere if (self.openapi_extra or {}).get(ANYWHERE) else enter
         if right is None and self.operation_id not in PUBLIC:
             raise ValueError(f"{self.operation_id} names no right and is not among the public operations")
 
         async def gated(request: Request) -> Response:
             if right is not None:
-                request.state.call = await enter(request, right)
+                request.state.call = await let_in(request, right)
+            require_plain_query(request, known)
             return await handle(StrictRequest(request.scope, request.receive, largest))
 
         return gated
 
 
-async def _call(request: Request) -> Call:
-    found: Call = request.state.call
+def known_queries(taken: Dependant) -> frozenset[str]:
+    """The names a query string may have for whoever takes this."""
+    inner = (known_queries(each) for each in taken.dependencies)
+    return frozenset({WORKSPACE, *(each.alias for each in taken.query_params)}).union(*inner)
+
+
+def require_plain_query(request: Request, known: frozenset[str]) -> None:
+    """A filter that nobody knows would seem to have been heeded; what is said twice may be read in two ways."""
+    if not request.scope["query_string"]:
+        return
+    counted = Counter(name for name, _ in request.query_params.multi_items())
+    twice = [Problem(("query", name), "comes more than once") for name, count in counted.items() if count > 1]
+    unknown = [Problem(("query", name[:64]), "is no parameter of this route") for name in counted if name not in known]
+    if twice or unknown:
+        raise InvalidInput(twice + unknown)
+
+
+def largest_of(route: APIRoute) -> int:
+    """How large its bodies may be."""
+    return int((route.openapi_extra or {}).get(LARGEST, LARGEST_BODY))
+
+
+class SocketGate:
+    """What a WebSocket has to pass before its handshake is answered."""
+
+    def __init__(self, right: Right) -> None:
+        self.right = right
+
+    async def __call__(self, connection: HTTPConnection) -> None:
+        connection.state.call = await enter(connection, self.right)
+
+
+async def _call(connection: HTTPConnection) -> Call:
+    found: Call = connection.state.call
     return found
 
 
@@ -75,15 +114,31 @@ class Routes:
     def delete(self, path: str, right: Right, **more: Any) -> Callable[[Handler], Handler]:
         return self._add("DELETE", path, right, **more)
 
+    def socket(self, path: str, right: Right) -> Callable[[Handler], Handler]:
+        """A WebSocket behind the same gate: who may not come in gets a problem instead of a handshake."""
+
+        def register(handler: Handler) -> Handler:
+            gate, name = Depends(SocketGate(right)), _operation(handler.__name__)
+            self.router.add_api_websocket_route(path, handler, name, dependencies=[gate])
+            return handler
+
+        return register
+
     def public(self, method: str, path: str, **more: Any) -> Callable[[Handler], Handler]:
         """A route that answers without a token; PUBLIC has to name it too."""
         return self._add(method, path, None, **more)
 
     def _add(self, method: str, path: str, right: Right | None, *, largest: int = LARGEST_BODY,
-             problems: tuple[int, ...] = (), **more: Any) -> Callable[[Handler], Handler]:  # fmt: skip
-        extra = {} if right is None else {RIGHT: str(right)}
+             problems: tuple[int, ...] = (), responses: Mapping[int | str, dict[str, Any]] | None = None,
+             openapi_extra: Mapping[str, Any] | None = None, anywhere: bool = False,
+             **more: Any) -> Callable[[Handler], Handler]:  # fmt: skip
+        extra: dict[str, Any] = dict(openapi_extra or {})
+        if right is not None:
+            extra[RIGHT] = str(right)
         if largest != LARGEST_BODY:
-            extra[LARGEST] = largest  # type: ignore[assignment]  # one is a number
+            extra[LARGEST] = largest
+        if anywhere:
+            extra[ANYWHERE] = True
         refusals = {*problems, 400, 422, 429, 503, *(() if right is None else (401, 403, 404))}
         if method != "GET":
             refusals |= {413, 415}
@@ -95,7 +150,7 @@ class Routes:
                 methods=[method],
                 operation_id=_operation(handler.__name__),
                 openapi_extra=extra,
-                responses=dict.fromkeys(sorted(refusals), _PROBLEM),
+                responses={**dict.fromkeys(sorted(refusals), _PROBLEM), **(responses or {})},
                 **more,
             )
             return handler

@@ -23,6 +23,11 @@ class Answer(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 
+def exemplified(kind: type[BaseModel], *examples: dict[str, Any]) -> ConfigDict:
+    """What a body or an answer is like, for readers: the settings of its kind with examples."""
+    return ConfigDict(**{**kind.model_config, "json_schema_extra": {"examples": list(examples)}})
+
+
 class FieldProblem(Answer):
     """One thing to mend."""
 

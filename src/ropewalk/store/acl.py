@@ -40,6 +40,11 @@ async def shared_with(
     return [Share(*row) for row in await reader.fetch("shared_with", subject, workspace, after, limit)]
 
 
+async def shared_workspaces(reader: Reader, subject: str, *, after: str = "", limit: int = 50) -> list[str]:
+    """The workspaces where something is shared with somebody, after a cursor."""
+    return [row[0] for row in await reader.fetch("shared_workspaces", subject, after, limit)]
+
+
 async def remove(tx: Transaction, workspace: str, workflow: str, subject: str) -> bool:
     """Shared no more; whether it was."""
     return await tx.execute("delete_acl", workspace, workflow, subject) == 1

@@ -65,6 +65,11 @@ async def has_any(reader: Reader) -> bool:
     return await reader.fetch_one("has_keys") is not None
 
 
+async def lock_lasting_roots(tx: Transaction) -> list[str]:
+    """The root keys that open for ever, kept from other revokers until the end of the transaction."""
+    return [row[0] for row in await tx.fetch("lock_lasting_roots")]
+
+
 async def revoke(tx: Transaction, workspace: str, key: str, now: int) -> bool:
     """The key opens nothing any more; whether it was this call that did it."""
     return await tx.execute("revoke_key", now, workspace, key) == 1

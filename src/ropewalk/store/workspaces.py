@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import Conflict, NotFound
 from ropewalk.store.access import Reader, Transaction
 
 DEFAULT: Final = "default"
@@ -45,6 +45,12 @@ async def ensure(tx: Transaction, workspace: str, plan: Plan, now: int) -> None:
     await tx.execute("ensure_workspace", workspace, plan, plan.slots, now)
 
 
+async def create(tx: Transaction, workspace: str, plan: Plan, now: int) -> None:
+    """A new workspace with its plan's slots; Conflict if there is one of this id."""
+    if not await tx.execute("ensure_workspace", workspace, plan, plan.slots, now):
+        raise Conflict(f"there is a workspace {workspace!r} already")
+
+
 async def set_plan(tx: Transaction, workspace: str, plan: Plan) -> None:
     """Another plan and its slots; an override ends."""
     _require(await tx.execute("set_plan", plan, plan.slots, workspace), workspace)
@@ -69,3 +75,10 @@ async def get(reader: Reader, workspace: str) -> Workspace | None:
 async def listed(reader: Reader, *, after: str = "", limit: int = 50) -> list[Workspace]:
     """Workspaces by id, after a cursor."""
     return [Workspace(*row) for row in await reader.fetch("list_workspaces", after, limit)]
+
+
+async def of_subject(
+    reader: Reader, subject: str, home: str | None, *, after: str = "", limit: int = 50
+) -> list[Workspace]:
+    """The workspaces somebody has a part in, their home among them, by id after a cursor."""
+    return [Workspace(*row) for row in await reader.fetch("workspaces_of", subject, home, after, limit)]

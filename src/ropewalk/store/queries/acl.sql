@@ -22,6 +22,13 @@ select workspace, workflow, subject, role, created_at, created_by
  order by workflow
  limit $4;
 
+-- shared_workspaces: the workspaces where something is shared with somebody, after a cursor. Uses acl_by_subject.
+select distinct workspace
+  from acl
+ where subject = $1 and workspace > $2
+ order by workspace
+ limit $3;
+
 -- delete_acl: shared no more.
 delete from acl
  where workspace = $1 and workflow = $2 and subject = $3;

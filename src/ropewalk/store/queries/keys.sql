@@ -30,3 +30,10 @@ update api_key
 update api_key
    set last_used_at = $1
  where id = $2;
+
+-- lock_lasting_roots: the root keys that open for ever, kept from other revokers until the end of the transaction.
+select id
+  from api_key
+ where is_root = 1 and revoked_at is null and expires_at is null
+ order by id
+   {{for_update}};

@@ -24,3 +24,13 @@ update workspace
 update workspace
    set slots = $1
  where id = $2;
+
+-- workspaces_of: the workspaces somebody has a part in, by id after a cursor: a home, a role, or something shared.
+select id, plan, slots, created_at
+  from workspace
+ where id in (select workspace from member where subject = $1
+              union select workspace from acl where subject = $1
+              union select cast($2 as text))
+   and id > $3
+ order by id
+ limit $4;

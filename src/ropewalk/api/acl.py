@@ -1,0 +1,68 @@
+"""With whom a workflow is shared, beyond those who have a role in its workspace."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path
+
+from ropewalk.access import acl as access
+from ropewalk.access.rights import Right, Role
+from ropewalk.api.members import LetGo, Member, Subject, SubjectQuery
+from ropewalk.api.routes import Caller, Routes
+from ropewalk.api.shapes import Body, Cursor, Limit, Page, exemplified, page
+from ropewalk.core.instant import rfc3339
+from ropewalk.store import acl
+
+routes = Routes("/workflow/definitions/{definitionId}/acl", "Sharing")
+
+DefinitionId = Annotated[str, Path(alias="definitionId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Shareable = Literal["viewer", "operator", "editor", "admin"]
+"""Runners serve pools of a workspace; there is nothing of one workflow for them."""
+
+
+class ShareBody(Body):
+    """Somebody, and what they are to be for this workflow."""
+
+    model_config = exemplified(Body, {"subject": "user:cem", "role": "operator"})
+
+    subject: Subject
+    role: Shareable
+
+
+@routes.get("", Right.ADMINISTER, response_model=Page[Member])
+async def list_shares(
+    call: Caller, definition_id: DefinitionId, limit: Limit = 50, cursor: Cursor = None
+) -> dict[str, Any]:
+    """With whom the workflow is shared, by subject."""
+    workflow, listing = await call.workflow(definition_id), f"acl:{definition_id}"
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
+    found = await acl.listed(call.office.store, call.workspace, workflow.id, after=after, limit=limit)
+    place = found[-1].subject if found else None
+    return page(call.office.cursors, listing, [_shown(each) for each in found], limit, place)
+
+
+@routes.put("", Right.ADMINISTER, response_model=Member)
+async def share_definition(call: Caller, definition_id: DefinitionId, body: ShareBody) -> dict[str, Any]:
+    """Share the workflow with somebody, or in another role; at most what one may do with it oneself."""
+    workflow = await call.workflow(definition_id)
+    giver = await call.giver_of(workflow.id)
+    shared = await access.share(call.office.store, giver, workflow.id, body.subject, Role(body.role))
+    call.office.forget()
+    return _shown(shared)
+
+
+@routes.delete("", Right.ADMINISTER, response_model=LetGo)
+async def unshare_definition(call: Caller, definition_id: DefinitionId, subject: SubjectQuery) -> dict[str, Any]:
+    """Share it no more: here at once, on every server within five seconds."""
+    workflow = await call.workflow(definition_id)
+    changed = await access.unshare(call.office.store, await call.giver_of(workflow.id), workflow.id, subject)
+    call.office.forget()
+    return {"subject": subject, "changed": changed}
+
+
+def _shown(share: acl.Share) -> dict[str, Any]:
+    return {
+        "subject": share.subject,
+        "role": share.role,
+        "createdAt": rfc3339(share.created_at),
+        "createdBy": share.created_by,
+    }

@@ -1,0 +1,190 @@
+"""A request for every operation: good enough to be let through, so that whoever is not was refused by the gate.
+
+A route without a sample here fails the test of permissions. `about` says what it is about, which decides what somebody
+may do with whom only one workflow is shared: WORKFLOW, something that belongs to a workflow; WORKSPACE, the whole of
+one; PART, what everybody may have who has a part in the workspace (lists are narrowed to what is shared).
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Any
+
+from msgspec import Struct
+
+ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
+SOMEBODY = "user:sample"
+TARGET = "http.request sample.test"
+
+
+class About(Enum):
+    """What an operation is about."""
+
+    WORKFLOW = auto()
+    WORKSPACE = auto()
+    PART = auto()
+
+
+class World(Struct, frozen=True):
+    """What the samples speak of: all of it in the workspace `default`, all of it of shared workflows."""
+
+    workflow: str
+    spare: str
+    """A workflow that is archived by one of the samples."""
+    execution: str
+    run: str
+    letter: str
+    fingerprint: str
+    done: str
+    """An execution that succeeded, and its run."""
+    done_run: str
+    key: str
+    etag: str
+
+
+class Sample(Struct, frozen=True):
+    """What to send; what depends on the world is made from it."""
+
+    about: About
+    body: Any = None
+    query: str = ""
+    headers: Callable[[World], Mapping[str, str]] = lambda world: {}
+    path: Mapping[str, str] = {}
+    uses_up_letters: bool = False
+
+    def url(self, template: str, world: World) -> str:
+        """The path with every parameter filled in."""
+        values = _parameters(world)
+        values |= {name: getattr(world, field) for name, field in self.path.items()}
+        return (template + (f"?{self.query}" if self.query else "")).format(**values)
+
+    def content(self, world: World) -> Any:
+        return self.body(world) if callable(self.body) else self.body
+
+
+def _parameters(world: World) -> dict[str, str]:
+    return {
+        "definitionId": world.workflow,
+        "workflowId": world.workflow,
+        "executionId": world.execution,
+        "queueId": world.execution,
+        "runId": world.run,
+        "letterId": world.letter,
+        "deadLetterId": world.letter,
+        "keyId": world.key,
+        "workspaceId": "default",
+        "version": "1",
+        "type": "noop",
+    }
+
+
+def of_workflow(body: Any = None, **more: Any) -> Sample:
+    return Sample(About.WORKFLOW, body, **more)
+
+
+def of_workspace(body: Any = None, **more: Any) -> Sample:
+    return Sample(About.WORKSPACE, body, **more)
+
+
+def of_part(body: Any = None, **more: Any) -> Sample:
+    return Sample(About.PART, body, **more)
+
+
+SAMPLES = {
+    # Definitions
+    "createDefinition": of_workspace(ONE),
+    "validateDefinition": of_part(ONE),
+    "listDefinitions": of_part(),
+    "getDefinition": of_workflow(),
+    "saveDefinitionVersion": of_workflow(ONE, headers=lambda world: {"If-Match": world.etag}),
+    "publishDefinition": of_workflow({"version": 1}),
+    "archiveDefinition": of_workflow(path={"definitionId": "spare"}),
+    "deleteDefinition": of_workflow(path={"definitionId": "spare"}),
+    "listDefinitionVersions": of_workflow(),
+    "getDefinitionVersion": of_workflow(),
+    "diffDefinition": of_workflow(query="from=1&to=1"),
+    "listShares": of_workflow(),
+    "shareDefinition": of_workflow({"subject": SOMEBODY, "role": "viewer"}),
+    "unshareDefinition": of_workflow(query=f"subject={SOMEBODY}"),
+    # Executions
+    "startExecution": of_workflow(lambda world: {"workflowDefinitionId": world.workflow}),
+    "startExecutions": of_workflow(lambda world: {"starts": [{"workflowDefinitionId": world.workflow}]}),
+    "listExecutions": of_part(),
+    "getExecution": of_workflow(),
+    "getExecutionOutput": of_workflow(path={"executionId": "done"}),
+    "listExecutionNodes": of_workflow(),
+    "listExecutionEvents": of_workflow(),
+    "listExecutionRuns": of_workflow(),
+    "explainExecution": of_workflow(),
+    "cancelExecution": of_workflow({}),
+    "pauseExecution": of_workflow({}),
+    "resumeExecution": of_workflow({}),
+    "retryExecution": of_workflow({}),
+    "rerunExecution": of_workflow({"node": "a"}),
+    "replayExecution": of_workflow({}),
+    "signalExecution": of_workflow({"name": "sample"}),
+    "approveExecution": of_workflow({"node": "a", "approved": True}),
+    "getQueueItem": of_workflow(),
+    # Runs, and who carries them out
+    "listRuns": of_workflow(query="executionId={executionId}"),
+    "getRun": of_workflow(),
+    "getRunOutput": of_workflow(path={"runId": "done_run"}),
+    "giveUpRun": of_workflow({}),
+    "leaseRuns": of_workspace({"pool": "sample", "runnerId": "sample"}),
+    "heartbeatRun": of_workspace({"leaseToken": "sample"}),
+    "completeRun": of_workspace({"leaseToken": "sample"}),
+    "failRun": of_workspace({"leaseToken": "sample", "error": {"type": "PERMANENT", "message": "sample"}}),
+    # Dead letters
+    "listDeadLetters": of_part(),
+    "listDeadLetterGroups": of_part(),
+    "getDeadLetter": of_workflow(),
+    "requeueDeadLetter": of_workflow({}),
+    "fixDeadLetter": of_workflow({"output": None}),
+    "discardDeadLetter": of_workflow({}),
+    "noteDeadLetter": of_workflow({"text": "sample"}),
+    "requeueDeadLetters": of_workflow(lambda world: {"fingerprint": world.fingerprint}, uses_up_letters=True),
+    "discardDeadLetters": of_workflow(lambda world: {"fingerprint": world.fingerprint}, uses_up_letters=True),
+    # The names of old
+    "listWorkflowExecutions": of_part(),
+    "getWorkflowExecution": of_workflow(),
+    "cancelWorkflowExecution": of_workflow({}),
+    "pauseWorkflowExecution": of_workflow({}),
+    "resumeWorkflowExecution": of_workflow({}),
+    "listRunResources": of_workflow(query="executionId={executionId}"),
+    "getRunResource": of_workflow(),
+    "updateRunHeartbeat": of_workspace({"leaseToken": "sample"}),
+    "listDeadLetterQueue": of_part(),
+    "getDeadLetterEntry": of_workflow(),
+    "requeueDeadLetterEntry": of_workflow({}),
+    "discardDeadLetterEntry": of_workflow({}),
+    # Round about
+    "listBreakers": of_workspace(),
+    "resetBreaker": of_workspace({"target": TARGET}),
+    "publishEvent": of_workspace({"subject": "sample"}),
+    "listActivity": of_workspace(),
+    "listWorkers": of_workspace(),
+    "getMetrics": of_workspace(),
+    # Streams
+    "streamExecution": of_workflow(),
+    "streamWorkflow": of_workflow(),
+    "streamWorkspace": of_workspace(),
+    "subscribeToExecution": of_workflow(),
+    "subscribeToWorkflow": of_workflow(),
+    "subscribeToWorkspace": of_workspace(),
+    # What everybody may know who has a part
+    "listNodeTypes": of_part(),
+    "getNodeType": of_part(),
+    "evaluateExpression": of_part({"expression": "1 + 1"}),
+    # Workspaces, and who is in them
+    "listWorkspaces": of_part(),
+    "getWorkspace": of_part(),
+    "createWorkspace": of_workspace({"id": "sample"}),
+    "changeWorkspace": of_workspace({"slots": None}),
+    "createKey": of_workspace({"name": "sample", "role": "viewer"}),
+    "listKeys": of_workspace(),
+    "revokeKey": of_workspace(),
+    "listMembers": of_workspace(),
+    "putMember": of_workspace({"subject": SOMEBODY, "role": "viewer"}),
+    "removeMember": of_workspace(query=f"subject={SOMEBODY}"),
+    "closeSession": of_part(),
+    "getMe": of_part(),
+}

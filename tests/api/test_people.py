@@ -1,0 +1,93 @@
+"""People who come with a token of an issuer."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from ropewalk.access.rights import Role
+from ropewalk.access.settings import AccessSettings
+from ropewalk.core.duration import SECOND
+from ropewalk.store import audit, members
+from tests.access.issuers import AUDIENCE, ISSUER, JwksServer, issuing, signed
+from tests.api.asking import ask
+from tests.api.house import House, opened
+
+HERE = "/workflow/executions?workspaceId=default"
+
+
+class Place(Struct, frozen=True):
+    """A house that believes an issuer."""
+
+    house: House
+    issuer: JwksServer
+
+    def token(self, **more: Any) -> str:
+        now = self.house.office.store.now() // SECOND
+        return signed({"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600, **more})
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with (
+        issuing() as issuer,
+        opened(str(tmp_path / "ropewalk.db"), AccessSettings(issuers=(issuer.issuer(timeout=0.5),))) as house,
+    ):
+        store = house.office.store
+        async with store.transaction() as tx:
+            await members.put(tx, members.Member("default", "user:ann", Role.OPERATOR, store.now(), "test"))
+        yield Place(house, issuer)
+
+
+async def test_a_member_comes_in_by_a_token_and_others_find_nothing(place: Place):
+    ann, bob = place.token(), place.token(sub="bob")
+
+    answers = [await place.house.ask("GET", HERE, token) for token in (ann, bob)]
+
+    assert [each.status_code for each in answers] == [200, 404]
+
+
+async def test_people_have_no_workspace_to_fall_back_on(place: Place):
+    answer = await place.house.ask("GET", "/workflow/executions", place.token())
+
+    assert (answer.status_code, answer.json()["problems"][0]["field"]) == (422, "query.workspaceId")
+
+
+async def test_what_people_do_is_audited_under_their_name(place: Place):
+    workflow = await place.house.save({"ropewalk": 1, "name": "one", "nodes": []})
+    body = {"workflowDefinitionId": workflow}
+
+    started = await place.house.ask("POST", "/workflow/executions/start?workspaceId=default", place.token(), json=body)
+
+    told = await audit.listed(place.house.office.store, "default")
+    assert started.status_code == 202
+    assert told[0].actor == "user:ann"
+
+
+async def test_an_issuer_that_is_away_is_no_reason_to_send_people_away(place: Place):
+    async def away(request: Any) -> Any:
+        raise ConnectionResetError
+
+    place.issuer.answer = away
+
+    by_token = await place.house.ask("GET", HERE, place.token())
+    by_key = await place.house.ask("GET", HERE)
+
+    assert (by_token.status_code, by_token.headers["retry-after"]) == (503, "1")
+    assert by_key.status_code == 200
+
+
+async def test_a_session_of_a_person_ends_with_their_token(place: Place):
+    ends = place.house.office.store.now() // SECOND + 100
+    opening = await ask(place.house.app, "POST", "/api/v1/session", [], {"token": place.token(exp=ends)})
+    cookie = opening.headers["set-cookie"].partition(";")[0]
+
+    me = await ask(place.house.app, "GET", "/api/v1/me", [("Cookie", cookie)])
+
+    visit = await place.house.office.sessions.find(cookie.partition("=")[2])
+    assert (me.status, me.json["subject"]) == (200, "user:ann")
+    assert [each["role"] for each in me.json["workspaces"]] == ["operator"]
+    assert visit is not None
+    assert visit.expires_at == ends * SECOND

@@ -1,0 +1,77 @@
+"""Rate limits: per address, per actor, and for proofs that prove nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from ropewalk.access.rates import Limits, Rate
+from ropewalk.access.rights import Role
+from ropewalk.access.settings import AccessSettings
+from tests.api.asking import SOCKET, ask
+from tests.api.house import House, opened
+
+SLOW = Rate(0.001, 3)
+ME = "/api/v1/me"
+FAR = "192.0.2.1"
+
+
+def limited(**limits: Rate | None) -> AccessSettings:
+    nothing: dict[str, Rate | None] = {"per_actor": None, "per_address": None, "failures": None}
+    return AccessSettings(limits=Limits(**{**nothing, **limits}))
+
+
+async def statuses(house: House, token: str | None, times: int = 5, client: str = FAR, path: str = ME) -> list[int]:
+    headers = [] if token is None else [("Authorization", f"Bearer {token}")]
+    return [(await ask(house.app, "GET", path, headers, client=client)).status for _ in range(times)]
+
+
+async def test_an_address_that_asks_too_often_is_told_when_to_come_back(tmp_path: Path):
+    async with opened(str(tmp_path / "db"), limited(per_address=SLOW)) as house:
+        seen = await statuses(house, house.root)
+        refused = await ask(house.app, "GET", "/healthz", [], client=FAR)
+        socket = await ask(house.app, SOCKET, "/api/v1/workspaces/default/subscribe", [], client=FAR)
+        others = await statuses(house, house.root, client="192.0.2.2", times=1)
+        local = await statuses(house, house.root, client="127.0.0.1", times=10)
+
+    assert (seen, others, set(local)) == ([200, 200, 200, 429, 429], [200], {200})
+    assert (refused.status, refused.json["status"], int(refused.headers["retry-after"]) > 0) == (429, 429, True)
+    assert socket.status == 429
+
+
+async def test_somebody_who_asks_too_often_is_held_back_from_wherever_they_ask(tmp_path: Path):
+    async with opened(str(tmp_path / "db"), limited(per_actor=SLOW)) as house:
+        busy, other = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
+        seen = [(await statuses(house, busy, 1, f"192.0.2.{n}"))[0] for n in range(5)]
+        others = await statuses(house, other, 1)
+        root = await statuses(house, house.root, 10)
+
+    assert (seen, others, set(root)) == ([200, 200, 200, 429, 429], [200], {200})
+
+
+async def test_an_address_that_guesses_has_to_wait_and_nobody_known_there_with_it(tmp_path: Path):
+    async with opened(str(tmp_path / "db"), limited(failures=SLOW)) as house:
+        known, unknown = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
+        await statuses(house, known, 1)
+        guesses = [(await statuses(house, f"rw_{n:032x}_{'x' * 43}", 1))[0] for n in range(5)]
+        house.office.forget()
+
+        assert guesses == [401, 401, 401, 429, 429]
+        assert await statuses(house, known, 2) == [200, 200], "whoever was known there is no guess"
+        assert await statuses(house, unknown, 1) == [429], "a guess that is right is not told from others"
+        assert await statuses(house, unknown, 1, "192.0.2.2") == [200]
+        assert await statuses(house, None, 2) == [401, 401], "who proves nothing guesses nothing"
+
+
+@pytest.mark.parametrize("headers", [[("Cookie", "__Host-ropewalk=guess")], [("Authorization", "Bearer a.b.c")]])
+async def test_cookies_and_tokens_are_guessed_no_faster(tmp_path: Path, headers: list[tuple[str, str]]):
+    async with opened(str(tmp_path / "db"), limited(failures=SLOW)) as house:
+        seen = [(await ask(house.app, "GET", ME, headers)).status for _ in range(4)]
+
+    assert seen == [401, 401, 401, 429]
+
+
+async def test_logins_that_fail_count_too(tmp_path: Path):
+    async with opened(str(tmp_path / "db"), limited(failures=SLOW)) as house:
+        seen = [(await ask(house.app, "POST", "/api/v1/session", [], {"token": "guess"})).status for _ in range(4)]
+
+    assert seen == [401, 401, 401, 429]
