@@ -5,14 +5,26 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import definition_reference, expression_reference, state_diagrams, workflow_schema
+from tools import (
+    api_reference,
+    cli_reference,
+    configuration_reference,
+    definition_reference,
+    expression_reference,
+    state_diagrams,
+    workflow_schema,
+)
 
 ROOT = Path(__file__).parent.parent
 GENERATED: dict[str, Callable[[], str]] = {
+    "docs/openapi.json": api_reference.render_openapi,
+    "docs/api.md": api_reference.render,
+    "docs/cli.md": cli_reference.render,
     "docs/workflow.schema.json": workflow_schema.render,
     "docs/definition.md": definition_reference.render,
     "docs/expressions.md": expression_reference.render,
     "docs/states.md": state_diagrams.render,
+    "docs/configuration.md": configuration_reference.render,
 }
 
 

@@ -1,5 +1,5 @@
-"""The service on an embedded engine, judged when the test is done with it."""
+"""The service on an engine, judged when the test is done with it."""
 
-from tests.engines.conftest import world
+from tests.engines.conftest import shared_world, world
 
-__all__ = ["world"]
+__all__ = ["shared_world", "world"]

@@ -267,7 +267,7 @@ async def test_no_worker_for_a_pool_says_what_helps(store: Store):
 
     assert (reason["code"], reason["node"], reason["waitsFor"]) == ("NO_WORKER_IN_POOL", "a", {"pool": "gpu"})
     assert reason["why"] == "ready; no worker is alive for pool gpu"
-    assert reason["action"] == "start a worker with --pool gpu"
+    assert reason["action"] == "start a worker with --pool gpu, or a runner that leases from it"
 
 
 async def test_a_leased_attempt_runs_where_it_is_leased(store: Store):

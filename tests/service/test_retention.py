@@ -18,6 +18,7 @@ from ropewalk.service.retention import START, Policy, Retention, Swept, run_fore
 from ropewalk.store import audit, executions, idempotency, workflows
 from ropewalk.store.access import Store
 from ropewalk.store.rows import CachedResult, IdempotencyEntry
+from tests import postgres
 from tests.engines.judging import ask, every_execution
 from tests.engines.worlds import ONCE, World, act, flow, node
 
@@ -176,6 +177,19 @@ async def test_a_large_result_that_is_made_again_while_it_is_removed_stays(world
 
     assert late.blobs == 0
     assert (await world.details(again.execution))["output"] == {"a": LARGE}
+
+
+async def test_large_results_go_from_a_shared_store_too(shared_world: World):
+    ended = await shared_world.run(flow(act("a", "{{ input }}"), act("b", "{{ nodes.a.output }}"), edges="a->b"), LARGE)
+    count = "select (select count(*) from blob), (select count(*) from blob_content)"
+
+    named, let_go = await swept(shared_world, MONTH - DAY), await swept(shared_world)
+    before = await postgres.ask(shared_world.db, count)
+    a_day_later = await swept(shared_world, MONTH + 3 * DAY)
+
+    assert ended.blob is not None
+    assert [(each.executions, each.blobs) for each in (named, let_go, a_day_later)] == [(0, 0), (1, 0), (0, 2)]
+    assert (before, await postgres.ask(shared_world.db, count)) == ([(2, 2)], [(0, 0)])
 
 
 # Everything else that gets old

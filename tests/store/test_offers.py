@@ -2,7 +2,7 @@
 
 from ropewalk.store import offers
 from ropewalk.store.access import Store
-from ropewalk.store.offers import Offer, Reported
+from ropewalk.store.offers import Expired, Offer, Reported
 from tests.store.samples import NOON, SECOND, offer
 
 
@@ -62,7 +62,7 @@ async def test_what_a_silent_runner_had_is_told_once(store: Store):
     async with store.transaction() as tx:
         found = [await offers.expired(tx, NOON + 50, 10) for _ in range(2)]
 
-    assert found == [[Reported("e1", "a", None, 1)], []]
+    assert found == [[Expired(Reported("e1", "a", None, 1), "ann", 10)], []]
 
 
 async def test_a_run_is_withdrawn_while_nobody_has_it_and_stopped_after(store: Store):
@@ -75,3 +75,37 @@ async def test_a_run_is_withdrawn_while_nobody_has_it_and_stopped_after(store: S
 
     assert (withdrawn, is_stopped) == ([False, True], True)
     assert await offers.of_execution(store, "e1") == {("a", None, 1)}
+
+
+async def test_a_runner_of_one_workspace_is_handed_nothing_of_another(store: Store):
+    await offered(store, offer("o1", workspace="elsewhere"), offer("o2"))
+
+    async with store.transaction() as tx:
+        found = await offers.lease_in(tx, "default", "default", "ann", NOON + 10, NOON, 5)
+
+    assert [each.id for each in found] == ["o2"]
+    assert await offers.is_waiting(store, "elsewhere", "default")
+    assert not await offers.is_waiting(store, "default", "default")
+
+
+async def test_a_lease_ends_no_later_than_it_is_capped(store: Store):
+    await offered(store, offer("o1"))
+    [mine] = await leased(store, "ann", until=NOON + 100)
+
+    async with store.transaction() as tx:
+        await offers.cap(tx, "o1", NOON + 5)
+        late = await offers.end(tx, mine, NOON + 6)
+
+    assert late is None
+
+
+async def test_what_a_runner_never_heard_of_goes_to_the_next_under_another_fence(store: Store):
+    await offered(store, offer("o1"))
+    [mine] = await leased(store, "ann")
+
+    async with store.transaction() as tx:
+        await offers.unlease(tx, mine)
+    [theirs] = await leased(store, "bob")
+
+    assert (theirs.leased_by, theirs.fence) == ("bob", 2)
+    assert await offers.get(store, "o1") == theirs

@@ -59,10 +59,10 @@ HOT = [
 SMALL = ("worker", "workspace")
 VALUES = {"text": "'w1'", "int8": "50", "int4": "1", "bytea": "''"}
 ARGUMENTS = {
-    "list_executions": "'w1', '~', null, null, null, 0, 99999, 50",
-    "list_failed_executions": "'w1', '~', null, 'FAILED', null, 0, 99999, 50",
-    "list_workflow_executions": "'w1', '~', 'f1', null, null, 0, 99999, 50",
-    "list_live_executions": "'w1', '~', null, 'RUNNING', null, 0, 99999, 50",
+    "list_executions": "'w1', '~', null, null, null, 0, 99999, '', 50",
+    "list_failed_executions": "'w1', '~', null, 'FAILED', null, 0, 99999, '', 50",
+    "list_workflow_executions": "'w1', '~', 'f1', null, null, 0, 99999, '', 50",
+    "list_live_executions": "'w1', '~', null, 'RUNNING', null, 0, 99999, '', 50",
     "list_children": "'e5', '', 50",
     "list_runs": "'e00000005', '', null, null, 50",
     "owned_live": "'o2', '', 50",

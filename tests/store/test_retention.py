@@ -42,7 +42,7 @@ async def remove(store: Store, after: str = "", limit: int = 100) -> tuple[int, 
 
 
 async def left(store: Store) -> list[str]:
-    return [row[0] for row in await store.fetch("list_executions", "default", "~", None, None, None, 0, 2**62, 100)]
+    return [row[0] for row in await store.fetch("list_executions", "default", "~", None, None, None, 0, 2**62, "", 100)]
 
 
 async def test_an_execution_goes_with_everything_that_speaks_of_it_and_nobody_else_does(store: Store):
@@ -198,6 +198,14 @@ async def test_a_blob_goes_when_no_log_names_it_and_it_was_not_used_lately(store
     assert answer == (1, None)
     assert values.removed == ["a unused"]
     assert [each for each in made if await blobs.find(store, each) is None] == ["a unused"]
+
+
+async def test_a_blob_that_is_recorded_again_counts_as_used_from_then_on(store: Store):
+    await store.write([("insert_blob", [BlobEntry("h", 9, OLD)])])
+    await store.write([("insert_blob", [BlobEntry("h", 9, NOON)])])
+
+    assert await remove_blobs(store, Values()) == (0, None)
+    assert await blobs.find(store, "h") is not None
 
 
 async def test_a_blob_outlives_the_last_execution_that_names_it(store: Store):

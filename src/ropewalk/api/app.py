@@ -2,15 +2,74 @@
 
 from fastapi import FastAPI
 
-from ropewalk.api import executions, health, openapi, problems
+from ropewalk.api import (
+    acl,
+    activity,
+    breakers,
+    definitions,
+    dlq,
+    events,
+    executions,
+    express,
+    expressions,
+    health,
+    keys,
+    leases,
+    members,
+    metrics,
+    node_types,
+    openapi,
+    problems,
+    queue,
+    resources,
+    runs,
+    sessions,
+    stream,
+    verbs,
+    walls,
+    workers,
+    workspaces,
+)
+from ropewalk.api.metrics import Counted
 from ropewalk.api.office import Office
 
 PREFIX = "/api/v1"
-NOUNS = (executions,)
+NOUNS = (
+    acl,
+    activity,
+    breakers,
+    definitions,
+    dlq,
+    events,
+    executions,
+    expressions,
+    keys,
+    leases,
+    members,
+    node_types,
+    openapi,
+    queue,
+    runs,
+    sessions,
+    stream,
+    verbs,
+    workers,
+    workspaces,
+)
 
 
 def create_app(office: Office, version: str) -> FastAPI:
-    """The HTTP API of what is in this office."""
+    """The HTTP API of what is in this office; its requests are counted if figures are kept there."""
+    app = assemble(version)
+    app.state.office = office
+    leases.welcome_runners(office)
+    if office.figures is not None:
+        app.add_middleware(Counted, metrics=office.figures.metrics)
+    return app
+
+
+def assemble(version: str) -> FastAPI:
+    """The routes without anything behind them: enough to describe the API."""
     app = FastAPI(
         title="Ropewalk",
         version=version,
@@ -19,11 +78,17 @@ def create_app(office: Office, version: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
+        # Ours are by operation and execution; these would look for somebody who wants them at every request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.office = office
     problems.install(app)
     for noun in NOUNS:
         app.include_router(noun.routes.router, prefix=PREFIX)
+    app.include_router(resources.routes.router)
+    app.include_router(stream.seed_routes.router)
     app.include_router(health.routes.router)
-    openapi.install(app)
+    app.include_router(metrics.routes.router)
+    openapi.install(app, (*NOUNS, health, metrics, resources))
+    express.install(app)
+    walls.install(app)
     return app

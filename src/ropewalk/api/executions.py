@@ -1,83 +1,131 @@
-"""Executions over HTTP: start, list, read, and tell them things."""
+"""Executions over HTTP: start and read them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Header, Path, Query
 from pydantic import Field
+from starlette.responses import Response
 
 from ropewalk.access.rights import Right
+from ropewalk.api.execution_answers import (
+    AN_ID,
+    ExecutionDetails,
+    ExecutionEvent,
+    ExecutionNode,
+    ExecutionSummary,
+    Explanation,
+    RunSummary,
+    Started,
+    StartedBatch,
+)
 from ropewalk.api.gate import Call, enter_workspace
+from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Answer, Body, Cursor, Id, Limit, Page, page
-from ropewalk.core.state import ExecutionState, TriggerType
-from ropewalk.service import reading
+from ropewalk.api.shapes import Body, Cursor, Id, Limit, Page, exemplified, page
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.state import ExecutionState, RunState, TriggerType
+from ropewalk.core.trace import read_traceparent
+from ropewalk.engines.base import Version
+from ropewalk.service import explaining, reading
 from ropewalk.service.definitions import startable
+from ropewalk.service.payloads import without_payloads
+from ropewalk.service.reading import executions as stories
+from ropewalk.service.reading import payloads
+from ropewalk.service.reading.patient import patient
+from ropewalk.service.reading.runs import Wanted
+from ropewalk.service.starting import LARGEST_BATCH, Once
+from ropewalk.service.verbs import MOST_PROBLEMS, NewStart
 from ropewalk.store import executions
+from ropewalk.store.workflows import Workflow
 
 routes = Routes("/workflow/executions", "Executions")
 
-ExecutionId = Annotated[str, Path(alias="executionId", max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255)]
+LARGEST_INLINE: Final = 1024 * 1024
+"""A larger output is named, and has a route of its own."""
+LATEST_POSSIBLE: Final = 2**53
+ID: Final = r"^[A-Za-z0-9-]+$"
+NODE: Final = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
+RAW: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The value as it is.", "content": {"application/json": {"schema": {}}}}
+}
+
+ExecutionId = Annotated[str, Path(alias="executionId", max_length=64, pattern=ID)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=r"^[ -~]+$",
+           description="The same request under the same key is done once, and answered the same, for a day."),
+]  # fmt: skip
+Traceparent = Annotated[
+    str | None, Header(alias="traceparent", description="The trace that is continued; ignored if it is malformed.")
+]
+NodeName = Annotated[str | None, Query(max_length=64, pattern=NODE)]
 
 
-class StartBody(Body):
+class NewExecution(Body):
     """What to start, and with what."""
 
+    model_config = exemplified(Body, {"workflowDefinitionId": AN_ID, "input": {"orderId": "A-7"}})
+
     workflow_definition_id: Id
-    workspace_id: Id | None = None
     input: Any = None
     vars: dict[str, Any] = Field(default_factory=dict)
     priority: int = Field(5, ge=0, le=9)
-    version: int | None = Field(None, ge=1)
+    version: int | None = Field(None, ge=1, le=LATEST_POSSIBLE, description="The published one if it is left out.")
 
 
-class Started(Answer):
-    """An accepted start: it survives any crash from here on."""
+class StartBody(NewExecution):
+    """What to start, and with what."""
 
-    queue_id: str
-    execution_id: str
-    status: str
+    workspace_id: Id | None = None
 
 
-class ExecutionSummary(Answer):
-    """One pass through one version of a workflow."""
+class StartBatchBody(Body):
+    """What to start, all or none."""
 
-    id: str
-    workflow: str
-    workflow_id: str
-    version: int
-    state: ExecutionState
-    trigger: TriggerType
-    parent_execution_id: str | None
-    accepted_at: str
-    started_at: str | None
-    finished_at: str | None
-    error: str | None
+    model_config = exemplified(Body, {"starts": [{"workflowDefinitionId": AN_ID, "input": {"orderId": "A-7"}}]})
+
+    starts: list[NewExecution] = Field(min_length=1, max_length=LARGEST_BATCH)
+    workspace_id: Id | None = None
 
 
-class ReasonBody(Body):
-    """Why, for whoever reads the audit log."""
-
-    reason: str | None = Field(None, max_length=1_000)
-
-
-class Told(Answer):
-    """An execution that was told something; `changed` is false if that held already."""
-
-    execution_id: str
-    changed: bool
+# Starting
 
 
 @routes.post("/start", Right.EXECUTE, status_code=202, response_model=Started, problems=(409,))
-async def start_execution(call: Caller, body: StartBody, idempotency_key: IdempotencyKey = None) -> dict[str, Any]:
+async def start_execution(
+    call: Caller, body: StartBody, idempotency_key: IdempotencyKey = None, traceparent: Traceparent = None
+) -> dict[str, Any]:
     """Accept an execution durably; under an Idempotency-Key the same request is accepted once."""
     here = await _within(call, body.workspace_id)
     workflow = await here.workflow(body.workflow_definition_id)
+    once = None if idempotency_key is None else Once(idempotency_key, _asked(body))
+    # Before anything is judged: what was accepted stays accepted, also if it could not be started any more.
+    known = None if once is None else await here.service.started(once)
+    if known is not None:
+        return _started(known[0])
     version = await startable(here.service, workflow, body.version)
-    execution = await here.service.start(
-        version, body.input, body.vars, here.actor.subject, body.priority, idempotency_key
-    )
-    return {"queueId": execution, "executionId": execution, "status": "PENDING"}
+    about = (here.actor.subject, body.priority, once, read_traceparent(traceparent))
+    return _started(await here.service.start(version, body.input, body.vars, *about))
+
+
+@routes.post("/start-batch", Right.EXECUTE, status_code=202, response_model=StartedBatch, problems=(409,))
+async def start_executions(
+    call: Caller, body: StartBatchBody, idempotency_key: IdempotencyKey = None, traceparent: Traceparent = None
+) -> dict[str, Any]:
+    """Accept up to a thousand executions in one transaction, all or none; every start that cannot be is named."""
+    here = await _within(call, body.workspace_id)
+    known = await _workflows(here, body.starts)
+    once = None if idempotency_key is None else Once(idempotency_key, _asked(body), "start-batch")
+    ids = None if once is None else await here.service.started(once)
+    if ids is None:
+        versions = await _versions(here, body.starts, known)
+        starts = [
+            NewStart(version, each.input, each.vars, each.priority)
+            for version, each in zip(versions, body.starts, strict=True)
+        ]
+        ids = await here.service.start_batch(starts, here.actor.subject, once, read_traceparent(traceparent))
+    return {"started": [_started(each) for each in ids], "count": len(ids)}
 
 
 async def _within(call: Call, workspace: str | None) -> Call:
@@ -87,27 +135,159 @@ async def _within(call: Call, workspace: str | None) -> Call:
     return await enter_workspace(call.office, call.actor, workspace, call.right)
 
 
+def _asked(body: Body) -> Any:
+    """What was asked, in the client's words."""
+    return body.model_dump(mode="json", by_alias=True, exclude={"workspace_id"})
+
+
+def _started(execution: str) -> dict[str, str]:
+    return {"queueId": execution, "executionId": execution, "status": "PENDING"}
+
+
+async def _workflows(call: Call, starts: list[NewExecution]) -> dict[str, Workflow]:
+    """Every workflow these name; those that are not there are all named."""
+    found: dict[str, Workflow] = {}
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys(each.workflow_definition_id for each in starts):
+        try:
+            found[name] = await call.workflow(name)
+        except NotFound as error:
+            missing[name] = str(error)
+    _refuse([
+        Problem(("starts", place, "workflowDefinitionId"), missing[each.workflow_definition_id])
+        for place, each in enumerate(starts)
+        if each.workflow_definition_id in missing
+    ])  # fmt: skip
+    return found
+
+
+async def _versions(call: Call, starts: list[NewExecution], known: dict[str, Workflow]) -> list[Version]:
+    """The version each of these takes; those that have none are all named."""
+    found: dict[tuple[str, int | None], Version] = {}
+    problems: list[Problem] = []
+    for place, each in enumerate(starts):
+        wanted = (each.workflow_definition_id, each.version)
+        if wanted not in found:
+            try:
+                found[wanted] = await startable(call.service, known[wanted[0]], each.version)
+            except (InvalidTransition, NotFound) as error:
+                problems.append(Problem(("starts", place, "version"), str(error)))
+    _refuse(problems)
+    return [found[each.workflow_definition_id, each.version] for each in starts]
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise InvalidInput(problems[:MOST_PROBLEMS])
+
+
+# Reading
+
+
 @routes.get("", Right.READ, response_model=Page[ExecutionSummary])
 async def list_executions(
     call: Caller,
-    workflow_id: Annotated[str | None, Query(alias="workflowId", max_length=64)] = None,
+    workflow_id: Annotated[str | None, Query(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")] = None,
     state: ExecutionState | None = None,
     trigger: TriggerType | None = None,
+    since: From = None,
+    until: To = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """Executions of the workspace, newest first."""
+    """Executions by the time they were accepted, newest first."""
     before = executions.NEWEST if cursor is None else call.office.cursors.read("executions", cursor)
-    wanted = executions.Filter(workflow=workflow_id, state=state, trigger=trigger)
-    call.require()
-    found = await reading.list_executions(call.office.store, call.workspace, wanted, before=before, limit=limit)
+    shared = await call.shared_workflows()
+    begin, end = span(since, until, executions.ANY.until)
+    wanted = executions.Filter(workflow_id, state, trigger, begin, end, None if shared is None else tuple(shared))
+    store = call.office.store
+    reader = store if wanted == executions.ANY else patient(store)
+    found = await reading.list_executions(reader, call.workspace, wanted, before=before, limit=limit)
     return page(call.office.cursors, "executions", found, limit, found[-1]["id"] if found else None)
 
 
-@routes.post("/{executionId}/cancel", Right.EXECUTE, status_code=202, response_model=Told, problems=(409,))
-async def cancel_execution(call: Caller, execution_id: ExecutionId, body: ReasonBody | None = None) -> dict[str, Any]:
-    """Running nodes and children are told to stop; what they report within ten seconds is recorded."""
+@routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
+async def get_execution(call: Caller, execution_id: ExecutionId) -> dict[str, Any]:
+    """One execution with everything it keeps; its nodes, events and runs have lists of their own."""
+    row = await call.execution(execution_id)
+    store = call.office.store
+    found = await reading.get_execution(store, store.blobs, call.workspace, execution_id, largest=LARGEST_INLINE)
+    return payloads.shown(found, payloads.EXECUTION, may_read=await call.may(row.workflow, Right.READ_PAYLOADS))
+
+
+@routes.get("/{executionId}/output", Right.READ_PAYLOADS, status_code=200, response_class=Response, responses=RAW)
+async def get_execution_output(call: Caller, execution_id: ExecutionId) -> Response:
+    """The output of an execution that succeeded, alone and whatever its size."""
     await call.execution(execution_id)
-    reason = None if body is None else body.reason
-    changed = await call.service.cancel(execution_id, call.actor.subject, reason)
-    return {"executionId": execution_id, "changed": changed}
+    return raw_json(await stories.output_text(call.office.store, call.office.store.blobs, execution_id))
+
+
+def raw_json(text: bytes) -> Response:
+    """A value made by a workflow: nothing of it is to be taken for a page of ours."""
+    headers = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
+    return Response(text, headers=headers, media_type="application/json")
+
+
+@routes.get("/{executionId}/nodes", Right.READ, response_model=Page[ExecutionNode])
+async def list_execution_nodes(
+    call: Caller, execution_id: ExecutionId, limit: Limit = 50, cursor: Cursor = None
+) -> dict[str, Any]:
+    """The nodes of an execution, in the order of its definition."""
+    row = await call.execution(execution_id)
+    listing = f"nodes {execution_id}"
+    start = 0 if cursor is None else call.office.cursors.read(listing, cursor)
+    found = await reading.list_nodes(call.office.store, execution_id, start=start, limit=limit)
+    may_read = await call.may(row.workflow, Right.READ_PAYLOADS)
+    shown = [payloads.shown_node(each, may_read=may_read) for each in found]
+    return page(call.office.cursors, listing, shown, limit, start + limit)
+
+
+@routes.get("/{executionId}/events", Right.READ, response_model=Page[ExecutionEvent])
+async def list_execution_events(
+    call: Caller,
+    execution_id: ExecutionId,
+    after: Annotated[int, Query(ge=0, le=LATEST_POSSIBLE, description="Only those after this number.")] = 0,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """The log of an execution: every recorded fact, numbered from 1 without gaps."""
+    row = await call.execution(execution_id)
+    listing = f"events {execution_id}"
+    start = after if cursor is None else call.office.cursors.read(listing, cursor)
+    found = await reading.list_events(call.office.store, execution_id, start, limit)
+    if await call.may(row.workflow, Right.READ_PAYLOADS):
+        shown = [{**each, "payloads": True} for each in found]
+    else:
+        shown = [without_payloads(each) for each in found]
+    return page(call.office.cursors, listing, shown, limit, found[-1]["seq"] if found else None)
+
+
+@routes.get("/{executionId}/runs", Right.READ, response_model=Page[RunSummary])
+async def list_execution_runs(
+    call: Caller,
+    execution_id: ExecutionId,
+    node: NodeName = None,
+    state: RunState | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """The attempts of an execution, in the order they began."""
+    row = await call.execution(execution_id)
+    listing = f"runs {execution_id}"
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
+    wanted = Wanted(node=node, state=state)
+    found = await reading.page_of_runs(call.office.store, row, wanted, after=after, limit=limit)
+    return page(call.office.cursors, listing, found, limit, found[-1]["id"] if found else None)
+
+
+@routes.get("/{executionId}/explain", Right.READ, response_model=Explanation)
+async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeName = None) -> dict[str, Any]:
+    """Exactly why an execution, or one node of it, is not running now."""
+    await call.execution(execution_id)
+    store = call.office.store
+    # On a store of one process that is the one which answers here.
+    alive = None if store.is_shared else lambda _: True
+    lease = round(store.lease_seconds * SECOND)
+    return await explaining.explain(
+        store, call.workspace, execution_id, store.now(), node=node, alive=alive, lease=lease
+    )

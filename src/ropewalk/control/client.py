@@ -42,8 +42,9 @@ class RemoteService:
         return msgspec.convert(await self._ask(wire.Save(document, by)), SavedVersion)
 
     async def start(self, version: SavedVersion, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
-                    actor: str = "local", priority: int = 5, key: str | None = None) -> str:  # fmt: skip
-        request = wire.Start(version.workflow, version.version, input, dict(vars or {}), actor, priority, key)
+                    actor: str = "local", priority: int = 5, key: str | None = None,
+                    trace: str | None = None) -> str:  # fmt: skip
+        request = wire.Start(version.workflow, version.version, input, dict(vars or {}), actor, priority, key, trace)
         return str(await self._ask(request))
 
     async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:

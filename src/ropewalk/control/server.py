@@ -180,9 +180,9 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
-        case wire.Start(workflow, number, value, overrides, by, priority, key):
+        case wire.Start(workflow, number, value, overrides, by, priority, key, trace):
             version = await service.engine.memory.version(workflow, number)
-            return await service.start(version, value, overrides, by, priority, key)
+            return await service.start(version, value, overrides, by, priority, key, trace)
         case wire.Cancel(execution, by, reason):
             return await service.cancel(execution, by, reason)
         case wire.Pause(execution, by, reason):

@@ -38,6 +38,7 @@ class Start(_Request, frozen=True):
     by: str = "local"
     priority: int = 5
     key: str | None = None
+    trace: str | None = None
 
 
 class Cancel(_Request, frozen=True):

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from ropewalk.core.state import ExecutionState
+
 
 class Problem(Struct, frozen=True):
     """One thing wrong with a document, and where."""
@@ -64,6 +66,15 @@ class Forbidden(RopewalkError):
 
 class Unavailable(RopewalkError):
     """Nothing is wrong with the request; try again."""
+
+
+class ExecutionEnded(RopewalkError):
+    """The execution ended without a result; `state` says how."""
+
+    def __init__(self, execution: str, state: ExecutionState, error: str | None) -> None:
+        self.execution = execution
+        self.state = state
+        super().__init__(f"execution {execution} ended {state}" + (f": {error}" if error else ""))
 
 
 class ErrorType(StrEnum):

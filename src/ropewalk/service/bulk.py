@@ -57,6 +57,23 @@ class Pace(Struct, frozen=True, kw_only=True):
 AT_ONCE: Final = Pace()
 
 
+class Bounds(Struct, frozen=True, kw_only=True):
+    """Where to begin and how long to go on, for whoever does it in steps.
+
+    Letters up to `after` were dealt with, and none younger than `last` is meant; `failures` are those of the steps
+    before. `seconds` is for taking up letters; those that were are watched for `LINGER` more.
+    """
+
+    after: str = ""
+    last: str | None = None
+    failures: int = 0
+    seconds: float | None = None
+
+
+ALL: Final = Bounds()
+LINGER: Final = 5.0
+
+
 class Outcome(StrEnum):
     """What became of a letter: SKIPPED was resolved by someone else, FAILED gave up again, STOPPED is the end of it."""
 
@@ -78,30 +95,39 @@ class Progress(Struct, frozen=True):
 
 
 async def requeue_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted: Wanted, pace: Pace = AT_ONCE,
-                      by: str = "local") -> AsyncIterator[Progress]:  # fmt: skip
+                      by: str = "local", bounds: Bounds = ALL) -> AsyncIterator[Progress]:  # fmt: skip
     """Tries these letters again, the oldest first; stops as soon as enough of them have failed again."""
-    beat, watch = _Beat(pace.rate), _Watch(reader, workspace, pace)
-    async for letter in _pending(reader, workspace, wanted, pace.limit):
+    beat, watch, time = _Beat(pace.rate, bounds), _Watch(reader, workspace, pace, bounds), _Time(bounds.seconds)
+    async for letter in _pending(reader, workspace, wanted, pace.limit, bounds):
         while True:
             for failed in await watch.look():
                 yield failed
             if watch.has_seen_enough:
                 yield watch.verdict(letter)
                 return
-            if watch.has_room and beat.is_due:
+            if time.is_up or (watch.has_room and beat.is_due):
                 break
-            await asyncio.sleep(beat.patience(LOOK_EVERY if watch.is_watching else None))
+            await asyncio.sleep(time.at_most(beat.patience(LOOK_EVERY if watch.is_watching else None)))
+        if time.is_up:
+            break
         done = await _requeued(letter, verbs, by, watch)
         if done.outcome is Outcome.REQUEUED:
             beat.struck()
             watch.add(letter)
         yield done
+    if bounds.seconds is not None:
+        async for failed in watch.linger():
+            yield failed
 
 
 async def discard_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted: Wanted, by: str = "local",
-                      notes: str | None = None, limit: int | None = None) -> AsyncIterator[Progress]:  # fmt: skip
+                      notes: str | None = None, limit: int | None = None,
+                      bounds: Bounds = ALL) -> AsyncIterator[Progress]:  # fmt: skip
     """Closes these letters, the oldest first."""
-    async for letter in _pending(reader, workspace, wanted, limit):
+    time = _Time(bounds.seconds)
+    async for letter in _pending(reader, workspace, wanted, limit, bounds):
+        if time.is_up:
+            return
         try:
             await verbs.discard(letter.id, by, notes)
         except (Conflict, NotFound) as error:
@@ -110,13 +136,21 @@ async def discard_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted
             yield Progress(letter.id, letter.execution, Outcome.DISCARDED)
 
 
-async def _pending(reader: Reader, workspace: str, wanted: Wanted, limit: int | None) -> AsyncIterator[Pending]:
+async def newest(reader: Reader, workspace: str) -> str | None:
+    """The letter that came last, so that those to come are left alone."""
+    found = await dlq.listed(reader, workspace, limit=1)
+    return found[0].id if found else None
+
+
+async def _pending(
+    reader: Reader, workspace: str, wanted: Wanted, limit: int | None, bounds: Bounds
+) -> AsyncIterator[Pending]:
     """What lies there now, page by page."""
-    newest = await dlq.listed(reader, workspace, limit=1)
-    after, left = "", limit
-    while newest and left != 0:
+    last = bounds.last or await newest(reader, workspace)
+    after, left = bounds.after, limit
+    while last is not None and left != 0:
         size = _PAGE if left is None else min(_PAGE, left)
-        page = await dlq.pending(reader, workspace, wanted, after=after, last=newest[0].id, limit=size)
+        page = await dlq.pending(reader, workspace, wanted, after=after, last=last, limit=size)
         for letter in page:
             yield letter
         if len(page) < size:
@@ -141,10 +175,11 @@ async def _requeued(letter: Pending, verbs: LetterVerbs, by: str, watch: "_Watch
 class _Beat:
     """When the next may go: never sooner after the last than the rate allows, however long the last took to come."""
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, bounds: Bounds) -> None:
         self._interval = 0.0 if rate is None else 1 / rate
         self._now = asyncio.get_running_loop().time
-        self._next = self._now()
+        # The step before may have ended just now, with one of them.
+        self._next = self._now() + (self._interval if bounds.after else 0.0)
 
     @property
     def is_due(self) -> bool:
@@ -161,15 +196,31 @@ class _Beat:
         return longest if left <= 0 else min(longest, left)
 
 
+class _Time:
+    """How long there is to go on; without end if nobody says."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._now = asyncio.get_running_loop().time
+        self._end = None if seconds is None else self._now() + seconds
+
+    @property
+    def is_up(self) -> bool:
+        return self._end is not None and self._now() >= self._end
+
+    def at_most(self, pause: float) -> float:
+        """A pause that does not outlast it."""
+        return pause if self._end is None else max(0.0, min(pause, self._end - self._now()))
+
+
 class _Watch:
     """Sees what becomes of the letters that were tried again, as long as it matters."""
 
-    def __init__(self, reader: Reader, workspace: str, pace: Pace) -> None:
+    def __init__(self, reader: Reader, workspace: str, pace: Pace, bounds: Bounds) -> None:
         self._reader = reader
         self._workspace = workspace
         self._most = pace.stop_after_failures
         self._is_paced = pace.rate is not None
-        self._failures = 0
+        self._failures = bounds.failures
         self._under_way: deque[Pending] = deque()
 
     @property
@@ -201,6 +252,15 @@ class _Watch:
                 self._failures += 1
                 failed.append(Progress(letter.id, letter.execution, Outcome.FAILED))
         return failed
+
+    async def linger(self) -> AsyncIterator[Progress]:
+        """Those that fail within a moment after the last was taken up; nobody counts what comes later."""
+        time = _Time(LINGER)
+        while self.is_watching and not time.is_up:
+            for failed in await self.look():
+                yield failed
+            if self.is_watching:
+                await asyncio.sleep(LOOK_EVERY)
 
     def verdict(self, next_letter: Pending) -> Progress:
         reason = f"{self._failures} of those that were tried again have failed again"

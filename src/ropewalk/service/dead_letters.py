@@ -4,7 +4,7 @@ Each verb is one decision about one letter: durable when it returns, with one ro
 whoever comes second. What is done to many letters is done to one after the other (`bulk`).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import uuid_utils
@@ -15,8 +15,8 @@ from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Fix, Requeue, Signal
 from ropewalk.core.state import Resolution
 from ropewalk.service import bulk
-from ropewalk.service.bulk import Pace, Progress
-from ropewalk.store import audit, dlq, workflows
+from ropewalk.service.bulk import Bounds, Pace, Progress
+from ropewalk.store import audit, dlq, executions
 from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.rows import AuditEntry, DeadLetterResolution
 
@@ -89,14 +89,19 @@ class DeadLetters:
 
     # Many letters
 
-    def requeue_all(self, wanted: dlq.Wanted, pace: Pace = bulk.AT_ONCE, by: str = "local") -> AsyncIterator[Progress]:
+    def requeue_all(self, wanted: dlq.Wanted, pace: Pace = bulk.AT_ONCE, by: str = "local",
+                    bounds: Bounds = bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
         """Try all of these again, one after the other at this pace; what became of each."""
-        return bulk.requeue_all(self._store, self, self._workspace, wanted, pace, by)
+        return bulk.requeue_all(self._store, self, self._workspace, wanted, pace, by, bounds)
 
     def discard_all(self, wanted: dlq.Wanted, by: str = "local", notes: str | None = None,
-                    limit: int | None = None) -> AsyncIterator[Progress]:  # fmt: skip
+                    limit: int | None = None, bounds: Bounds = bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
         """Close all of these, one after the other; what became of each."""
-        return bulk.discard_all(self._store, self, self._workspace, wanted, by, notes, limit)
+        return bulk.discard_all(self._store, self, self._workspace, wanted, by, notes, limit, bounds)
+
+    async def newest(self) -> str | None:
+        """The letter that came last."""
+        return await bulk.newest(self._store, self._workspace)
 
 
 def _checked(text: str) -> str:
@@ -114,17 +119,15 @@ def _line(text: str, by: str, at: int) -> str:
 # What failed alike
 
 
-async def groups(
-    reader: Reader, workspace: str, after: dlq.GroupCursor = dlq.FIRST_GROUP, limit: int = 50
-) -> list[dict[str, Any]]:
-    """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor is to go on."""
-    found = await dlq.groups(reader, workspace, after=after, limit=limit)
-    names: dict[str, str] = {}
-    for group in found:
-        if group.workflow not in names:
-            known = await workflows.get(reader, workspace, group.workflow)
-            names[group.workflow] = group.workflow if known is None else known.name
-    return [_group(group, names[group.workflow]) for group in found]
+async def groups(reader: Reader, workspace: str, after: dlq.GroupCursor = dlq.FIRST_GROUP, limit: int = 50,
+                 among: Sequence[str] | None = None) -> list[dict[str, Any]]:  # fmt: skip
+    """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor is to go on.
+
+    `among` narrows it to these workflows.
+    """
+    found = await dlq.groups(reader, workspace, after=after, limit=limit, among=among)
+    names = await executions.workflow_names(reader, [group.workflow for group in found]) if found else {}
+    return [_group(group, names.get(group.workflow, group.workflow)) for group in found]
 
 
 def _group(group: dlq.Group, workflow: str) -> dict[str, Any]:

@@ -1,9 +1,27 @@
-"""Definitions as the outside keeps them: which version a start takes."""
+"""Definitions as the outside keeps them: saved, published, archived, with an audit row each; and what a start takes."""
 
-from ropewalk.core.errors import InvalidTransition
+import asyncio
+from collections.abc import Collection
+from typing import Any, Final
+
+import msgspec
+import uuid_utils
+
+from ropewalk.core.canonical import JSON
+from ropewalk.core.definition import Definition
+from ropewalk.core.definition.difference import Difference, difference
+from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.engines.base import Version
 from ropewalk.service.verbs import Service
-from ropewalk.store.workflows import Workflow
+from ropewalk.store import audit, workflows
+from ropewalk.store.access import Transaction
+from ropewalk.store.rows import AuditEntry
+from ropewalk.store.workflows import Draft, Saved, Workflow
+
+CREATE: Final = "create-workflow"
+SAVE: Final = "save-version"
+PUBLISH: Final = "publish"
+ARCHIVE: Final = "archive"
 
 
 async def startable(service: Service, workflow: Workflow, version: int | None) -> Version:
@@ -14,3 +32,120 @@ async def startable(service: Service, workflow: Workflow, version: int | None) -
     if wanted is None:
         raise InvalidTransition(f"workflow {workflow.name!r} has no published version: publish one, or name one")
     return await service.engine.memory.version(workflow.id, wanted)
+
+
+async def check(service: Service, document: JSON) -> Definition:
+    """The definition a document describes. In a thread: a large one takes a while, and others are waiting."""
+    return await asyncio.to_thread(service.check, document)
+
+
+# Saving
+
+
+async def create(service: Service, document: JSON, by: str, *, is_published: bool) -> Saved:
+    """Keep a definition under a new name; Conflict if that is taken."""
+    draft = await _draft(service, document, by)
+    async with service.store.transaction() as tx:
+        saved = await workflows.create(tx, draft, str(uuid_utils.uuid7()), service.store.now())
+        held = await workflows.lock(tx, draft.workspace, draft.name)
+        await _note(tx, service, by, CREATE, held, None, saved.version)
+        if is_published:
+            await _publish(tx, service, held, saved.version, by)
+    return saved
+
+
+async def revise(service: Service, workflow: Workflow, document: JSON, by: str, *, expected: Collection[str] | None,
+                 is_published: bool) -> Saved:  # fmt: skip
+    """Keep the next version of a workflow, on top of one with an expected hash; Outdated if the newest has another."""
+    draft = await _draft(service, document, by)
+    if draft.name != workflow.name:
+        raise InvalidDefinition([Problem(("name",), f"must stay {workflow.name!r}; another name is another workflow")])
+    async with service.store.transaction() as tx:
+        held = await workflows.lock(tx, draft.workspace, draft.name)
+        saved = await workflows.revise(tx, draft, expected, service.store.now())
+        if saved.is_new or held.archived_at is not None:
+            await _note(tx, service, by, SAVE, held, saved.version - saved.is_new, saved.version)
+        if is_published:
+            await _publish(tx, service, held, saved.version, by)
+    service.forget(draft.name)
+    return saved
+
+
+async def _draft(service: Service, document: JSON, by: str) -> Draft:
+    """What is to be stored. In a thread, as checking is."""
+    return await asyncio.to_thread(_drafted, service, document, by)
+
+
+def _drafted(service: Service, document: JSON, by: str) -> Draft:
+    definition = service.check(document)
+    return Draft(service.workspace, definition.name, definition.canonical().decode(), definition.content_hash, by)
+
+
+# Publishing and archiving
+
+
+async def publish(service: Service, workflow: Workflow, version: int, by: str) -> bool:
+    """Starts that name no version take this one; whether they did not before."""
+    async with service.store.transaction() as tx:
+        held = await workflows.lock(tx, service.workspace, workflow.name)
+        if held.archived_at is not None:
+            raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to publish it")
+        changed = await _publish(tx, service, held, version, by)
+    service.forget(workflow.name)
+    return changed
+
+
+async def _publish(tx: Transaction, service: Service, held: Workflow, version: int, by: str) -> bool:
+    if held.published == version:
+        return False
+    await workflows.publish(tx, held.id, version)
+    await _note(tx, service, by, PUBLISH, held, held.published, version)
+    return True
+
+
+async def archive(service: Service, workflow: Workflow, by: str) -> bool:
+    """No new starts, what is queued still runs; whether it was this call that did it."""
+    async with service.store.transaction() as tx:
+        held = await workflows.lock(tx, service.workspace, workflow.name)
+        changed = await workflows.archive(tx, service.workspace, held.id, service.store.now())
+        if changed:
+            await _note(tx, service, by, ARCHIVE, held, held.published, None)
+    service.forget(workflow.name)
+    return changed
+
+
+async def _note(tx: Transaction, service: Service, by: str, verb: str, held: Workflow, before: int | None,
+                after: int | None) -> None:  # fmt: skip
+    about = (service.workspace, by, verb, held.id)
+    was, is_now = _number(before), _number(after)
+    await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), service.store.now(), *about, was, is_now, held.name))
+
+
+def _number(version: int | None) -> str | None:
+    return None if version is None else str(version)
+
+
+# Reading
+
+
+async def version_of(service: Service, workflow: str, version: int | None) -> workflows.Version:
+    """This version with its document; None: the newest."""
+    number = version
+    if number is None:
+        newest = await workflows.latest(service.store, workflow)
+        number = 0 if newest is None else newest.version
+    found = await workflows.get_version(service.store, workflow, number)
+    if found is None:
+        raise NotFound(f"workflow {workflow} has no version {number}")
+    return found
+
+
+def document_of(version: workflows.Version) -> dict[str, Any]:
+    """The document as its author wrote it, but for the order of keys."""
+    return msgspec.json.decode(version.document, type=dict[str, Any])
+
+
+async def compare(service: Service, workflow: str, before: int, after: int) -> Difference:
+    """What the one version changes in the other."""
+    old, new = [await version_of(service, workflow, number) for number in (before, after)]
+    return await asyncio.to_thread(lambda: difference(document_of(old), document_of(new)))

@@ -10,6 +10,7 @@ from ropewalk.core.state import NodeState, RunState
 from ropewalk.service.facts import Facts
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, moment
 from ropewalk.service.wait_reasons import retrying, waiting
+from ropewalk.store.offers import RUNNER
 from ropewalk.store.workers import Worker
 
 SETTLED: Final = (NodeState.SUCCESS, NodeState.SKIPPED)
@@ -176,7 +177,7 @@ def _running(f: Facts, work: Work, worker: str | None) -> Reason:
     plan = f.story.plan
     since = f.runs[plan.ids[work.node], work.item].started
     limit = plan.timeouts[work.node] or DEFAULT_ATTEMPT_TIMEOUT
-    on = "" if worker is None else f" on worker {worker}"
+    on = "" if worker is None else f" on {worker if worker.startswith(RUNNER) else f'worker {worker}'}"
     details = {
         "worker": worker,
         "attempt": work.attempt,
@@ -201,7 +202,8 @@ def _held_back(f: Facts, work: Work) -> Reason:
     served = [worker for worker in f.around.living if worker.pool == pool]
     if pool is not None and not served:
         why = f"ready; no worker is alive for pool {brief(pool)}"
-        return Reason(Cause.NO_WORKER_IN_POOL, why, {"pool": pool}, action=f"start a worker with --pool {brief(pool)}")
+        action = f"start a worker with --pool {brief(pool)}, or a runner that leases from it"
+        return Reason(Cause.NO_WORKER_IN_POOL, why, {"pool": pool}, action=action)
     return _for_a_hand(f, work, served if pool is not None else _own_hands(f, work))
 
 

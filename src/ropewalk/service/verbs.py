@@ -4,8 +4,7 @@ Everything here is durable when it returns, and a refused request has changed no
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import uuid_utils
@@ -14,7 +13,7 @@ from msgspec import Struct
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.definition import Definition, Limits, parse_definition
 from ropewalk.core.errors import InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem
-from ropewalk.core.events import Event
+from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
@@ -24,12 +23,14 @@ from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
+from ropewalk.service.known import KnownWorkflows
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
-from ropewalk.service.starting import start_all
+from ropewalk.service.starting import Once, answered, said, start_all
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
 
 HIGHEST_PRIORITY = 9
+MOST_PROBLEMS = 100
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
@@ -42,20 +43,11 @@ class NewStart(Struct, frozen=True):
     priority: int = 5
 
 
-@contextmanager
-def within(*path: str | int) -> Iterator[None]:
-    """Whatever is refused inside is said to be at this place."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput([Problem((*path, *problem.path), problem.message) for problem in error.problems]) from error
-
-
 def _refuse_unserved(definition: Definition, *, has_pools: bool) -> None:
     """What a definition may ask for and this engine cannot give is refused, not ignored."""
     missing = {"credentials": "there are no credentials yet"}
     if not has_pools:
-        missing["pool"] = "one process on one file has no worker pools"
+        missing["pool"] = "one process on one file has no worker pools, and nobody else can reach it"
     problems = [
         Problem(("nodes", index, field), f"{why}; leave the field out")
         for index, node in enumerate(definition.nodes)
@@ -78,19 +70,32 @@ class Service:
         self.letters = DeadLetters(store, self._tell, workspace)
         self._env = env
         self._limits = limits
+        self.known = KnownWorkflows(store, workspace)
         # The latest version of each name, so that whoever saves before every start need not wait for the disk.
         self._saved: dict[str, Version] = {}
 
     def of(self, workspace: str) -> "Service":
         """The same for another workspace."""
+        if workspace == self.workspace:
+            return self  # what it remembers of its workflows is remembered once
         return Service(self.store, self.engine, self.types, self._env, self._limits, workspace)
 
     # Workflows
 
+    def check(self, document: JSON) -> Definition:
+        """The definition a document describes; InvalidDefinition names everything that keeps it from running here."""
+        definition = parse_definition(document, self.types.infos(), self._limits)
+        _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
+        return definition
+
+    def forget(self, name: str) -> None:
+        """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
+        self._saved.pop(name, None)
+        self.known.forget()
+
     async def save(self, document: JSON, by: str = "local") -> Version:
         """Keep a definition as the next version of its name and publish it; the same content is the same version."""
-        definition = parse_definition(document, self.types.infos(), self._limits)
-        _refuse_unserved(definition, has_pools=self.store.is_shared)
+        definition = self.check(document)
         known = self._saved.get(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
@@ -102,29 +107,59 @@ class Service:
             await workflows.publish(tx, saved.workflow, saved.version)
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
         self.engine.memory.keep(version)
+        self.forget(draft.name)
         self._saved[draft.name] = version
         return version
 
     # Executions
 
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
-                    actor: str = "local", priority: int = 5, key: str | None = None) -> str:  # fmt: skip
-        """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one."""
-        request = self._request(version, input, vars or {}, actor, priority)
+                    actor: str = "local", priority: int = 5, key: str | Once | None = None,
+                    trace: str | None = None) -> str:  # fmt: skip
+        """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one.
+
+        `trace` is the trace it continues, as `read_traceparent` gives it.
+        """
+        request = self._request(version, input, vars or {}, actor, priority, trace)
         if key is None:
             return await self.engine.start(request)
-        return (await start_all(self.engine, [request], key))[0]
+        once = key if isinstance(key, Once) else Once(key, [said(request)])
+        return (await start_all(self.engine, [request], once))[0]
 
-    async def start_batch(self, starts: Sequence[NewStart], actor: str = "local", key: str | None = None) -> list[str]:
-        """Accept up to a thousand executions, all or none; their ids in order."""
-        requests = []
+    async def start_batch(
+        self, starts: Sequence[NewStart], actor: str = "local", once: Once | None = None, trace: str | None = None
+    ) -> list[str]:
+        """Accept up to a thousand executions, all or none; their ids in order. Refused ones are named, each of them."""
+        requests: list[StartRequest] = []
+        problems: list[Problem] = []
         for place, start in enumerate(starts):
-            with within("starts", place):
-                requests.append(self._request(start.version, start.input, start.vars, actor, start.priority))
-        return await start_all(self.engine, requests, key)
+            try:
+                requests.append(self._request(start.version, start.input, start.vars, actor, start.priority, trace))
+            except InvalidInput as error:
+                problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
+        if problems:
+            raise InvalidInput(problems[:MOST_PROBLEMS])
+        try:
+            return await start_all(self.engine, requests, once)
+        except InvalidInput as error:
+            raise InvalidInput(self._unacceptable(requests) or error.problems) from error
+
+    def _unacceptable(self, requests: Sequence[StartRequest]) -> list[Problem]:
+        """Which of them the engine does not take, and why; asked once it is known that there are some."""
+        problems: list[Problem] = []
+        for place, request in enumerate(requests):
+            try:
+                self.engine.memory.new(request, self.store.now())
+            except InvalidInput as error:
+                problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
+        return problems[:MOST_PROBLEMS]
+
+    async def started(self, once: Once) -> list[str] | None:
+        """What a request was answered before under its key, if it was."""
+        return await answered(self.store, self.workspace, once, self.store.now())
 
     def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
-                 priority: int) -> StartRequest:  # fmt: skip
+                 priority: int, trace: str | None) -> StartRequest:  # fmt: skip
         definition = version.plan.definition
         unknown = [name for name in overrides if name not in definition.vars]
         if unknown:
@@ -141,6 +176,7 @@ class Service:
             env=self._env,
             priority=priority,
             actor=actor,
+            trace=trace,
         )
 
     async def ended(self, execution: str) -> Ended:
@@ -200,12 +236,12 @@ class Service:
         return await self._again(story, wanted, by, (carried,))
 
     async def replay(self, execution: str, by: str = "local") -> str:
-        """A new execution of the same version with the same input."""
+        """A new execution of the same version with the same input; it knows whose output its own is compared with."""
         story = await reading.recorded(self.store, execution)
         if not story.folded().is_ended:
             raise InvalidTransition("cannot replay: the execution has not ended")
         version = await self.engine.memory.version(story.accepted.workflow, story.accepted.version)
-        return await self._again(story, version, by, ())
+        return await self._again(story, version, by, (NodesCarriedOver(self.store.now(), execution, {}),))
 
     async def _again(self, story: reading.Recorded, version: Version, by: str, carried: tuple[Any, ...]) -> str:
         accepted = story.accepted

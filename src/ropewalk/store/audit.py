@@ -2,10 +2,24 @@
 
 from typing import Final
 
+from msgspec import Struct
+
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.rows import AuditEntry
 
-_NEWEST: Final = "~"
+NEWEST: Final = "~"
+"""A cursor before every id."""
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """Whose deeds, which, and to what; None is any."""
+
+    actor: str | None = None
+    verb: str | None = None
+    object: str | None = None
+
+
+ANY: Final = Filter()
 
 
 async def append(tx: Transaction, entry: AuditEntry) -> None:
@@ -13,6 +27,9 @@ async def append(tx: Transaction, entry: AuditEntry) -> None:
     await tx.execute("insert_audit", *entry)
 
 
-async def listed(reader: Reader, workspace: str, *, before: str = _NEWEST, limit: int = 50) -> list[AuditEntry]:
+async def listed(
+    reader: Reader, workspace: str, wanted: Filter = ANY, *, before: str = NEWEST, limit: int = 50
+) -> list[AuditEntry]:
     """What was done in a workspace, newest first; the last one's id is the cursor to go on."""
-    return [AuditEntry(*row) for row in await reader.fetch("list_audit", workspace, before, limit)]
+    about = (wanted.actor, wanted.verb, wanted.object)
+    return [AuditEntry(*row) for row in await reader.fetch("list_audit", workspace, before, *about, limit)]

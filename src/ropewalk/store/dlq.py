@@ -1,16 +1,21 @@
 """Dead letters: runs that gave up, kept for a person."""
 
+from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
+from ropewalk.core.duration import MILLISECOND
 from ropewalk.core.state import Resolution, RunState
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.events import NO_ITEM
 from ropewalk.store.ids import first_id
 from ropewalk.store.rows import DeadLetterEntry, DeadLetterResolution
 
-_NEWEST: Final = "~"
+NEWEST: Final = "~"
+"""A cursor before every id."""
+_NEVER: Final = 2**62
 
 
 class DeadLetter(Struct, frozen=True):
@@ -74,6 +79,18 @@ class Wanted(Struct, frozen=True, kw_only=True):
     failure_type: str | None = None
 
 
+class Search(Struct, frozen=True, kw_only=True):
+    """Which dead letters a list is to have; None is any. `until` is not included; `among` narrows to workflows."""
+
+    resolution: Resolution | None = Resolution.PENDING
+    fingerprint: str | None = None
+    workflow: str | None = None
+    node: str | None = None
+    since: int = 0
+    until: int = _NEVER
+    among: tuple[str, ...] | None = None
+
+
 class Pending(Struct, frozen=True):
     """A dead letter that waits for a person, as far as one needs it to act."""
 
@@ -112,15 +129,42 @@ async def listed(
     *,
     resolution: Resolution = Resolution.PENDING,
     fingerprint: str | None = None,
-    before: str = _NEWEST,
+    before: str = NEWEST,
     limit: int = 50,
 ) -> list[DeadLetter]:
     """The dead letters of a workspace, newest first; the last one's id is the cursor to go on."""
-    if fingerprint is None:
-        rows = await reader.fetch("list_dead_letters", workspace, resolution, before, limit)
+    wanted = Search(resolution=resolution, fingerprint=fingerprint)
+    return await search(reader, workspace, wanted, before=before, limit=limit)
+
+
+async def search(
+    reader: Reader, workspace: str, wanted: Search, *, before: str = NEWEST, limit: int = 50
+) -> list[DeadLetter]:
+    """The dead letters that fit, newest first; the last one's id is the cursor to go on."""
+    # One look per resolution: that is how the index is ordered.
+    resolutions = tuple(Resolution) if wanted.resolution is None else (wanted.resolution,)
+    # Ids are made from the time of giving up, so what is newer than wanted need not be looked at.
+    before = before if wanted.until >= _NEVER else min(before, first_id(wanted.until + MILLISECOND))
+    found = [row for each in resolutions for row in await _search(reader, workspace, each, wanted, before, limit)]
+    return sorted(found, key=lambda letter: letter.id, reverse=True)[:limit]
+
+
+async def _search(
+    reader: Reader, workspace: str, resolution: Resolution, wanted: Search, before: str, limit: int
+) -> list[DeadLetter]:
+    about = (workspace, resolution, before, wanted.workflow, wanted.node, wanted.since, wanted.until)
+    if wanted.among is not None:
+        narrowed = _list(wanted.among)
+        rows = await reader.fetch("list_shared_dead_letters", narrowed, *about, wanted.fingerprint, limit)
+    elif wanted.fingerprint is not None:
+        rows = await reader.fetch("list_alike_dead_letters", *about, wanted.fingerprint, limit)
     else:
-        rows = await reader.fetch("list_alike_dead_letters", workspace, resolution, before, fingerprint, limit)
+        rows = await reader.fetch("list_dead_letters", *about, limit)
     return [DeadLetter(*row) for row in rows]
+
+
+def _list(workflows: Sequence[str]) -> str:
+    return msgspec.json.encode(workflows).decode()
 
 
 async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> list[DeadLetter]:
@@ -129,7 +173,7 @@ async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> 
 
 
 async def pending(
-    reader: Reader, workspace: str, wanted: Wanted, *, after: str = "", last: str = _NEWEST, limit: int = 50
+    reader: Reader, workspace: str, wanted: Wanted, *, after: str = "", last: str = NEWEST, limit: int = 50
 ) -> list[Pending]:
     """What waits for a person, oldest first, after a cursor; nothing younger than `last`."""
     arguments = (workspace, after, last, wanted.workflow, wanted.node, wanted.failure_type)
@@ -148,7 +192,18 @@ async def tried_again(reader: Reader, letter: Pending) -> RunState | None:
     return None if row is None else RunState(row[0])
 
 
-async def groups(reader: Reader, workspace: str, *, after: GroupCursor = FIRST_GROUP, limit: int = 50) -> list[Group]:
+async def groups(
+    reader: Reader,
+    workspace: str,
+    *,
+    after: GroupCursor = FIRST_GROUP,
+    limit: int = 50,
+    among: Sequence[str] | None = None,
+) -> list[Group]:
     """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor is to go on."""
-    rows = await reader.fetch("dead_letter_groups", workspace, after.count, after.fingerprint, limit)
+    about = (workspace, after.count, after.fingerprint, limit)
+    if among is None:
+        rows = await reader.fetch("dead_letter_groups", *about)
+    else:
+        rows = await reader.fetch("shared_dead_letter_groups", _list(among), *about)
     return [Group(*row) for row in rows]

@@ -1,8 +1,11 @@
 """Executions: one row each for life; what they were given and gave is in their logs."""
 
+from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.core.state import ENDED, ExecutionState, TriggerType
 from ropewalk.store.access import Reader, Transaction, Value
@@ -34,13 +37,18 @@ class Execution(Struct, frozen=True):
 
 
 class Filter(Struct, frozen=True):
-    """Which executions are wanted; None is any. Times are of acceptance, `until` not included."""
+    """Which executions are wanted; None is any. Times are of acceptance, `until` not included.
+
+    `among` narrows them to these workflows, and nobody looks beyond the id `oldest`, whatever else is wanted.
+    """
 
     workflow: str | None = None
     state: ExecutionState | None = None
     trigger: TriggerType | None = None
     since: int = 0
     until: int = _NEVER
+    among: tuple[str, ...] | None = None
+    oldest: str = ""
 
 
 ANY: Final = Filter()
@@ -72,8 +80,19 @@ async def listed(
     reader: Reader, workspace: str, wanted: Filter = ANY, *, before: str = NEWEST, limit: int = 50
 ) -> list[Execution]:
     """The executions of a workspace, newest first; the last one's id is the cursor to go on."""
+    if wanted.among is None:
+        return await _listed(reader, workspace, wanted, before, limit)
+    # One look per workflow by its own index: few are ever shared, and history is long.
+    chosen = [each for each in wanted.among if wanted.workflow in (None, each)]
+    narrowed = [replace(wanted, workflow=each) for each in chosen]
+    found = [row for each in narrowed for row in await _listed(reader, workspace, each, before, limit)]
+    return sorted(found, key=lambda row: row.id, reverse=True)[:limit]
+
+
+async def _listed(reader: Reader, workspace: str, wanted: Filter, before: str, limit: int) -> list[Execution]:
     arguments: tuple[Value, ...] = (
-        workspace, before, wanted.workflow, wanted.state, wanted.trigger, wanted.since, wanted.until, limit,
+        workspace, before, wanted.workflow, wanted.state, wanted.trigger, wanted.since, wanted.until, wanted.oldest,
+        limit,
     )  # fmt: skip
     return [Execution(*row) for row in await reader.fetch(_statement(wanted), *arguments)]
 
@@ -90,3 +109,9 @@ def _statement(wanted: Filter) -> str:
 async def children(reader: Reader, parent: str, *, after: str = "", limit: int = 50) -> list[Execution]:
     """The executions an execution started, oldest first, after a cursor."""
     return [Execution(*row) for row in await reader.fetch("list_children", parent, after, limit)]
+
+
+async def workflow_names(reader: Reader, workflows: Iterable[str]) -> dict[str, str]:
+    """What these workflows are called, by id."""
+    wanted = msgspec.json.encode(sorted({*workflows})).decode()
+    return dict(await reader.fetch("workflow_names", wanted))

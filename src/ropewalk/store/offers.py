@@ -1,5 +1,7 @@
 """Offers: runs that others than the owner of their execution may carry out, and who has leased them."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from ropewalk.store.access import Reader, Transaction
@@ -7,6 +9,8 @@ from ropewalk.store.events import NO_ITEM
 
 Key = tuple[str, int | None, int]
 """Node, item, attempt."""
+RUNNER: Final = "runner:"
+"""What the names of those begin with who lease and are no workers."""
 
 
 class Offer(Struct, frozen=True):
@@ -37,10 +41,52 @@ class Reported(Struct, frozen=True):
     attempt: int
 
 
+class Expired(Struct, frozen=True):
+    """A run whose runner has gone silent; `granted` is the time it had from its last heartbeat on (µs)."""
+
+    run: Reported
+    leased_by: str
+    granted: int
+
+
 async def lease(tx: Transaction, pool: str, runner: str, until: int, now: int, limit: int) -> list[Offer]:
     """Hands a runner the oldest runs of a pool until then; each lease has a fence of its own."""
     rows = await tx.fetch("lease_offers", pool, limit, runner, until, now)
     return sorted((Offer(*row) for row in rows), key=lambda offer: (offer.offered_at, offer.id))
+
+
+async def lease_in(
+    tx: Transaction, workspace: str, pool: str, runner: str, until: int, now: int, limit: int
+) -> list[Offer]:
+    """The same for the runs of one workspace."""
+    rows = await tx.fetch("lease_offers_in", pool, limit, runner, until, now, workspace)
+    return sorted((Offer(*row) for row in rows), key=lambda offer: (offer.offered_at, offer.id))
+
+
+async def cap(tx: Transaction, offer: str, until: int) -> None:
+    """The lease lasts no longer than this."""
+    await tx.execute("cap_offer", until, offer)
+
+
+async def unlease(tx: Transaction, offer: Offer) -> None:
+    """The runner never heard that it has the run; others may take it."""
+    await tx.execute("unlease_offer", offer.id, offer.leased_by, offer.fence)
+
+
+async def is_waiting(reader: Reader, workspace: str, pool: str) -> bool:
+    """Whether there is a run that nobody has taken."""
+    return await reader.fetch_one("next_offer", pool, workspace) is not None
+
+
+async def are_any(reader: Reader) -> bool:
+    """Whether anything is offered or leased."""
+    return await reader.fetch_one("any_offer") is not None
+
+
+async def get(reader: Reader, offer: str) -> Offer | None:
+    """A run that is offered or leased."""
+    row = await reader.fetch_one("get_offer", offer)
+    return None if row is None else Offer(*row)
 
 
 async def extend(tx: Transaction, offer: Offer, until: int, now: int) -> bool | None:
@@ -55,9 +101,10 @@ async def end(tx: Transaction, offer: Offer, now: int) -> Reported | None:
     return None if row is None else _reported(*row)
 
 
-async def expired(tx: Transaction, now: int, limit: int) -> list[Reported]:
+async def expired(tx: Transaction, now: int, limit: int) -> list[Expired]:
     """Runs whose runner has gone silent, longest first; they are nobody's any more."""
-    return [_reported(*row) for row in await tx.fetch("expired_offers", now, limit)]
+    rows = await tx.fetch("expired_offers", now, limit)
+    return [Expired(_reported(*run), leased_by, granted) for *run, leased_by, granted in rows]
 
 
 async def stop(tx: Transaction, execution: str, key: Key) -> bool:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from ropewalk.core.state import RunState
 from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.events import NO_ITEM
 from ropewalk.store.rows import RunEntry
 
 _ALL: Final = 1000
@@ -26,6 +27,26 @@ class Run(Struct, frozen=True):
     finished_at: int | None
     error_type: str | None
     error: str | None
+
+
+class Attempt(Struct, frozen=True):
+    """Which attempt of an execution is meant."""
+
+    execution: str
+    node: str
+    item: int | None
+    attempt: int
+
+
+class Lease(Struct, frozen=True):
+    """An attempt that anyone of its pool may carry out, and who has it."""
+
+    leased_by: str | None
+    lease_until: int | None
+    fence: int
+    heartbeat_at: int | None
+    pool: str
+    offered_at: int
 
 
 async def put(tx: Transaction, run: RunEntry) -> None:
@@ -50,3 +71,19 @@ async def listed(
 ) -> list[Run]:
     """The runs of an execution in the order they came to be, after a cursor."""
     return [Run(*row) for row in await reader.fetch("list_runs", execution, after, node, state, limit)]
+
+
+async def offered(reader: Reader, offer: str) -> Attempt | None:
+    """Whose attempt an offer is, as long as nobody has reported it."""
+    row = await reader.fetch_one("offered_run", offer)
+    if row is None:
+        return None
+    execution, node, item, attempt = row
+    return Attempt(execution, node, None if item == NO_ITEM else item, attempt)
+
+
+async def lease(reader: Reader, of: Attempt) -> Lease | None:
+    """Who has an attempt that is offered to others; None for one that is not."""
+    item = NO_ITEM if of.item is None else of.item
+    row = await reader.fetch_one("run_lease", of.execution, of.node, item, of.attempt)
+    return None if row is None else Lease(*row)

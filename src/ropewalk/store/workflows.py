@@ -1,13 +1,18 @@
 """Workflows: named definitions whose every save is the next version, for ever."""
 
+from collections.abc import Collection
 from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import Conflict, NotFound
 from ropewalk.store.access import Reader, Transaction
 
 _NEWEST: Final = 2**62
+
+
+class Outdated(Conflict):
+    """The newest version is not the one the caller knows of."""
 
 
 class Draft(Struct, frozen=True):
@@ -29,6 +34,12 @@ class Workflow(Struct, frozen=True):
     published: int | None
     archived_at: int | None
     created_at: int
+
+
+class Listed(Workflow, frozen=True):
+    """A workflow with the number of its newest version."""
+
+    latest: int
 
 
 class Version(Struct, frozen=True):
@@ -63,16 +74,51 @@ class Saved(Struct, frozen=True):
 async def save(tx: Transaction, draft: Draft, new_id: str, now: int) -> Saved:
     """Makes the draft the next version of its name; `new_id` is used if the name is new. An archived one comes back."""
     await tx.execute("insert_workflow", new_id, draft.workspace, draft.name, now)
-    row = await tx.fetch_one("lock_workflow", draft.workspace, draft.name)
-    assert row is not None, "it was inserted, or there"
-    workflow: str = row[0]
+    workflow = await lock(tx, draft.workspace, draft.name)
+    return await _next(tx, draft, workflow.id, await latest(tx, workflow.id), now)
+
+
+async def lock(tx: Transaction, workspace: str, name: str) -> Workflow:
+    """The workflow of this name, kept from others until the end of the transaction."""
+    row = await tx.fetch_one("lock_workflow", workspace, name)
+    if row is None:
+        raise NotFound(f"there is no workflow {name!r}")
+    return Workflow(*row)
+
+
+async def create(tx: Transaction, draft: Draft, new_id: str, now: int) -> Saved:
+    """Makes the draft version 1 of a new name; Conflict if the name is taken, also by an archived workflow."""
+    if not await tx.execute("insert_workflow", new_id, draft.workspace, draft.name, now):
+        raise Conflict(f"there is a workflow {draft.name!r} already: save this as its next version")
+    return await _next(tx, draft, new_id, None, now)
+
+
+async def revise(tx: Transaction, draft: Draft, expected: Collection[str] | None, now: int) -> Saved:
+    """Makes the draft the next version of its name if the newest is one of these; None: whichever it is.
+
+    Outdated if it is another. What says the same as the newest is that version, whatever was expected: the request may
+    have come before, and its answer been lost.
+    """
+    workflow = await lock(tx, draft.workspace, draft.name)
+    newest = await latest(tx, workflow.id)
+    if newest is not None and draft.hash != newest.hash and expected is not None and newest.hash not in expected:
+        raise Outdated(f"version {newest.version} came meanwhile: read it, and save on top of that")
+    return await _next(tx, draft, workflow.id, newest, now)
+
+
+async def _next(tx: Transaction, draft: Draft, workflow: str, newest: VersionSummary | None, now: int) -> Saved:
     await tx.execute("revive_workflow", workflow)
-    latest = await tx.fetch_one("latest_version", workflow)
-    if latest is not None and latest[1] == draft.hash:
-        return Saved(workflow, latest[0], is_new=False)
-    version = 1 if latest is None else latest[0] + 1
+    if newest is not None and newest.hash == draft.hash:
+        return Saved(workflow, newest.version, is_new=False)
+    version = 1 if newest is None else newest.version + 1
     await tx.execute("insert_version", workflow, version, draft.hash, draft.document, now, draft.by)
     return Saved(workflow, version, is_new=True)
+
+
+async def latest(reader: Reader, workflow: str) -> VersionSummary | None:
+    """The newest version of a workflow."""
+    found = await versions(reader, workflow, limit=1)
+    return found[0] if found else None
 
 
 async def publish(tx: Transaction, workflow: str, version: int) -> None:
@@ -99,11 +145,11 @@ async def get_by_name(reader: Reader, workspace: str, name: str) -> Workflow | N
 
 
 async def listed(
-    reader: Reader, workspace: str, *, after: str = "", limit: int = 50, with_archived: bool = False
-) -> list[Workflow]:
-    """The workflows of a workspace by name, after a cursor."""
-    rows = await reader.fetch("list_workflows", workspace, after, int(with_archived), limit)
-    return [Workflow(*row) for row in rows]
+    reader: Reader, workspace: str, *, after: str = "", limit: int = 50, with_archived: bool = False, prefix: str = ""
+) -> list[Listed]:
+    """The workflows of a workspace by name, after a cursor; those whose names begin like this."""
+    rows = await reader.fetch("list_workflows", workspace, after, int(with_archived), prefix, limit)
+    return [Listed(*row) for row in rows]
 
 
 async def get_version(reader: Reader, workflow: str, version: int) -> Version | None:

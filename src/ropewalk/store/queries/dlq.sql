@@ -28,16 +28,36 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
        inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
   from dead_letter
  where workspace = $1 and resolution = $2 and id < $3
+   and (cast($4 as text) is null or workflow = $4)
+   and (cast($5 as text) is null or node = $5)
+   and created_at >= $6 and created_at < $7
  order by id desc
- limit $4;
+ limit $8;
 
 -- list_alike_dead_letters: the same for one fingerprint. Uses dead_letter_by_fingerprint.
 select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
        inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
   from dead_letter
- where workspace = $1 and resolution = $2 and id < $3 and fingerprint = $4
+ where workspace = $1 and resolution = $2 and id < $3
+   and (cast($4 as text) is null or workflow = $4)
+   and (cast($5 as text) is null or node = $5)
+   and created_at >= $6 and created_at < $7
+   and fingerprint = $8
  order by id desc
- limit $5;
+ limit $9;
+
+-- list_shared_dead_letters: the same for these workflows ($1: a JSON list of ids), be it for one fingerprint or any.
+select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
+       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+  from dead_letter
+ where workspace = $2 and resolution = $3 and id < $4
+   and (cast($5 as text) is null or workflow = $5)
+   and (cast($6 as text) is null or node = $6)
+   and created_at >= $7 and created_at < $8
+   and (cast($9 as text) is null or fingerprint = $9)
+   and workflow in ({{each_of_the_list}})
+ order by id desc
+ limit $10;
 
 -- list_execution_dead_letters: every dead letter of one execution, oldest first. Uses dead_letter_by_execution.
 select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
@@ -88,6 +108,23 @@ with alike as materialized (
     having count(*) < $2 or (count(*) = $2 and fingerprint > $3)
      order by count(*) desc, fingerprint
      limit $4)
+select alike.fingerprint, alike.letters, oldest.created_at, newest.created_at,
+       newest.workflow, newest.node, newest.failure_type, newest.reason
+  from alike
+ inner join dead_letter as oldest on oldest.id = alike.oldest
+ inner join dead_letter as newest on newest.id = alike.newest
+ order by alike.letters desc, alike.fingerprint;
+
+-- shared_dead_letter_groups: the same for these workflows ($1: a JSON list of ids).
+with alike as materialized (
+    select fingerprint, count(*) as letters, min(id) as oldest, max(id) as newest
+      from dead_letter
+     where workspace = $2 and resolution = 'PENDING'
+       and workflow in ({{each_of_the_list}})
+     group by fingerprint
+    having count(*) < $3 or (count(*) = $3 and fingerprint > $4)
+     order by count(*) desc, fingerprint
+     limit $5)
 select alike.fingerprint, alike.letters, oldest.created_at, newest.created_at,
        newest.workflow, newest.node, newest.failure_type, newest.reason
   from alike

@@ -29,8 +29,9 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
    and (cast($4 as text) is null or state = $4)
    and (cast($5 as text) is null or trigger = $5)
    and accepted_at >= $6 and accepted_at < $7
+   and id >= $8
  order by id desc
- limit $8;
+ limit $9;
 
 -- list_workflow_executions: the same for one workflow. Uses execution_by_workflow.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
@@ -41,8 +42,9 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
    and (cast($4 as text) is null or state = $4)
    and (cast($5 as text) is null or trigger = $5)
    and accepted_at >= $6 and accepted_at < $7
+   and id >= $8
  order by id desc
- limit $8;
+ limit $9;
 
 -- list_failed_executions: the same for those that failed or timed out. Uses execution_by_failure.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
@@ -53,8 +55,9 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
    and state in ('FAILED', 'TIMEOUT') and state = $4
    and (cast($5 as text) is null or trigger = $5)
    and accepted_at >= $6 and accepted_at < $7
+   and id >= $8
  order by id desc
- limit $8;
+ limit $9;
 
 -- list_live_executions: the same for those that are not over. Walks the small table of these, not history.
 select execution.id, execution.workspace, execution.workflow, execution.version, execution.state, execution.trigger,
@@ -68,8 +71,9 @@ select execution.id, execution.workspace, execution.workflow, execution.version,
    and execution.state = $4
    and (cast($5 as text) is null or execution.trigger = $5)
    and execution.accepted_at >= $6 and execution.accepted_at < $7
+   and live.execution >= $8
  order by live.execution desc
- limit $8;
+ limit $9;
 
 -- list_children: the executions an execution started, oldest first, after a cursor. Uses execution_by_parent.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
@@ -78,3 +82,8 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
  where parent = $1 and id > $2
  order by id
  limit $3;
+
+-- workflow_names: what these workflows are called ($1: a JSON list of ids).
+select id, name
+  from workflow
+ where id in ({{each_of_the_list}});

@@ -16,6 +16,47 @@ update offer
 returning id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence,
           heartbeat_at, is_stopped;
 
+-- lease_offers_in: the same for the runs of one workspace. Uses offer_by_pool.
+with oldest as materialized (
+    select id as offer_id from offer
+     where pool = $1 and workspace = $6 and leased_by is null and is_stopped = 0
+     order by offered_at, id
+     limit $2 {{skip_locked}})
+update offer
+   set leased_by = $3, lease_until = $4, heartbeat_at = $5, fence = fence + 1
+  from oldest
+ where id = offer_id
+returning id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence,
+          heartbeat_at, is_stopped;
+
+-- cap_offer: a lease ends with the time limit of its run.
+update offer
+   set lease_until = $1
+ where id = $2 and lease_until > $1;
+
+-- unlease_offer: whoever leased it never heard of that; others may have it.
+update offer
+   set leased_by = null, lease_until = null, heartbeat_at = null
+ where id = $1 and leased_by = $2 and fence = $3;
+
+-- next_offer: what a runner of a pool would be handed first. Uses offer_by_pool.
+select id
+  from offer
+ where pool = $1 and workspace = $2 and leased_by is null and is_stopped = 0
+ order by offered_at, id
+ limit 1;
+
+-- any_offer: whether anything is offered or leased at all.
+select 1
+  from offer
+ limit 1;
+
+-- get_offer: one run that is offered or leased.
+select id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence,
+       heartbeat_at, is_stopped
+  from offer
+ where id = $1;
+
 -- extend_offer: the runner is alive and keeps the run; nothing for an old fence or after the end of the lease.
 update offer
    set heartbeat_at = $1, lease_until = case when $2 > lease_until then $2 else lease_until end
@@ -35,7 +76,7 @@ with silent as materialized (
      limit $2 {{skip_locked}})
 delete from offer
  where id in (select offer_id from silent)
-returning execution, node, item, attempt;
+returning execution, node, item, attempt, leased_by, lease_until - heartbeat_at;
 
 -- stop_offer: the run is not wanted any more; its runner hears of it with its next heartbeat.
 update offer

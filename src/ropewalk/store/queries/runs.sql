@@ -22,3 +22,13 @@ select id, execution, node, item, attempt, state, worker, retry_after, started_a
    and (cast($4 as text) is null or state = $4)
  order by id
  limit $5;
+
+-- offered_run: whose attempt an offer is.
+select execution, node, item, attempt
+  from offer
+ where id = $1;
+
+-- run_lease: who has an attempt that others than the owner of its execution may carry out. Uses offer_by_execution.
+select leased_by, lease_until, fence, heartbeat_at, pool, offered_at
+  from offer
+ where execution = $1 and node = $2 and item = $3 and attempt = $4;

@@ -4,17 +4,10 @@ values ($1, $2, $3, $4)
 on conflict (workspace, name) do nothing;
 
 -- lock_workflow: the workflow of this name, kept from other savers until the end of the transaction.
-select id
+select id, workspace, name, published, archived_at, created_at
   from workflow
  where workspace = $1 and name = $2
    {{for_update}};
-
--- latest_version: the newest version of a workflow.
-select version, hash
-  from workflow_version
- where workflow = $1
- order by version desc
- limit 1;
 
 -- insert_version: the next version.
 insert into workflow_version (workflow, version, hash, document, created_at, created_by)
@@ -46,13 +39,15 @@ select id, workspace, name, published, archived_at, created_at
   from workflow
  where workspace = $1 and name = $2;
 
--- list_workflows: the workflows of a workspace by name, after a cursor, archived ones if asked for.
--- Uses the index of unique (workspace, name).
-select id, workspace, name, published, archived_at, created_at
+-- list_workflows: the workflows of a workspace by name, after a cursor, archived ones if asked for, with their newest
+-- version; only names that begin like this. Uses the index of unique (workspace, name).
+select id, workspace, name, published, archived_at, created_at,
+       (select max(version) from workflow_version where workflow_version.workflow = workflow.id) as latest
   from workflow
  where workspace = $1 and name > $2 and (archived_at is null or $3 = 1)
+   and substr(name, 1, length(cast($4 as text))) = cast($4 as text)
  order by name
- limit $4;
+ limit $5;
 
 -- get_version: one version of a workflow.
 select workflow, version, hash, document, created_at, created_by

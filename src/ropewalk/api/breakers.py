@@ -1,0 +1,75 @@
+"""Breakers over HTTP: how the targets are that nodes call."""
+
+from typing import Any
+
+from pydantic import Field
+
+from ropewalk.access.rights import Right
+from ropewalk.api.execution_answers import A_MOMENT
+from ropewalk.api.routes import Caller, Routes
+from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
+from ropewalk.core.breaker import BreakerState
+from ropewalk.service import breakers
+
+routes = Routes("/breakers", "Breakers")
+
+
+class Breaker(Answer):
+    """The health of one target, shared by all workers."""
+
+    model_config = exemplified(
+        Answer,
+        {
+            "target": "http.request shop.example",
+            "state": "OPEN",
+            "failureCount": 5,
+            "successCount": 0,
+            "windowStart": A_MOMENT,
+            "lastFailure": A_MOMENT,
+            "openedAt": A_MOMENT,
+            "nextRetry": A_MOMENT,
+        },
+    )
+
+    target: str
+    state: BreakerState
+    failure_count: int
+    success_count: int
+    window_start: str | None
+    last_failure: str | None
+    opened_at: str | None
+    next_retry: str | None
+
+
+class ResetBody(Body):
+    """Whose breaker."""
+
+    model_config = exemplified(Body, {"target": "http.request shop.example"})
+
+    target: str = Field(min_length=1, max_length=1_024)
+
+
+class BreakerReset(Answer):
+    """A breaker that is closed; `changed` is false if it was."""
+
+    model_config = exemplified(Answer, {"target": "http.request shop.example", "changed": True})
+
+    target: str
+    changed: bool
+
+
+@routes.get("", Right.READ, response_model=Page[Breaker])
+async def list_breakers(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
+    """The targets that nodes of the workspace have called in vain, by name."""
+    call.require()
+    after = "" if cursor is None else call.office.cursors.read("breakers", cursor)
+    found = await breakers.list_breakers(call.office.store, call.workspace, after=after, limit=limit)
+    return page(call.office.cursors, "breakers", found, limit, found[-1]["target"] if found else None)
+
+
+@routes.post("/reset", Right.EXECUTE, response_model=BreakerReset, problems=(409,))
+async def reset_breaker(call: Caller, body: ResetBody) -> dict[str, Any]:
+    """Close a breaker by hand; whoever it holds goes on."""
+    call.require()
+    changed = await breakers.reset(call.service.engine, call.workspace, body.target, call.actor.subject)
+    return {"target": body.target, "changed": changed}

@@ -1,0 +1,56 @@
+"""Breakers as people see them, and the one thing they may do to one: close it."""
+
+from typing import Any
+
+import uuid_utils
+
+from ropewalk.core.breaker import Breaker, BreakerState
+from ropewalk.core.errors import NotFound
+from ropewalk.core.instant import rfc3339
+from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.store import audit, breakers
+from ropewalk.store.access import Reader
+from ropewalk.store.rows import AuditEntry
+
+Json = dict[str, Any]
+
+
+async def list_breakers(reader: Reader, workspace: str, *, after: str = "", limit: int = 50) -> list[Json]:
+    """The targets of a workspace and how they are, by name; the last target is the cursor to go on."""
+    return [_breaker(*each) for each in await breakers.listed(reader, workspace, after=after, limit=limit)]
+
+
+def _breaker(target: str, breaker: Breaker) -> Json:
+    return {
+        "target": target,
+        "state": str(breaker.state),
+        "failureCount": breaker.failure_count,
+        "successCount": breaker.success_count,
+        "windowStart": _time(breaker.window_start),
+        "lastFailure": _time(breaker.last_failure),
+        "openedAt": _time(breaker.opened_at),
+        "nextRetry": _time(breaker.next_retry),
+    }
+
+
+def _time(at: int | None) -> str | None:
+    return None if at is None else rfc3339(at)
+
+
+async def reset(engine: NativeEngine, workspace: str, target: str, by: str) -> bool:
+    """Close a breaker by hand and let those go on whom it holds; False if it was closed."""
+    store = engine.store
+    # What this worker has learnt goes to the store with its next commit: that is to be over before the row is judged.
+    await engine.commit.settled()
+    async with store.transaction() as tx:
+        if not await breakers.exists(tx, workspace, target):
+            raise NotFound(f"there is no breaker of {target!r}")
+        before = await breakers.lock(tx, workspace, target)
+        if before.state is BreakerState.CLOSED:
+            return False
+        await breakers.put(tx, workspace, target, Breaker(last_failure=before.last_failure))
+        about = (workspace, by, "reset", target, str(before.state), str(BreakerState.CLOSED), None)
+        await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), store.now(), *about))
+    await engine.breakers.load()
+    engine.held.closed(workspace, target)
+    return True

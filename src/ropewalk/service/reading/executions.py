@@ -1,0 +1,262 @@
+"""Executions, their nodes and their events as people read them."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ropewalk.core import log
+from ropewalk.core.canonical import canonical, content_hash
+from ropewalk.core.duration import DAY
+from ropewalk.core.errors import NotFound
+from ropewalk.core.events import Blob, Event, ExecutionSucceeded
+from ropewalk.core.execution import Execution
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.rows import ExecutionRow, NodeRow, Rows, rows
+from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.service.reading.recorded import (
+    MANY_EVENTS,
+    Json,
+    Recorded,
+    apart,
+    last_event,
+    milliseconds,
+    recorded,
+    time_of,
+    value_of,
+)
+from ropewalk.store import executions
+from ropewalk.store import log as stored_log
+from ropewalk.store.access import Blobs, Reader
+from ropewalk.store.ids import first_id
+
+ENTRIES: Final = 50
+
+# Lists
+
+
+async def list_executions(
+    reader: Reader, workspace: str, wanted: executions.Filter, *, before: str = executions.NEWEST, limit: int = 50
+) -> list[Json]:
+    """Executions of a workspace, newest first; the last id is the cursor to go on."""
+    found = await executions.listed(reader, workspace, _bounded(wanted), before=_begin(wanted, before), limit=limit)
+    names = await executions.workflow_names(reader, [row.workflow for row in found]) if found else {}
+    return [summary_of(row, names.get(row.workflow, row.workflow)) for row in found]
+
+
+def _begin(wanted: executions.Filter, before: str) -> str:
+    """Where to begin. Ids are by the clock of whoever accepted, times by the store's: hence a day to spare."""
+    is_open = wanted.until == executions.ANY.until
+    return before if is_open else min(before, first_id(wanted.until + DAY))
+
+
+def _bounded(wanted: executions.Filter) -> executions.Filter:
+    """The same, looking through nothing that is older than was asked for."""
+    return wanted if wanted.since <= DAY else replace(wanted, oldest=first_id(wanted.since - DAY))
+
+
+def summary_of(row: executions.Execution, name: str) -> Json:
+    """An execution as its row alone tells it."""
+    return {
+        "id": row.id,
+        "workflow": name,
+        "workflowId": row.workflow,
+        "version": row.version,
+        "state": row.state,
+        "trigger": row.trigger,
+        "parentExecutionId": row.parent,
+        "acceptedAt": rfc3339(row.accepted_at),
+        "startedAt": time_of(row.started_at),
+        "finishedAt": time_of(row.finished_at),
+        "error": row.error,
+    }
+
+
+# One execution
+
+
+async def get_execution(
+    reader: Reader, blobs: Blobs, workspace: str, execution: str, *, largest: int | None = None
+) -> Json:
+    """One execution with everything it keeps, its nodes, and what it waits for.
+
+    An output of more than `largest` bytes is named only.
+    """
+    row = await executions.get(reader, workspace, execution)
+    if row is None:
+        raise NotFound(f"there is no execution {execution}")
+    story = await recorded(reader, execution)
+    made = await story.rows()
+    folded = await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
+    names = await executions.workflow_names(reader, [row.workflow])
+    return {
+        **summary_of(row, names.get(row.workflow, row.workflow)),
+        "workspaceId": row.workspace,
+        "traceId": story.trace_id,
+        **_given(story),
+        **await _gave(blobs, _execution(made), largest),
+        "errorDetail": _error_detail(folded, made),
+        "waitingFor": waiting_for(folded),
+        "sourceExecutionId": story.source,
+        "sameOutput": await _same_output(reader, blobs, row, story, _execution(made)),
+        "metrics": _metrics(row, made),
+        "nodes": [node_of(each, story) for each in made.nodes],
+    }
+
+
+def _execution(made: Rows) -> ExecutionRow:
+    assert made.execution is not None, "a log begins with the acceptance"
+    return made.execution
+
+
+def _given(story: Recorded) -> Json:
+    accepted = story.accepted
+    return {
+        "priority": accepted.priority,
+        "concurrencyKey": accepted.concurrency_key,
+        "triggerPayload": accepted.payload,
+        "input": accepted.input,
+        "vars": accepted.vars,
+    }
+
+
+async def _gave(blobs: Blobs, made: ExecutionRow, largest: int | None) -> Json:
+    """The output, or where it is."""
+    blob = made.blob
+    is_here = blob is None or largest is None or blob.size <= largest
+    output = made.output if blob is None else await value_of(blobs, blob.hash) if is_here else None
+    is_known = made.state is ExecutionState.SUCCESS and is_here
+    return {
+        "output": output,
+        "outputHash": content_hash(output) if is_known else None,
+        "outputReference": None if blob is None else {"hash": blob.hash, "size": blob.size},
+    }
+
+
+def _error_detail(folded: Execution, made: Rows) -> str | None:
+    """What the first failure that nobody handled has to tell beyond its message."""
+    failed = next(iter(folded.unhandled), None)
+    error = None if failed is None else made.nodes[failed].error
+    return None if error is None else error.detail
+
+
+def _metrics(row: executions.Execution, made: Rows) -> Json:
+    counts = Counter(node.state for node in made.nodes)
+    return {
+        "durationMs": milliseconds(row.started_at, row.finished_at),
+        "queueDelayMs": milliseconds(row.accepted_at, row.started_at),
+        "nodes": {str(state): counts[state] for state in NodeState if counts[state]},
+        "attempts": len(made.runs),
+        "tokens": None,
+    }
+
+
+def waiting_for(execution: Execution) -> str | None:
+    """Why nothing is running, in a word: capacity, a timer, an approval …"""
+    if execution.is_ended:
+        return None
+    if execution.state == "PAUSED":
+        return "resume"
+    if execution.needs_slot:
+        return "capacity"
+    waits = [msgspec.to_builtins(work.wait)["for"] for work in execution.waiting.values() if work.wait is not None]
+    if execution.running or not waits:
+        return "retry" if not execution.running and execution.next_timer() is not None else None
+    return str(waits[0])
+
+
+# What it gave
+
+
+async def output_text(reader: Reader, blobs: Blobs, execution: str) -> bytes:
+    """The output of an execution as JSON text, whatever its size; NotFound if it has none."""
+    last = await last_event(reader, execution)
+    if not isinstance(last, ExecutionSucceeded):
+        raise NotFound(f"execution {execution} has no output")
+    return msgspec.json.encode(last.output) if last.blob is None else await blobs.get(last.blob.hash)
+
+
+async def _same_output(
+    reader: Reader, blobs: Blobs, row: executions.Execution, story: Recorded, made: ExecutionRow
+) -> bool | None:
+    """Whether it gave what the execution gave that it does again; None if one of them has not ended, or is gone."""
+    if story.source is None or not made.state.is_ended:
+        return None
+    source = await executions.get(reader, row.workspace, story.source)
+    if source is None or not ExecutionState(source.state).is_ended:
+        return None
+    if made.state is not ExecutionState.SUCCESS and source.state != ExecutionState.SUCCESS:
+        return None  # neither has an output
+    last = await last_event(reader, source.id)
+    if made.state is not ExecutionState.SUCCESS or not isinstance(last, ExecutionSucceeded):
+        return False
+    return await _is_same(blobs, (made.output, made.blob), (last.output, last.blob))
+
+
+async def _is_same(blobs: Blobs, one: tuple[Any, Blob | None], other: tuple[Any, Blob | None]) -> bool:
+    if one[1] is None and other[1] is None:
+        return canonical(one[0]) == canonical(other[0])
+    # Equal values are of one size as text, however their keys are ordered: only then is it worth reading them.
+    if one[1] is None or other[1] is None or one[1].size != other[1].size:
+        return False
+    if one[1].hash == other[1].hash:
+        return True
+    texts = [await blobs.get(each.hash) for each in (one[1], other[1])]
+    return await apart(lambda: len({canonical(msgspec.json.decode(text)) for text in texts}) == 1, is_large=True)
+
+
+# Nodes and events
+
+
+def nodes_of(story: Recorded) -> list[Json]:
+    """Every node in document order."""
+    return [node_of(row, story) for row in rows(story.plan, story.events).nodes]
+
+
+async def list_nodes(reader: Reader, execution: str, *, start: int = 0, limit: int = 50) -> list[Json]:
+    """The nodes of an execution in document order, from one on."""
+    story = await recorded(reader, execution)
+    return [node_of(row, story) for row in (await story.rows()).nodes[start : start + limit]]
+
+
+def node_of(row: NodeRow, story: Recorded) -> Json:
+    error = row.error
+    shown = error and {"type": str(error.type), "message": error.message, "detail": error.detail}
+    return {
+        "id": row.node,
+        "type": story.plan.types[story.plan.index[row.node]],
+        "state": str(row.state),
+        "attempts": row.attempts,
+        "startedAt": time_of(row.started),
+        "finishedAt": time_of(row.finished),
+        "error": shown,
+    }
+
+
+async def list_events(reader: Reader, execution: str, after: int = 0, limit: int | None = None) -> list[Json]:
+    """The log as the outside sees it: one envelope per event."""
+    found: list[Json] = []
+    async with aclosing(_numbered(reader, execution, after + 1)) as numbered:
+        async for seq, event in numbered:
+            found.append(log.envelope(execution, seq, event))
+            if len(found) == limit:
+                break
+    if not found and after == 0:
+        raise NotFound(f"there is no execution {execution}")
+    return found
+
+
+async def _numbered(reader: Reader, execution: str, start: int) -> AsyncGenerator[tuple[int, Event], None]:
+    """Every event from this number on, some entries at a time: a log may be long, and a page is short."""
+    while True:
+        entries, began = await stored_log.entries(reader, execution, start=start, limit=ENTRIES), start
+        for _, entry in entries:
+            first, events = log.decode(entry)
+            for seq, event in enumerate(events[max(0, start - first) :], max(first, start)):
+                yield seq, event
+                start = seq + 1
+        if len(entries) < ENTRIES or start == began:
+            return

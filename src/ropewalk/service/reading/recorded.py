@@ -1,0 +1,101 @@
+"""One execution as its log tells it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ropewalk.core import log
+from ropewalk.core.errors import NotFound
+from ropewalk.core.events import Event, ExecutionAccepted, NodesCarriedOver
+from ropewalk.core.execution import Execution
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.plan import Plan, load_plan
+from ropewalk.core.rows import Rows, rows
+from ropewalk.core.trace import trace_id
+from ropewalk.store import log as stored_log
+from ropewalk.store import workflows
+from ropewalk.store.access import Blobs, Reader
+
+Json = dict[str, Any]
+Made = TypeVar("Made")
+
+LARGE: Final = 256 * 1024
+MANY_EVENTS: Final = 2_000
+
+
+class Recorded(msgspec.Struct):
+    """One execution as its log tells it."""
+
+    id: str
+    plan: Plan
+    events: list[Event]
+
+    @property
+    def accepted(self) -> ExecutionAccepted:
+        first = self.events[0]
+        assert isinstance(first, ExecutionAccepted)
+        return first
+
+    @property
+    def trace_id(self) -> str:
+        """The trace its spans are in."""
+        return trace_id(self.id, self.accepted.trace)
+
+    @property
+    def source(self) -> str | None:
+        """The execution it does again, as a whole or in part."""
+        second = self.events[1] if len(self.events) > 1 else None
+        return second.source if isinstance(second, NodesCarriedOver) else None
+
+    def folded(self) -> Execution:
+        execution = Execution(self.plan)
+        execution.apply(self.events)
+        return execution
+
+    async def rows(self) -> Rows:
+        """Every row the log stands for."""
+        return await apart(lambda: rows(self.plan, self.events), is_large=len(self.events) > MANY_EVENTS)
+
+
+async def recorded(reader: Reader, execution: str) -> Recorded:
+    """The log of an execution and the plan it follows."""
+    entries = [entry for _, entry in await stored_log.entries(reader, execution)]
+    events = await apart(lambda: list(log.decode_all(entries)), is_large=sum(map(len, entries)) > LARGE)
+    if not events:
+        raise NotFound(f"there is no execution {execution}")
+    accepted = events[0]
+    assert isinstance(accepted, ExecutionAccepted)
+    version = await workflows.get_version(reader, accepted.workflow, accepted.version)
+    if version is None:
+        raise NotFound(f"there is no version {accepted.version} of workflow {accepted.workflow}")
+    document = version.document.encode()
+    return Recorded(execution, await apart(lambda: load_plan(document), is_large=len(document) > LARGE), events)
+
+
+async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
+    """What the work gives; large work is done in a thread, so that nobody else waits for it."""
+    return await asyncio.to_thread(work) if is_large else work()
+
+
+async def last_event(reader: Reader, execution: str) -> Event | None:
+    """The newest fact of a log."""
+    heads = await stored_log.heads(reader, [execution])
+    entries = await stored_log.entries(reader, execution, start=heads[execution]) if heads else []
+    return log.decode(entries[-1][1])[1][-1] if entries else None
+
+
+async def value_of(blobs: Blobs, digest: str) -> Any:
+    """A value that was too large for the log."""
+    return msgspec.json.decode(await blobs.get(digest))
+
+
+def time_of(at: int | None) -> str | None:
+    """A moment as people read it, if there is one."""
+    return None if at is None else rfc3339(at)
+
+
+def milliseconds(since: int | None, until: int | None) -> float | None:
+    """How long something took, if it has begun and ended."""
+    return None if since is None or until is None else (until - since) / 1000

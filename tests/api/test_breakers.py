@@ -1,0 +1,93 @@
+"""Breakers over HTTP: seen by the whole workspace, and closed by hand."""
+
+from typing import Any
+
+import pytest
+
+from ropewalk.access.rights import Role
+from ropewalk.core.events import RunWaiting
+from ropewalk.store import audit
+from tests.api.stories import Town, town_on
+from tests.engines.worlds import at_most, flow, node
+
+BREAKERS = "/breakers"
+TARGET = "call shop"
+DOWN = flow(node("a", "call", fails=99, retry={"maxAttempts": 5, "delay": "1ms", "jitter": 0}), name="down")
+UP = flow(node("a", "call", value="through"), name="up")
+AWAY = flow(node("a", "call", endpoint="bank"), name="away")
+
+
+async def opened(town: Town) -> None:
+    """The target has failed five times."""
+    await town.run(DOWN)
+
+
+async def test_a_target_that_failed_too_often_is_listed_as_open(town: Town):
+    await opened(town)
+
+    (found,) = (await town.get(BREAKERS))["items"]
+
+    assert (found["target"], found["state"], found["failureCount"]) == (TARGET, "OPEN", 5)
+    assert found["nextRetry"] > found["openedAt"]
+
+
+async def closes_by_hand(town: Town) -> None:
+    """A breaker that is closed by hand lets those go on whom it holds, and says so once."""
+    await opened(town)
+    held = await town.start(UP)
+    await town.until(held, RunWaiting)
+    # By then whoever asked once more whether it is closed has been told that it is not.
+    await town.run(AWAY)
+
+    first = await town.tell(f"{BREAKERS}/reset", {"target": TARGET})
+    second = await town.tell(f"{BREAKERS}/reset", {"target": TARGET})
+
+    assert (first.json(), second.json()) == (
+        {"target": TARGET, "changed": True},
+        {"target": TARGET, "changed": False},
+    )
+    assert (await at_most(10, town.service.ended(held))).output == {"a": "through"}
+    assert (await town.get(BREAKERS))["items"][0]["state"] == "CLOSED"
+    (row,) = await audit.listed(town.office.store, "default", audit.Filter(verb="reset"))
+    assert (row.object, row.before, row.after) == (TARGET, "OPEN", "CLOSED")
+
+
+async def test_a_breaker_closed_by_hand_lets_those_go_on_whom_it_holds(town: Town):
+    await closes_by_hand(town)
+
+
+async def test_a_breaker_closed_by_hand_is_closed_on_a_shared_store(database: str):
+    async with town_on(database) as town:
+        await closes_by_hand(town)
+
+
+async def test_lists_go_on_where_a_page_ended(town: Town):
+    for endpoint in ("c", "a", "b"):
+        await town.run({**flow(node("a", "call", fails=9, endpoint=endpoint)), "name": endpoint})
+
+    first = await town.get(f"{BREAKERS}?limit=2")
+    rest = await town.get(f"{BREAKERS}?limit=2&cursor={first['next']}")
+
+    assert [each["target"] for each in (*first["items"], *rest["items"])] == ["call a", "call b", "call c"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"target": "call nobody"}, 404), ({"target": ""}, 422), ({"target": "x" * 1025}, 422), ({}, 422), ([], 422)],
+)
+async def test_only_what_is_there_is_closed(town: Town, body: Any, status: int):
+    answer = await town.tell(f"{BREAKERS}/reset", body)
+
+    assert answer.status_code == status
+    assert (await town.get(BREAKERS))["items"] == []
+
+
+async def test_a_breaker_is_nobodys_elses(town: Town):
+    await opened(town)
+    await town.workspace("acme")
+    stranger, viewer = await town.key(Role.ADMIN, "acme"), await town.key(Role.VIEWER)
+
+    assert (await town.get(BREAKERS, stranger))["items"] == []
+    assert (await town.tell(f"{BREAKERS}/reset", {"target": TARGET}, stranger)).status_code == 404
+    assert (await town.tell(f"{BREAKERS}/reset", {"target": TARGET}, viewer)).status_code == 403
+    assert (await town.get(BREAKERS, viewer))["items"][0]["state"] == "OPEN"

@@ -1,0 +1,79 @@
+"""Events over HTTP: whoever waits for one is told, durably."""
+
+from typing import Any
+
+import pytest
+
+from ropewalk.access.rights import Role
+from ropewalk.core.events import RunWaiting
+from ropewalk.store import audit
+from tests.api.stories import Town, town_on
+from tests.engines.worlds import flow, node
+
+WAITS = flow(node("w", "wait", event="order.*", filter="item.total > 10"), name="waits")
+
+
+async def told(town: Town) -> None:
+    """Those whose filter lets it through are told, and nobody else."""
+    waiting = [await town.start(WAITS) for _ in range(2)]
+    for each in waiting:
+        await town.until(each, RunWaiting)
+
+    small = await town.tell("/events", {"subject": "order.paid", "payload": {"total": 1}})
+    other = await town.tell("/events", {"subject": "invoice.paid", "payload": {"total": 11}})
+    meant = await town.tell("/events", {"subject": "order.paid", "payload": {"total": 11}})
+
+    assert [each.json()["told"] for each in (small, other, meant)] == [0, 0, 2]
+    assert {each.status_code for each in (small, other, meant)} == {202}
+    assert [(await town.service.ended(each)).output["w"] for each in waiting] == [{"total": 11}] * 2
+
+
+async def test_those_who_wait_for_an_event_are_told(town: Town):
+    await told(town)
+
+
+async def test_those_who_wait_for_an_event_on_a_shared_store_are_told(database: str):
+    async with town_on(database) as town:
+        await told(town)
+
+
+async def test_who_published_what_is_in_the_audit_log(town: Town):
+    operator = await town.key(Role.OPERATOR)
+    await town.tell("/events", {"subject": "order.paid"}, operator)
+
+    (row,) = await audit.listed(town.office.store, "default", audit.Filter(verb="publish"))
+
+    assert (row.actor, row.object) == (f"key:{operator.split('_')[1]}", "order.paid")
+
+
+async def test_an_event_stays_in_its_workspace(town: Town):
+    execution = await town.start(WAITS)
+    await town.until(execution, RunWaiting)
+    await town.workspace("acme")
+    stranger, viewer = await town.key(Role.ADMIN, "acme"), await town.key(Role.VIEWER)
+    body = {"subject": "order.paid", "payload": {"total": 11}}
+
+    assert (await town.tell("/events", body, stranger)).json()["told"] == 0
+    assert (await town.tell("/events", body, viewer)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"subject": ""},
+        {"subject": "order..paid"},
+        {"subject": "order.*"},
+        {"subject": "breaker:shop"},
+        {"subject": "order.paid\n"},
+        {"subject": "x" * 256},
+        {"subject": 7},
+        {"subject": "a", "who": 1},
+    ],
+)
+async def test_an_event_without_a_proper_subject_is_refused(town: Town, body: Any):
+    answer = await town.tell("/events", body)
+
+    assert answer.status_code == 422
+    assert answer.json()["problems"]
+    assert await audit.listed(town.office.store, "default", audit.Filter(verb="publish")) == []

@@ -1,0 +1,84 @@
+"""Expressions over HTTP: a value or a typed error, and never more than that."""
+
+from typing import Any
+
+import pytest
+
+from ropewalk.access.rights import Role
+from tests.api.house import House
+
+CONTEXT = {
+    "input": {"total": 21, "lines": [1, 2]},
+    "vars": {"shop": "s"},
+    "nodes": {"pay": {"output": {"id": 7}, "state": "SUCCESS"}},
+    "item": "i",
+    "index": 3,
+    "env": {"NAME": "x"},
+}
+
+
+async def evaluate(house: House, expression: Any, context: Any = CONTEXT) -> Any:
+    body = {"expression": expression, "context": context}
+    return await house.ask("POST", "/workflow/expressions/evaluate", json=body)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("{{ input.total * 2 }}", 42),
+        ("input.total * 2", 42),
+        ("{{ vars.shop }}-{{ item }}-{{ index }}", "s-i-3"),
+        ("nodes.pay.output.id", 7),
+        ("nodes.other.output", None),
+        ("env.NAME", "x"),
+        ("[input.lines, {a: null}]", [[1, 2], {"a": None}]),
+    ],
+)
+async def test_an_expression_has_a_value(house: House, expression: str, value: Any):
+    assert (await evaluate(house, expression)).json() == {"value": value, "error": None}
+
+
+@pytest.mark.parametrize(
+    ("expression", "position"), [("input.total +", 13), ("{{ null + 1 }}", 3), ("a {{ nothing }}", 5)]
+)
+async def test_an_expression_without_a_value_says_why_and_where(house: House, expression: str, position: int):
+    answer = (await evaluate(house, expression)).json()
+
+    assert answer["value"] is None
+    assert answer["error"]["message"]
+    assert abs(answer["error"]["position"] - position) <= 5
+
+
+async def test_it_ends_within_its_steps(house: House):
+    context = {"input": list(range(1_000))}
+
+    answer = await evaluate(house, "input | map(x => input | map(y => x * y))", context)
+
+    assert "steps" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"expression": ""},
+        {"expression": "x" * 20_000},
+        {"expression": 1},
+        {"expression": "1", "context": {"index": -1}},
+        {"expression": "1", "context": {"secrets": {}}},
+        {"expression": "1", "context": {"nodes": {"a": 1}}},
+    ],
+)
+async def test_what_does_not_fit_is_refused_with_its_field(house: House, body: Any):
+    answer = await house.ask("POST", "/workflow/expressions/evaluate", json=body)
+
+    assert answer.status_code == 422
+    assert answer.json()["problems"]
+
+
+async def test_a_viewer_may_try_expressions_and_a_runner_may_not(house: House):
+    keys = [await house.key(role) for role in (Role.VIEWER, Role.RUNNER)]
+
+    answers = [await house.ask("POST", "/workflow/expressions/evaluate", key, json={"expression": "1"}) for key in keys]
+
+    assert [answer.status_code for answer in answers] == [200, 403]

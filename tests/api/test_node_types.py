@@ -1,0 +1,33 @@
+"""Node types over HTTP."""
+
+from ropewalk.access.rights import Role
+from tests.api.house import House
+
+
+async def test_every_node_type_is_listed_once_by_name(house: House):
+    names: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = (await house.ask("GET", f"/workflow/node-types?limit=5{cursor and f'&cursor={cursor}'}")).json()
+        names += [each["name"] for each in page["items"]]
+        cursor = page["next"]
+
+    assert names == sorted(house.service.types.infos())
+
+
+async def test_a_node_type_tells_its_ports_and_what_it_takes(house: House):
+    viewer = await house.key(Role.VIEWER)
+
+    found = (await house.ask("GET", "/workflow/node-types/if", viewer)).json()
+
+    assert found["ports"] == ["true", "false"]
+    assert "condition" in found["parameters"]["properties"]
+    assert found["description"]
+
+
+async def test_a_node_type_whose_parameters_make_its_ports_says_null(house: House):
+    assert (await house.ask("GET", "/workflow/node-types/switch")).json()["ports"] is None
+
+
+async def test_an_unknown_node_type_is_not_there(house: House):
+    assert (await house.ask("GET", "/workflow/node-types/http.reqest")).status_code == 404

@@ -1,0 +1,50 @@
+"""Workflows as they were a moment ago."""
+
+import asyncio
+from pathlib import Path
+
+from ropewalk.core.duration import MILLISECOND
+from ropewalk.service import definitions
+from ropewalk.store import workflows
+from ropewalk.wiring import Settings, open_service
+
+ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
+
+
+async def test_a_workflow_is_read_once_in_a_moment_and_anew_when_it_is_changed_here(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        saved = await service.save(ONE)
+        first = await service.known.get(saved.workflow)
+        again = await service.known.get(saved.workflow)
+        assert first is not None
+        await definitions.archive(service, first, "test")
+        changed = await service.known.get(saved.workflow)
+
+    assert again is first
+    assert changed is not None
+    assert changed.archived_at is not None
+
+
+async def test_what_others_change_is_seen_a_moment_later(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        saved = await service.save(ONE)
+        await service.known.get(saved.workflow)
+        async with service.store.transaction() as tx:
+            await workflows.archive(tx, "default", saved.workflow, service.store.now())
+        seen = service.store.now() + 1_000 * MILLISECOND
+        while (found := await service.known.get(saved.workflow)) and found.archived_at is None:
+            assert service.store.now() < seen
+
+    assert found is not None
+
+
+async def test_those_who_ask_at_the_same_time_share_one_look_and_one_who_leaves_takes_nothing_away(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        saved = await service.save(ONE)
+        asking = [asyncio.ensure_future(service.known.get(saved.workflow)) for _ in range(5)]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        found = await asyncio.gather(*asking[1:])
+
+    assert found[0] is not None
+    assert all(each is found[0] for each in found)
