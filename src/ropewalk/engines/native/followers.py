@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
@@ -17,8 +17,9 @@ from ropewalk.core.events import (
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
 from ropewalk.engines.native.commit import Committed
+from ropewalk.engines.native.interests import FOLLOW, MOVED, Interests, of_workspace
 from ropewalk.store import log as stored_log
-from ropewalk.store.access import Reader
+from ropewalk.store.access import Store
 
 TERMINAL = {
     ExecutionSucceeded: ExecutionState.SUCCESS,
@@ -29,20 +30,36 @@ TERMINAL = {
 Item = tuple[int, Event] | None
 EVERY = 0.1
 """How often the logs of those followed are looked at, without a hint (s)."""
+ANNOUNCED = 5.0
+"""How often others are told what is followed here (s)."""
 
 _log = logging.getLogger("ropewalk.engine")
+
+
+class Watcher(Protocol):
+    """Somebody who wants to hear of an execution, or of a whole workspace, and reads the log where it must."""
+
+    def told(self, committed: Committed) -> None:
+        """This became durable here."""
+
+    def moved(self, execution: str | None, head: int | None) -> None:
+        """There may be more in the log of this one (None: of any), an entry of this number if that is known."""
 
 
 class Followers:
     """Tells whoever listens what became durable, and nothing earlier."""
 
-    def __init__(self, reader: Reader, is_under_way: Callable[[str], bool]) -> None:
-        self._reader = reader
+    def __init__(self, store: Store, is_under_way: Callable[[str], bool]) -> None:
+        self._reader = store
         self._is_under_way = is_under_way
         self._waiting: dict[str, list[asyncio.Future[Ended]]] = {}
         self._queues: dict[str, list[asyncio.Queue[Item]]] = {}
         # How far the log of each was read here: entries before are known.
         self._seen: dict[str, int] = {}
+        # By execution, or by workspace: see `of_workspace`.
+        self._watchers: dict[str, list[Watcher]] = {}
+        self._interests = Interests(store)
+        self._announced_at = 0.0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -52,9 +69,21 @@ class Followers:
             numbered = enumerate(committed.events, committed.first_seq)
             for seq, event in numbered:
                 self._put(execution, (seq, event))
+        if committed.events and (self._watchers or self._interests):
+            self._tell_watchers(committed)
         if committed.is_ended and committed.events:
             self._put(execution, None)
             self._tell_end(execution, committed.events[-1])
+
+    def _tell_watchers(self, committed: Committed) -> None:
+        execution, workspace = committed.live.id, committed.live.accepted.workspace
+        for watcher in self._watching(execution, of_workspace(workspace)):
+            watcher.told(committed)
+        if self._interests:
+            self._interests.tell(execution, workspace)
+
+    def _watching(self, *topics: str) -> list[Watcher]:
+        return [watcher for topic in topics for watcher in self._watchers.get(topic, ())]
 
     def _tell_end(self, execution: str, last: Event) -> None:
         for waiting in self._waiting.pop(execution, ()):
@@ -65,6 +94,20 @@ class Followers:
         for queue in self._queues.get(execution, ()):
             queue.put_nowait(item)
 
+    # Watchers
+
+    def watch(self, topic: str, watcher: Watcher) -> None:
+        """From now on the watcher hears of this execution or workspace, wherever it is executed."""
+        self._watchers.setdefault(topic, []).append(watcher)
+        self._interests.announce([topic])
+
+    def unwatch(self, topic: str, watcher: Watcher) -> None:
+        """The watcher has heard enough."""
+        watching = self._watchers[topic]
+        watching.remove(watcher)
+        if not watching:
+            del self._watchers[topic]
+
     # On a shared store, what others write
 
     def open(self) -> None:
@@ -73,11 +116,28 @@ class Followers:
 
     def hinted(self, topics: list[str]) -> None:
         """There may be something new about these, or (`*`) about anyone."""
+        for topic in topics:
+            if topic.startswith(FOLLOW):
+                self._interests.heard(topic)
+            elif topic.startswith(MOVED) and self._watchers:
+                self._moved(topic.removeprefix(MOVED))
+            elif topic == "*":
+                self._may_have_moved()
         if "*" in topics or not self._waiting.keys().isdisjoint(topics) or not self._queues.keys().isdisjoint(topics):
             self._wake.set()
 
+    def _moved(self, hint: str) -> None:
+        execution, _, workspace = hint.partition(" ")
+        for watcher in self._watching(workspace or execution):
+            watcher.moved(execution, None)
+
+    def _may_have_moved(self) -> None:
+        for watcher in self._watching(*self._watchers):
+            watcher.moved(None, None)
+
     async def _run(self) -> None:
         while True:
+            self._announce()
             timer = asyncio.get_running_loop().call_later(EVERY, self._wake.set)
             await self._wake.wait()
             self._wake.clear()
@@ -89,14 +149,23 @@ class Followers:
             except Exception:  # noqa: BLE001 -- a fault of ours must not leave everyone without news
                 _log.exception("reading what others write failed; it is tried again")
 
+    def _announce(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._watchers and now - self._announced_at >= ANNOUNCED:
+            self._announced_at = now
+            self._interests.announce(self._watchers)
+
     async def _look(self) -> None:
         """Read on where something was added; one question for all."""
-        elsewhere = [each for each in {**self._waiting, **self._queues} if not self._is_under_way(each)]
+        followed = {**self._waiting, **self._queues, **self._watchers}
+        elsewhere = [each for each in followed if not (each.startswith("@") or self._is_under_way(each))]
         if not elsewhere:
             return
         for execution, head in (await stored_log.heads(self._reader, elsewhere)).items():
+            for watcher in self._watching(execution):
+                watcher.moved(execution, head)
             if head > self._seen.get(execution, 0):
-                await self.catch_up(execution)
+                await self._read_on(execution)
 
     async def ended(self, execution: str) -> Ended:
         """How the execution ended; waits for it if it has not."""
@@ -126,6 +195,11 @@ class Followers:
 
     async def catch_up(self, execution: str) -> None:
         """Tell what is in the log and may not have been told, since the answer to its commit was lost."""
+        for watcher in self._watching(execution, *(topic for topic in self._watchers if topic.startswith("@"))):
+            watcher.moved(execution, None)
+        await self._read_on(execution)
+
+    async def _read_on(self, execution: str) -> None:
         if execution not in self._queues and execution not in self._waiting:
             return
         last = None
@@ -151,13 +225,19 @@ class Followers:
             if type(last) in TERMINAL and queue.empty():
                 return
             while (item := await queue.get()) is not None:
-                if item[0] > seen:
-                    seen = item[0]
-                    yield item
+                for seq, event in await self._missing(execution, seen, item):
+                    seen = seq
+                    yield seq, event
         finally:
             self._queues[execution].remove(queue)
             if not self._queues[execution]:
                 del self._queues[execution]
+
+    async def _missing(self, execution: str, seen: int, item: tuple[int, Event]) -> list[tuple[int, Event]]:
+        """What follows the number seen, up to this item or further; an earlier owner may have written some of it."""
+        if item[0] <= seen + 1:
+            return [item] if item[0] == seen + 1 else []
+        return [numbered for numbered in await self._recorded(execution, seen + 1) if numbered[0] > seen]
 
     async def _recorded(self, execution: str, start: int = 1) -> list[tuple[int, Event]]:
         rows = await stored_log.entries(self._reader, execution, start=start)

@@ -8,6 +8,8 @@ silent loses its runs, and the owner is told so. The owner itself leases like ev
 import asyncio
 import logging
 import random
+import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +52,17 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     config_hash: str
     held_since: int | None = None
     cache_ttl: int | None = None
+    run: str | None = None
+    trace: str | None = None
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """How a run ended, written down for the owner of its execution, if it has one."""
+
+    letter: str
+    execution: str
+    signal: Signal
+    owner: str | None
 
 
 class Offers:
@@ -66,6 +79,8 @@ class Offers:
         # Whether anybody is there to be told anything; found out anew every second.
         self.has_others = True
         self._looked_at = 0
+        # Whether any run is offered or leased, on a store where nobody else could offer one.
+        self._has_any = False
 
     def open(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -94,10 +109,12 @@ class Offers:
         return MOST_OFFERED if self._has_company else 0
 
     def takes(self, live: Live, command: RunNode) -> bool:
-        """Whether the run is for others."""
-        if not self._engine.store.is_shared or _is_expansion(live, command):
+        """Whether the run is for others: of a pool, or one too many for the own hands."""
+        if _is_expansion(live, command):
             return False
-        return self._pool(live, command.node) != self._engine.settings.pool or not self._engine.hands.has_room
+        if self._pool(live, command.node) != self._engine.settings.pool:
+            return True
+        return self._engine.store.is_shared and not self._engine.hands.has_room
 
     def make(self, live: Live, command: RunNode) -> None:
         """Write a run whose start is durable down for others."""
@@ -132,6 +149,8 @@ class Offers:
             plan.config_hash(work.node),
             work.held_since,
             plan.cache_ttl[work.node],
+            live.ledger.run(command.node, command.item),
+            live.accepted.trace,
         )
         live.offered.add((command.node, command.item, command.attempt))
         place = NO_ITEM if command.item is None else command.item
@@ -139,7 +158,14 @@ class Offers:
         text = msgspec.json.encode(told).decode()
         row = NewOffer(str(uuid_utils.uuid7()), *about, self._pool(live, command.node), text, now)
         self._rows.append((live, row))
+        self.watch()
         self._wake.set()
+
+    def watch(self) -> None:
+        """Something is offered: somebody has to look after it, also where there are no other workers."""
+        self._has_any = True
+        if self._task is None and not self._engine.store.is_shared:
+            self.open()
 
     def _pool(self, live: Live, node: str) -> str:
         plan = live.execution.plan
@@ -169,19 +195,25 @@ class Offers:
         self._wake.set()
 
     async def _run(self) -> None:
+        is_shared = self._engine.store.is_shared
         while True:
-            timer = asyncio.get_running_loop().call_later(EVERY, self._wake.set)
+            timer = asyncio.get_running_loop().call_later(EVERY, self._tick)
             await self._wake.wait()
             self._wake.clear()
             timer.cancel()
             try:
                 await self._write()
-                await self._lease()
+                if is_shared:
+                    await self._lease()
                 await self._look_after()
             except RopewalkError as error:
                 _log.warning("runs of others cannot be looked at for now: %s", error)
             except Exception:  # noqa: BLE001 -- a fault of ours must not keep others' runs waiting for good
                 _log.exception("looking at the runs of others failed; it is tried again")
+
+    def _tick(self) -> None:
+        if self._has_any or self._engine.store.is_shared:
+            self._wake.set()
 
     async def _write(self) -> None:
         """Make what is offered known, once: whoever has taken a run may have reported it before we hear of it."""
@@ -195,19 +227,22 @@ class Offers:
             lives = {live.id: live for live, _ in offered if self._engine.memory.owns(live)}
             self._engine.recovery.lost_the_store(list(lives.values()), error)
             raise
-        for pool in sorted({row.pool for _, row in offered}):
+        for pool, count in sorted(Counter(row.pool for _, row in offered).items()):
             self._engine.store.hint(f"offer {pool}")
+            self._engine.lending.arrived(pool, count)
 
     # The runner's side
 
     async def _lease(self) -> None:
         engine = self._engine
         while (room := min(BATCH, engine.hands.free - self.busy)) > 0:
-            now = engine.store.now()
+            now, began = engine.store.now(), time.perf_counter()
             async with engine.store.transaction() as tx:
                 found = await offers.lease(
                     tx, engine.settings.pool, engine.store.worker, now + self._lease_time, now, room
                 )
+            if engine.observer is not None and found:
+                engine.observer.leased(time.perf_counter() - began)
             for offer in found:
                 task = asyncio.get_running_loop().create_task(self._carry_out(offer))
                 self._leased[offer.id] = (offer, task)
@@ -243,7 +278,7 @@ class Offers:
         try:
             async with store.transaction() as tx:
                 reported = await offers.end(tx, offer, store.now())
-                owner = None if reported is None else await self._write_report(tx, offer.execution, signal)
+                post = [] if reported is None else [await self.write_letter(tx, offer.execution, signal)]
         except RopewalkError as error:
             _log.warning("execution %s: the run of %s cannot be reported: %s", offer.execution, offer.node, error)
             return
@@ -251,21 +286,27 @@ class Offers:
             self._leased.pop(offer.id, None)
         if reported is None:
             _log.warning("execution %s: the run of %s was reported too late", offer.execution, offer.node)
-        elif owner is not None:
-            store.hint(owner)
+        self.send(post)
         self._wake.set()
 
-    async def _write_report(self, tx: Transaction, execution: str, signal: Signal) -> str | None:
-        """A large result is known to the store before the owner names it, whatever becomes of us."""
+    async def write_letter(self, tx: Transaction, execution: str, signal: Signal) -> Posted:
+        """Write down for the owner how a run ended. A large result is known to the store before the owner names it."""
+        store = self._engine.store
         if isinstance(signal, Succeeded) and signal.blob is not None:
-            await blobs.record(tx, signal.blob, self._engine.store.now())
-        return await self._write_letter(tx, execution, signal)
-
-    async def _write_letter(self, tx: Transaction, execution: str, signal: Signal) -> str | None:
-        text = msgspec.json.encode(signal).decode()
-        await inbox.send(tx, NewSignal(str(uuid_utils.uuid7()), execution, text, self._engine.store.now()))
+            await blobs.record(tx, signal.blob, store.now())
+        letter, text = str(uuid_utils.uuid7()), msgspec.json.encode(signal).decode()
+        await inbox.send(tx, NewSignal(letter, execution, text, store.now()))
         row = await tx.fetch_one("get_live", execution)
-        return None if row is None else row[2]
+        return Posted(letter, execution, signal, None if row is None else row[2])
+
+    def send(self, post: list[Posted]) -> None:
+        """These are durable: who has the execution here is told, and who has it elsewhere is woken."""
+        store = self._engine.store
+        for each in post:
+            if each.owner == store.worker or not store.is_shared:
+                self._engine.letters.deliver([(each.letter, each.execution, each.signal)])
+            elif each.owner is not None:
+                store.hint(each.owner)
 
     async def _look_after(self) -> None:
         """Keep the own leases, end those of the silent, and see who else is there; from time to time."""
@@ -275,11 +316,24 @@ class Offers:
             return
         self._looked_at = now
         await self._extend(now)
+        await self._end_silent(now)
+        if engine.store.is_shared:
+            await self._see_others(now)
+        else:
+            self._has_any = bool(self._rows) or await offers.are_any(engine.store)
+        engine.feed()  # whoever has come since may help
+
+    async def _end_silent(self, now: int) -> None:
+        """Whoever has not been heard of in time has lost its runs; their executions are told so."""
+        engine, post = self._engine, []
         async with engine.store.transaction() as tx:
             for lost in await offers.expired(tx, now, BATCH):
-                owner = await self._write_letter(tx, lost.execution, _lost(lost))
-                if owner is not None:
-                    engine.store.hint(owner)
+                signal = engine.lending.ended(lost) or _lost(lost.run)
+                post.append(await self.write_letter(tx, lost.run.execution, signal))
+        self.send(post)
+
+    async def _see_others(self, now: int) -> None:
+        engine = self._engine
         engine.store.load = len(engine.memory.lives) + self.busy
         alive = [
             each for each in await workers.listed(engine.store)
@@ -287,7 +341,6 @@ class Offers:
         ]  # fmt: skip
         self.has_others = bool(alive)
         self._has_company = any(each.pool == DEFAULT_POOL and each.load < each.slots for each in alive)
-        engine.feed()  # whoever has come since may help
 
     async def _extend(self, now: int) -> None:
         """Whoever has lost a run, or is to stop it, stops."""

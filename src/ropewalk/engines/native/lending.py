@@ -1,0 +1,244 @@
+"""Runs carried out by those who are no workers: they lease over HTTP, say now and then that they live, and report.
+
+A lease ends when nothing was heard for its time, and then the attempt counts as lost; or with the time limit of the
+run, and then it timed out. Reports count only under the fence of the lease and before its end.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ropewalk.core.canonical import content_hash, idempotency_key
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
+from ropewalk.core.signals import Failed, Signal, Succeeded
+from ropewalk.engines.native.offers import Work
+from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
+from ropewalk.store import offers
+from ropewalk.store.access import Transaction
+from ropewalk.store.events import NO_ITEM
+from ropewalk.store.offers import RUNNER, Expired, Offer
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+LOOKS_EVERY: Final = 2.0
+MOST_WOKEN: Final = 32
+OVERDUE: Final = RunError(ErrorType.TIMEOUT, "the node did not end in its time limit")
+
+_log = logging.getLogger("ropewalk.engine")
+
+
+class Lost(InvalidTransition):
+    """The lease is over, or was never the caller's; whatever is reported under it changes nothing."""
+
+
+class Seeker(Struct, frozen=True):
+    """A runner that looks for work."""
+
+    workspace: str
+    pool: str
+    runner: str
+    limit: int
+
+
+class Lease(Struct, frozen=True):
+    """What a runner shows with every report: which run it has, as whom, and under which fence."""
+
+    offer: str
+    run: str
+    workspace: str
+    runner: str
+    fence: int
+    deadline: int
+
+
+class Leased(Struct, frozen=True):
+    """A run in the hands of a runner, with everything it needs to know."""
+
+    lease: Lease
+    offer: Offer
+    work: Work
+
+    @property
+    def item(self) -> int | None:
+        return None if self.offer.item == NO_ITEM else self.offer.item
+
+    @property
+    def idempotency_key(self) -> str:
+        offer, work = self.offer, self.work
+        inputs = content_hash(work.inputs)
+        return idempotency_key(offer.workspace, offer.execution, offer.node, self.item, inputs, work.config_hash)
+
+
+class Kept(Struct, frozen=True):
+    """A lease that goes on until then; one whose run is not wanted any more is to be given up."""
+
+    until: int
+    is_stopped: bool
+
+
+class Lending:
+    """Hands runs to runners, and hears of them."""
+
+    def __init__(self, engine: "NativeEngine") -> None:
+        self._engine = engine
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._is_ending = False
+        # Whether runners can reach this process at all.
+        self.is_open = False
+        self.refused = 0
+
+    @property
+    def _lease_time(self) -> int:
+        return round(self._engine.settings.runner_lease * SECOND)
+
+    @property
+    def waiting(self) -> int:
+        """How many runners wait for work."""
+        return sum(map(len, self._waiting.values()))
+
+    # Looking for work
+
+    async def lease(self, seeker: Seeker, seconds: float, gone: "asyncio.Future[None]") -> list[Leased]:
+        """The oldest runs of the pool; waits so long for the first to come, unless the runner is gone."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while not (found := await self._take(seeker)):
+            left = until - loop.time()
+            if left <= 0 or self._is_ending or gone.done():
+                break
+            await self._arrival(seeker.pool, min(left, LOOKS_EVERY), gone)
+        if len(found) == seeker.limit:
+            self.arrived(seeker.pool, 1)  # there may be more for the next in line
+        return found
+
+    async def _take(self, seeker: Seeker) -> list[Leased]:
+        store = self._engine.store
+        # Asked first: most look in vain, and reading disturbs nobody.
+        if self._engine.is_closing or not await offers.is_waiting(store, seeker.workspace, seeker.pool):
+            return []
+        async with store.transaction() as tx:
+            now = store.now()
+            about = (seeker.workspace, seeker.pool, seeker.runner)
+            found = await offers.lease_in(tx, *about, now + self._lease_time, now, seeker.limit)
+            return [await self._leased(tx, offer, now) for offer in found]
+
+    async def _leased(self, tx: Transaction, offer: Offer, now: int) -> Leased:
+        work = msgspec.json.decode(offer.work, type=Work)
+        deadline = now + work.timeout
+        if work.timeout < self._lease_time:
+            await offers.cap(tx, offer.id, deadline)
+            offer = replace(offer, lease_until=deadline)
+        lease = Lease(offer.id, work.run or offer.id, offer.workspace, offer.leased_by or "", offer.fence, deadline)
+        return Leased(lease, offer, work)
+
+    async def _arrival(self, pool: str, seconds: float, gone: "asyncio.Future[None]") -> None:
+        coming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line = self._waiting.setdefault(pool, deque())
+        line.append(coming)
+        try:
+            await asyncio.wait((coming, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            with suppress(ValueError):  # whoever was called has left the line already
+                line.remove(coming)
+            if not line and self._waiting.get(pool) is line:
+                del self._waiting[pool]
+
+    def arrived(self, pool: str, count: int) -> None:
+        """So many runs of a pool may be leased: whoever has waited longest looks first."""
+        line = self._waiting.get(pool, ())
+        for _ in range(min(count, len(line))):
+            coming = self._waiting[pool].popleft()
+            if not coming.done():
+                coming.set_result(None)
+
+    def hinted(self, topics: list[str]) -> None:
+        """Others have made offers."""
+        for pool in list(self._waiting) if self._waiting else ():
+            if f"offer {pool}" in topics or "*" in topics:
+                self.arrived(pool, MOST_WOKEN)
+
+    async def give_back(self, leased: list[Leased]) -> None:
+        """The runner never heard of these: others may have them, and no attempt is used up."""
+        async with self._engine.store.transaction() as tx:
+            for each in leased:
+                await offers.unlease(tx, each.offer)
+        for each in leased:
+            self.arrived(each.offer.pool, 1)
+
+    def end_waiting(self) -> None:
+        """Nobody waits any longer, nor will."""
+        self._is_ending = True
+        for pool in list(self._waiting):
+            self.arrived(pool, len(self._waiting[pool]))
+
+    # Under a lease
+
+    async def keep(self, lease: Lease) -> Kept:
+        """The runner lives and keeps the run for another while, but not beyond the run's time limit."""
+        store = self._engine.store
+        async with store.transaction() as tx:
+            now = store.now()
+            until = min(now + self._lease_time, lease.deadline)
+            is_stopped = await offers.extend(tx, await self._held(tx, lease), until, now)
+            if is_stopped is None:
+                raise self._too_late(lease)
+        return Kept(until, is_stopped)
+
+    async def succeed(self, lease: Lease, output: Any, ports: tuple[str, ...]) -> None:
+        """The run has this result; a large one is kept apart, as if a worker had made it."""
+        encoded = msgspec.json.encode(output)
+        is_large = len(encoded) > INLINE_LIMIT
+        blob = await self._engine.store.blobs.put(encoded) if is_large else None
+        value = None if is_large else output
+        await self._report(lease, lambda run: Succeeded(
+            run.offer.node, run.offer.attempt, value, ports, run.item, run.work.inputs or None, blob,
+        ))  # fmt: skip
+
+    async def fail(self, lease: Lease, error: RunError) -> None:
+        """The run failed so."""
+        await self._report(lease, lambda run: with_jitter(
+            Failed(run.offer.node, run.offer.attempt, error, run.item, run.work.inputs or None)
+        ))  # fmt: skip
+
+    async def _report(self, lease: Lease, signal_of: Any) -> None:
+        store = self._engine.store
+        async with store.transaction() as tx:
+            held = await self._held(tx, lease)
+            if await offers.end(tx, held, store.now()) is None:
+                raise self._too_late(lease)
+            run = Leased(lease, held, msgspec.json.decode(held.work, type=Work))
+            posted = await self._engine.offers.write_letter(tx, held.execution, signal_of(run))
+        self._engine.offers.send([posted])
+
+    async def _held(self, tx: Transaction, lease: Lease) -> Offer:
+        """The offer as the lease has it: if that is not so any more, nothing is found under its fence."""
+        found = await offers.get(tx, lease.offer)
+        if found is None or found.workspace != lease.workspace:
+            raise self._too_late(lease)
+        return replace(found, leased_by=lease.runner, fence=lease.fence)
+
+    def not_theirs(self, run: str) -> Lost:
+        """Somebody reports who has no lease of the run."""
+        self.refused += 1
+        _log.warning("run %s: somebody reports who has no lease of it, and is not listened to", run)
+        return Lost("this is no lease of yours")
+
+    def _too_late(self, lease: Lease) -> Lost:
+        self.refused += 1
+        _log.warning("run %s: %s reports too late, and is not listened to", lease.run, lease.runner)
+        return Lost("this lease is over: the run was ended, or is somebody else's by now; stop working on it")
+
+    def ended(self, expired: Expired) -> Signal | None:
+        """What became of a run whose lease ended with its time limit; None if its runner was only not heard of."""
+        if not expired.leased_by.startswith(RUNNER) or expired.granted >= self._lease_time:
+            return None
+        run = expired.run
+        return with_jitter(Failed(run.node, run.attempt, OVERDUE, run.item))

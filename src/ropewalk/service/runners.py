@@ -1,0 +1,85 @@
+"""External runners: work for those who speak HTTP and nothing else.
+
+A runner leases runs of its pool, says now and then that it lives, and reports once. What it shows for that is the
+lease's token: signed here, and good for one run in the hands of one runner.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from ropewalk.core.errors import InvalidInput, Problem, RunError
+from ropewalk.core.instant import rfc3339
+from ropewalk.core.trace import span_id, trace_id
+from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.lending import Kept, Lease, Leased, Seeker
+from ropewalk.engines.native.offers import DEFAULT_POOL
+from ropewalk.store.offers import RUNNER
+
+MOST_PORTS: Final = 16
+Json = dict[str, Any]
+
+
+def seeker(workspace: str, pool: str, runner: str, subject: str, limit: int) -> Seeker:
+    """Somebody who looks for work; what workers keep for themselves is not for runners."""
+    if pool == DEFAULT_POOL:
+        raise InvalidInput([Problem(("pool",), "is the workers' own: runners lease from pools that nodes name")])
+    return Seeker(workspace, pool, name_of(runner, subject), limit)
+
+
+def name_of(runner: str, subject: str) -> str:
+    """As whom a runner has its leases: nobody else may report under them."""
+    return f"{RUNNER}{runner}@{subject}"
+
+
+def told(leased: Leased, token: str) -> Json:
+    """A run as its runner is told of it."""
+    offer, work = leased.offer, leased.work
+    return {
+        "runId": leased.lease.run,
+        "executionId": offer.execution,
+        "node": offer.node,
+        "item": leased.item,
+        "attempt": offer.attempt,
+        "type": work.type,
+        "pool": offer.pool,
+        "inputs": work.inputs,
+        "idempotencyKey": leased.idempotency_key,
+        "timeoutSeconds": work.timeout / 1_000_000,
+        "deadline": rfc3339(leased.lease.deadline),
+        "leaseUntil": rfc3339(offer.lease_until or leased.lease.deadline),
+        "leaseToken": token,
+        "traceparent": _traceparent(leased),
+    }
+
+
+def _traceparent(leased: Leased) -> str:
+    """What the runner's own spans hang under: the run's, in the trace of its execution."""
+    continued = leased.work.trace
+    flags = "01" if continued is None else continued[-2:]
+    return f"00-{trace_id(leased.offer.execution, continued)}-{span_id(leased.lease.run)}-{flags}"
+
+
+def kept(found: Kept) -> Json:
+    """What a heartbeat is answered with."""
+    return {"leaseUntil": rfc3339(found.until), "stop": found.is_stopped}
+
+
+def written(lease: Lease) -> list[Any]:
+    """A lease in the form a token is made of."""
+    return list(msgspec.structs.astuple(lease))
+
+
+def read(place: Any) -> Lease:
+    """The lease a token was made of."""
+    return Lease(*place)
+
+
+async def complete(engine: NativeEngine, lease: Lease, output: Any, ports: list[str]) -> None:
+    """The run has this result."""
+    await engine.lending.succeed(lease, output, tuple(ports))
+
+
+async def fail(engine: NativeEngine, lease: Lease, error: RunError) -> None:
+    """The run failed so."""
+    await engine.lending.fail(lease, error)

@@ -1,0 +1,41 @@
+"""Those who follow an execution hear of everything in its log, whoever wrote it."""
+
+import asyncio
+from pathlib import Path
+
+from ropewalk.core import log
+from ropewalk.core.events import Event, ExecutionPaused, ExecutionStarted
+from ropewalk.engines.base import StartRequest
+from ropewalk.engines.native.commit import Committed
+from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.live import Live
+from ropewalk.wiring import Settings, open_service
+
+PATIENCE = 10.0
+
+
+async def written(engine: NativeEngine, live: Live, seq: int, event: Event) -> None:
+    """An entry of the log that another owner has made."""
+    await engine.store.write([("insert_log", [(live.id, seq, log.encode(seq, [event]))])])
+
+
+async def test_what_an_earlier_owner_wrote_last_is_told_before_what_the_new_one_commits(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        engine = service.engine
+        version = await service.save({"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]})
+        live = engine.memory.new(StartRequest(version=version, workspace="default"), 1)
+        await written(engine, live, 1, live.accepted)
+        following = engine.follow(live.id)
+        told = [(await anext(following))[0]]
+        next_one = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+
+        await written(engine, live, 2, ExecutionStarted(2))
+        paused = ExecutionPaused(3, "somebody")
+        await written(engine, live, 3, paused)
+        committed = Committed(live, 3, [paused], commands=[], post=[], has_slot=True, is_ended=False, rows={})
+        engine.followers.publish(committed)
+        async with asyncio.timeout(PATIENCE):
+            told += [(await next_one)[0], (await anext(following))[0]]
+
+    assert told == [1, 2, 3]
