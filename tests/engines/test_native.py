@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.events import RunWaiting, SlotReleased
+from ropewalk.core.events import RunWaiting, SignalReceived, SlotReleased
 from ropewalk.core.execution import settling
+from ropewalk.core.signals import Tell
 from ropewalk.core.state import ExecutionState
 from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
@@ -73,4 +74,20 @@ async def test_a_stopped_engine_tells_those_who_wait_that_it_goes_on_later(world
     await world.restart()
 
     assert "goes on later" in str(waiting.exception())
+    assert await world.service.cancel(execution)
+
+
+async def test_one_that_is_dropped_once_more_does_not_silence_the_one_taken_up_since(world: World):
+    execution = await world.start(flow(ASK))
+    await world.until(execution, SlotReleased)
+    engine = world.service.engine
+    dropped = await engine.memory.load(execution)
+    engine.recovery.drop(dropped)
+    fresh = await engine.memory.load(execution)
+    engine.signal(fresh, Tell("news"))
+    engine.recovery.drop(dropped)
+    await engine.commit.settled()
+
+    assert not fresh.is_dirty
+    assert len(await world.events(execution, SignalReceived)) == 1
     assert await world.service.cancel(execution)

@@ -9,6 +9,7 @@ from ropewalk.core.events import Blob, Event, Parent
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState, TriggerType
+from ropewalk.telemetry.facts import Fact, Undispatched
 
 
 class Version(Struct, frozen=True):
@@ -35,6 +36,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     parent: Parent | None = None
     execution: str | None = None
     carried: tuple[Event, ...] = ()
+    trace: str | None = None
 
 
 class Ended(Struct, frozen=True):
@@ -45,6 +47,28 @@ class Ended(Struct, frozen=True):
     output: Any = None
     error: str | None = None
     blob: Blob | None = None
+
+
+class Observer(Protocol):
+    """Is told what a worker has done, once that is durable. Takes no time, and keeps nobody waiting."""
+
+    def committed(self, fact: Fact) -> None:
+        """This is durable, and what follows from it has not begun."""
+
+    def left(self, execution: str) -> None:
+        """The execution is in this worker's memory no more."""
+
+    def dispatching(self, execution: str, workspace: str) -> None:
+        """A claimed execution is about to be loaded."""
+
+    def undispatched(self, failure: Undispatched) -> None:
+        """A claimed execution could not be loaded."""
+
+    def at_capacity(self) -> None:
+        """Something waits, and nothing of it has a slot."""
+
+    def leased(self, seconds: float) -> None:
+        """Runs of others were leased, in so much time."""
 
 
 class Engine(Protocol):

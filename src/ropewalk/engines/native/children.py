@@ -105,6 +105,7 @@ class Children:
             priority=accepted.priority,
             parent=parent,
             execution=wait.child,
+            trace=accepted.trace,
         )
 
     def _parent(self, live: Live, command: StartChild) -> Parent:

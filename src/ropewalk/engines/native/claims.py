@@ -17,6 +17,7 @@ from ropewalk.core.signals import Abandon, Due
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import live, queue, workspaces
 from ropewalk.store.queue import Claimed, Returned
+from ropewalk.telemetry.facts import Undispatched
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -157,6 +158,8 @@ class Claims:
         async with engine.store.transaction() as tx:
             claimed, last = await queue.claim(tx, worker, now, room, after=began_at)
         self._owed |= {entry.execution: entry for entry in claimed}
+        if engine.observer is not None and not claimed:
+            engine.observer.at_capacity()
         self._claimed_as = worker
         self._looked_at_last = last
         if claimed:
@@ -186,6 +189,8 @@ class Claims:
 
     async def _dispatch(self, entry: Claimed) -> None:
         engine = self._engine
+        if engine.observer is not None:
+            engine.observer.dispatching(entry.execution, entry.workspace)
         try:
             claimed = await engine.memory.load_claimed(entry, self._claimed_as)
         except OwnedElsewhere:
@@ -211,7 +216,11 @@ class Claims:
         engine = self._engine
         attempts = entry.attempts + 1
         _log.error("execution %s cannot be dispatched (attempt %d): %s", entry.execution, attempts, error)
-        if isinstance(error, NotFound) or attempts >= MOST_ATTEMPTS:
+        is_given_up = isinstance(error, NotFound) or attempts >= MOST_ATTEMPTS
+        if engine.observer is not None:
+            about = (entry.execution, entry.workspace, attempts, str(error))
+            engine.observer.undispatched(Undispatched(*about, is_given_up))
+        if is_given_up:
             await self._abandon(entry, attempts, error)
             return
         again = Returned("PENDING", engine.store.now() + BACKOFFS[attempts - 1], attempts, str(error))

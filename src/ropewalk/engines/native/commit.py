@@ -37,6 +37,7 @@ class Committed(Struct, frozen=True):
     post: list[tuple[str, str, Signal | StartChild]]
     has_slot: bool
     is_ended: bool
+    rows: Batch | None
 
 
 class GroupCommit:
@@ -59,6 +60,8 @@ class GroupCommit:
         self._waiters: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self.commits = 0
+        # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
+        self.is_observed = False
 
     def open(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -77,7 +80,9 @@ class GroupCommit:
 
     def forget(self, live: Live) -> None:
         """What this execution had to say is not to be written."""
-        self._dirty.pop(live.id, None)
+        # By identity: one that was dropped twice may have been taken up again in between, and that one has its say.
+        if self._dirty.get(live.id) is live:
+            del self._dirty[live.id]
         live.is_dirty = False
 
     async def settled(self) -> None:
@@ -159,7 +164,8 @@ class GroupCommit:
         put_rows(live, None if leaves else self._store.worker, rows)
         if leaves:
             self._memory.leaves(live)
-        each = Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended)
+        kept = rows if self.is_observed else None
+        each = Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, kept)
         live.events, live.commands, live.post = [], [], []
         return each, rows
 

@@ -19,19 +19,21 @@ from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event, ExecutionFailed, ExecutionSucceeded
 from ropewalk.core.signals import Due, Failed, Returned, Signal, Start
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.base import Ended, StartRequest
-from ropewalk.engines.native import publishing
+from ropewalk.engines.base import Ended, Observer, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.commit import Committed, GroupCommit
 from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.hands import Hands
+from ropewalk.engines.native.lending import Lending
 from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.observing import observe
 from ropewalk.engines.native.offers import DEFAULT_POOL, Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
+from ropewalk.engines.native.publishing import Held
 from ropewalk.engines.native.recovery import Recovery
 from ropewalk.engines.native.shelf import WorkerShelf
 from ropewalk.engines.native.takeover import Takeover
@@ -56,6 +58,7 @@ class NativeSettings(Struct, frozen=True):
     hands: int = 5_000
     executions: int = 20_000
     drain_seconds: float = 10.0
+    runner_lease: float = 120.0
     breaker: BreakerPolicy = BreakerPolicy()
 
 
@@ -69,10 +72,11 @@ class NativeEngine:
         self.memory = Memory(store, self.ownership)
         self.recovery = Recovery(self)
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
+        self.held = Held(self)
         self.breakers: WorkerBreakers | SharedBreakers = (
-            SharedBreakers(store, settings.breaker, self._breaker_closed)
+            SharedBreakers(store, settings.breaker, self.held.closed)
             if store.is_shared
-            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self._breaker_closed)
+            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.closed)
         )
         shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         desk = Desk(types, facilities, self.breakers, shelf)
@@ -83,7 +87,8 @@ class NativeEngine:
         self.letters = Letters(self)
         self.claims = Claims(self)
         self.takeover = Takeover(self)
-        self.offers = Offers(self, desk)
+        self.offers, self.lending = Offers(self, desk), Lending(self)
+        self.observer: Observer | None = None
         self._hungry: deque[Live] = deque()
         self.is_closing = False
 
@@ -119,6 +124,7 @@ class NativeEngine:
             self.letters.asked()
         if "*" in topics or f"offer {self.settings.pool}" in topics:
             self.offers.asked()
+        self.lending.hinted(topics)
         self.followers.hinted(topics)
 
     async def close(self) -> None:
@@ -231,16 +237,6 @@ class NativeEngine:
         row = (str(uuid_utils.uuid7()), self.store.now(), *about, None, None, None)
         live.rows.append(("insert_audit", row))
 
-    def _breaker_closed(self, workspace: str, target: str) -> None:
-        if not self.is_closing:
-            self.children.spawn(self._release(workspace, target))
-
-    async def _release(self, workspace: str, target: str) -> None:
-        try:
-            await publishing.release(self, workspace, target)
-        except RopewalkError as error:
-            _log.warning("those held by the breaker of %s go on when their time comes: %s", target, error)
-
     # The loop: signal → commit → commands
 
     def signal(self, live: Live, signal: Signal) -> list[Event]:
@@ -317,6 +313,8 @@ class NativeEngine:
 
     def _carry_out(self, committed: list[Committed]) -> None:
         """A commit is durable: say so, then do what it asks for; what fails for one execution stops no other."""
+        if self.observer is not None:
+            observe(self.observer, self.memory, committed)
         told = [each for each in committed if self._is_done(self._after_commit, each)]
         for each in told:
             self._is_done(self._follow, each)
@@ -346,6 +344,8 @@ class NativeEngine:
             self.claims.asked()
         if each.is_ended and self.offers.has_others:
             self.store.hint(live.id)
+        if live.written.event_waits:
+            self.held.doubt(each)
         self.followers.publish(each)
 
     def _follow(self, each: Committed) -> None:

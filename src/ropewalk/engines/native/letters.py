@@ -105,7 +105,7 @@ class Letters:
                     self._engine.store.hint(elsewhere.owner)
                     return
                 except (Unavailable, Conflict) as error:
-                    # A conflict: the lease was lost, or another, whose it was before, has just started the same child.
+                    # A conflict: another, whose it was before, has just started the same child.
                     _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
                     self._engine.recovery.suspect_strays()
                 await asyncio.sleep(pause)

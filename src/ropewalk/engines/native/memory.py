@@ -24,7 +24,7 @@ from ropewalk.store.access import Store
 from ropewalk.store.queue import Claimed
 
 MOST_VERSIONS = 1_000
-# What the claim has written: an owner, no wake-up, a slot; unlike whatever is written next.
+# What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
 _CLAIMED = ("", None, 1, 0)
 
 
@@ -105,6 +105,7 @@ class Memory:
             request.parent,
             request.priority,
             _concurrency_key(version, request.input),
+            request.trace,
         )
         live = Live(version, accepted)
         # Taken over now, whenever that was looked up: time does not go back within a log.

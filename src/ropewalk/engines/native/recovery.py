@@ -72,8 +72,10 @@ class Recovery:
 
     async def _find_offers(self, live: Live) -> None:
         """What others carry out of it goes on; only the dead owner's own runs are lost."""
-        if self._engine.store.is_shared:
+        if live.found_running:
             live.offered |= await offers.of_execution(self._engine.store, live.id)
+        if live.offered:
+            self._engine.offers.watch()
 
     def _take_up(self, live: Live) -> None:
         """What it ran is lost, what was ready starts; one that has no slot is let go of."""

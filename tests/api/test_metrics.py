@@ -1,0 +1,92 @@
+"""The figures of a server, as Prometheus reads them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ropewalk.access import keys
+from ropewalk.access.rights import Right, Role
+from ropewalk.api.app import create_app
+from ropewalk.store import metrics
+from ropewalk.store.workspaces import DEFAULT
+from ropewalk.wiring import Settings, TelemetrySettings, open_office
+from tests.api.house import House
+
+ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
+WAITING = {"ropewalk": 1, "name": "waiting", "nodes": [{"id": "a", "type": "delay", "with": {"for": "5s"}}]}
+
+
+@pytest.fixture
+async def counted(tmp_path: Path) -> AsyncIterator[House]:
+    """A house that keeps figures."""
+    settings = Settings(db=str(tmp_path / "ropewalk.db"), telemetry=TelemetrySettings(metrics=True))
+    async with open_office(settings) as office:
+        async with office.store.transaction() as tx:
+            wanted = keys.Wanted(workspace=DEFAULT, name="root", role=Role.ADMIN, is_root=True)
+            _, root = await keys.make(tx, wanted, "test", office.store.now())
+        yield House(create_app(office, "test"), office, office.service(DEFAULT), root)
+
+
+async def figures(house: House, token: str | None = None) -> dict[str, float]:
+    async with house.client(token or house.root) as client:
+        answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = (line.rpartition(" ") for line in answer.text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+async def test_executions_and_requests_are_counted(counted: House):
+    workflow = await counted.save(ONE)
+    started = await counted.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
+    await counted.service.ended(started.json()["executionId"])
+    await counted.ask("GET", f"/workflow/definitions/{'x' * 65}")
+    await counted.ask("GET", "/nowhere")
+
+    found = await figures(counted)
+
+    assert found['ropewalk_executions_ended_total{state="SUCCESS"}'] == 1
+    assert found['ropewalk_http_requests_total{operation="startExecution",status="202"}'] == 1
+    assert found['ropewalk_http_requests_total{operation="getDefinition",status="422"}'] == 1
+    assert found['ropewalk_http_requests_total{operation="unmatched",status="404"}'] == 1
+    assert found["ropewalk_store_up"] == 1
+    assert found["ropewalk_stale_writes_refused_total"] == 0
+
+
+async def test_what_waits_for_a_slot_is_seen_in_the_store(counted: House):
+    await counted.ask("POST", "/workspaces", json={"id": "small"})
+    workflow = await counted.save(WAITING, "small")
+    body = {"workflowDefinitionId": workflow, "workspaceId": "small"}
+    for _ in range(3):
+        await counted.ask("POST", "/workflow/executions/start", json=body)
+
+    found = await figures(counted)
+
+    full = await metrics.full_workspaces(counted.office.store)
+    waiting = await metrics.waiting(counted.office.store)
+    assert found["ropewalk_queue_waiting"] == waiting > 0
+    assert found["ropewalk_workspaces_at_capacity"] == len(full) == 1
+    assert (full[0].id, full[0].slots, full[0].taken) == ("small", 1, 1)
+
+
+async def test_a_key_for_prometheus_opens_nothing_else(counted: House):
+    token = await counted.key(Role.VIEWER, is_root=True, scopes=(Right.OPERATE,))
+
+    assert "ropewalk_store_up" in await figures(counted, token)
+    assert (await counted.ask("GET", "/workflow/definitions", token)).status_code == 403
+
+
+async def test_whoever_does_not_operate_gets_no_figures(counted: House):
+    admin = await counted.key(Role.ADMIN)
+    async with counted.client(admin) as client, counted.client(None) as stranger:
+        answers = [await client.get("/metrics"), await stranger.get("/metrics")]
+
+    assert [answer.status_code for answer in answers] == [403, 401]
+
+
+async def test_a_server_without_figures_says_so(house: House):
+    async with house.client(house.root) as client:
+        answer = await client.get("/metrics")
+
+    assert answer.status_code == 404

@@ -1,0 +1,73 @@
+"""What the settings say about telemetry, and what comes of it."""
+
+import io
+import logging
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ropewalk.cli.logs import logging_as
+from ropewalk.cli.view import LogView
+from ropewalk.configuration import resolve
+from ropewalk.core.errors import InvalidInput
+from ropewalk.wiring import LogForm, Settings, TelemetrySettings, open_service
+from tests.telemetry.receiver import receiving
+
+ONE = {"name": "one", "nodes": [{"id": "a", "type": "noop"}]}
+
+
+async def test_an_engine_that_nobody_watches_has_no_observer(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        assert service.engine.observer is None
+
+
+async def test_a_receiver_gets_spans_and_figures_before_the_end(tmp_path: Path):
+    with receiving() as receiver:
+        telemetry = TelemetrySettings(otlp_endpoint=receiver.endpoint, service_name="ropes")
+        async with open_service(Settings(db=str(tmp_path / "ropewalk.db"), telemetry=telemetry)) as service:
+            for _ in range(3):
+                await service.ended(await service.start(await service.save(ONE)))
+
+    assert receiver.paths == {"/v1/traces", "/v1/metrics"}
+    assert len(receiver.named("execution")) == len(receiver.named("run.execute")) == 3
+    [started] = receiver.metrics["ropewalk_executions_started"].sum.data_points
+    [attempts] = receiver.metrics["ropewalk_node_attempts"].histogram.data_points
+    assert started.as_double == 3
+    assert (attempts.count, attempts.sum, attempts.bucket_counts[0]) == (3, 3, 3)
+    assert len(attempts.bucket_counts) == len(attempts.explicit_bounds) + 1
+    assert sum(attempts.bucket_counts) == 3
+
+
+@pytest.mark.parametrize(
+    ("environment", "endpoint"),
+    [
+        ({}, None),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318"}, "http://a:4318"),
+        ({"ROPEWALK_TELEMETRY_OTLP_ENDPOINT": "http://b:4318"}, "http://b:4318"),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318", "ROPEWALK_TELEMETRY_OTLP_ENDPOINT": "http://b:4318"},
+            "http://b:4318",
+        ),
+    ],
+)
+def test_where_traces_go_is_said_by_the_environment(environment: dict[str, str], endpoint: str | None):
+    settings = Settings.of(resolve(environment=environment, folder=None))
+
+    assert settings.telemetry.otlp_endpoint == endpoint
+
+
+def test_a_log_form_that_is_none_is_refused():
+    with pytest.raises(InvalidInput, match=r"telemetry\.log"):
+        Settings.of(resolve(environment={"ROPEWALK_TELEMETRY_LOG": "xml"}, folder=None))
+
+
+@pytest.mark.parametrize(("form", "start"), [(LogForm.JSON, "{"), (LogForm.CONSOLE, "20"), (LogForm.PLAIN, "")])
+def test_logs_are_written_in_the_form_that_is_set(form: LogForm, start: str, capsys: pytest.CaptureFixture[str]):
+    view = LogView(Console(file=io.StringIO()), is_json=False)
+    with logging_as(form, view):
+        logging.getLogger("ropewalk.engine").warning("slow")
+
+    written = capsys.readouterr().err
+    assert written.startswith(start)
+    assert ("slow" in written) == (form is not LogForm.PLAIN)
