@@ -8,19 +8,41 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ropewalk.authoring import execution, index, item
-    from ropewalk.local import ExecutionEnded, LocalEngine, LocalExecution, open, run  # noqa: A004
+    from ropewalk.client import AsyncClient, Client
+    from ropewalk.core.errors import (
+        Conflict,
+        ExecutionEnded,
+        Forbidden,
+        Invalid,
+        InvalidTransition,
+        NotFound,
+        RopewalkError,
+        Unauthenticated,
+        Unavailable,
+    )
+    from ropewalk.local import LocalEngine, LocalExecution, open, run  # noqa: A004
     from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
     from ropewalk.nodes.function import node
     from ropewalk.workflow import Workflow
 
 __all__ = [
+    "AsyncClient",
+    "Client",
+    "Conflict",
     "ExecutionEnded",
+    "Forbidden",
+    "Invalid",
+    "InvalidTransition",
     "LocalEngine",
     "LocalExecution",
     "NodeContext",
     "NodeFailure",
     "NodeType",
+    "NotFound",
     "Output",
+    "RopewalkError",
+    "Unauthenticated",
+    "Unavailable",
     "Workflow",
     "execution",
     "index",
@@ -32,7 +54,19 @@ __all__ = [
 
 _HOMES = {
     "ropewalk.authoring": ("execution", "index", "item"),
-    "ropewalk.local": ("ExecutionEnded", "LocalEngine", "LocalExecution", "open", "run"),
+    "ropewalk.client": ("AsyncClient", "Client"),
+    "ropewalk.core.errors": (
+        "Conflict",
+        "ExecutionEnded",
+        "Forbidden",
+        "Invalid",
+        "InvalidTransition",
+        "NotFound",
+        "RopewalkError",
+        "Unauthenticated",
+        "Unavailable",
+    ),
+    "ropewalk.local": ("LocalEngine", "LocalExecution", "open", "run"),
     "ropewalk.nodes.base": ("NodeContext", "NodeFailure", "NodeType", "Output"),
     "ropewalk.nodes.function": ("node",),
     "ropewalk.workflow": ("Workflow",),

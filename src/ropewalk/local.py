@@ -16,21 +16,12 @@ import msgspec
 
 from ropewalk.core import log
 from ropewalk.core.canonical import JSON
-from ropewalk.core.errors import RopewalkError
+from ropewalk.core.errors import ExecutionEnded, RopewalkError
 from ropewalk.core.state import ExecutionState
 from ropewalk.nodes.base import NodeType
 from ropewalk.service import Service, reading
 from ropewalk.wiring import Settings, node_types, open_service
 from ropewalk.workflow import Workflow
-
-
-class ExecutionEnded(RopewalkError):
-    """The execution ended without a result; `state` says how."""
-
-    def __init__(self, execution: str, state: ExecutionState, error: str | None) -> None:
-        self.execution = execution
-        self.state = state
-        super().__init__(f"execution {execution} ended {state}" + (f": {error}" if error else ""))
 
 
 class LocalExecution:

@@ -5,7 +5,7 @@ that another process executes on is told, and that process goes on. Whoever leav
 in is unfinished leaves it to a background process; whoever watches an owner that goes away takes its place.
 
 On a shared store the workers go on. Only `run` is one of them itself until its execution is over: it must not depend on
-others. Everything else tells, leaves the work to the workers, and says so if there is none.
+others. Everything else tells, leaves the work to the workers, and says so if there is none. A server goes on by itself.
 """
 
 from collections.abc import Awaitable, Callable
@@ -95,7 +95,7 @@ async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interru
     """Open the store, let the execution go on, and watch it if that is ours to do."""
     executes = way.joins or not project.is_shared
     async with opened(project, executes=executes, known=way.known, creates=way.creates) as session:
-        before = await unfinished(session.reader)
+        before = [] if project.is_attended else await unfinished(session.look)
         execution = await act(session)
         if session.owner is None:
             await watch(session, execution, view, asked, since)
@@ -105,15 +105,15 @@ async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interru
         try:
             await watch(session, execution, view, asked, since)
         except Unavailable:
-            return Turn(execution, session.owner, has_seen_end=project.is_shared)
+            return Turn(execution, session.owner, has_seen_end=project.is_attended)
         return Turn(execution, session.owner)
 
 
 async def _handed_in(project: Project, session: Session, known: list[str]) -> int:
     """How much came in meanwhile that nobody else goes on with."""
-    if project.is_shared:
+    if project.is_attended:
         return 0
-    return sum(each not in known for each in await unfinished(session.reader))
+    return sum(each not in known for each in await unfinished(session.look))
 
 
 def _told(project: Project, execution: str, owner: Executor) -> Code:

@@ -5,9 +5,10 @@ import click
 from ropewalk.checker import INVARIANTS, Violation
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json
+from ropewalk.cli.looking import blobs_of, reading_from
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.rendering.text import plain
-from ropewalk.cli.session import blobs_of, finish, reading_from
+from ropewalk.cli.session import finish
 from ropewalk.cli.view import View
 from ropewalk.service.auditing import BLOBS, Audit
 

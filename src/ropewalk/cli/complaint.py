@@ -11,7 +11,7 @@ from ropewalk.documents import Document, PlacedProblem, problems_with_lines
 
 _HINTS: Final[dict[type[RopewalkError], str]] = {
     InvalidTransition: "`ropewalk explain EXECUTION` says where it stands",
-    NotFound: "`ropewalk executions ls` and `ropewalk dlq ls` say what there is; is --db the right store?",
+    NotFound: "`ropewalk executions ls` and `ropewalk dlq ls` say what there is; is this the right place?",
 }
 
 

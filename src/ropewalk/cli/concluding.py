@@ -4,53 +4,48 @@ from typing import Any, Final
 
 from ropewalk.cli.codes import Code, code_for
 from ropewalk.cli.console import console, print_json
-from ropewalk.cli.fleet import AnyReader
+from ropewalk.cli.looking import Look, Search, looking
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import json_text, plain
-from ropewalk.cli.session import WORKSPACE, Executor, blobs_of, fleet_of, reading_from
+from ropewalk.cli.session import Executor, executor_of
 from ropewalk.cli.view import View
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.state import ExecutionState, Resolution
-from ropewalk.service import reading
-from ropewalk.store import dlq, executions
-from ropewalk.store.access import Reader
+from ropewalk.core.state import ExecutionState
 
 MOST_COUNTED: Final = 1000
 
 
 async def conclude(project: Project, name: str, view: View, owner: Executor | None, original: str | None) -> Code:
     """Show what came of an execution and what to do next; `owner` is who else goes on with it, if anyone."""
-    async with reading_from(project) as reader:
-        return await _conclude(project, reader, name, view, owner or await fleet_of(project, reader), original)
+    async with looking(project) as look:
+        return await _conclude(project, look, name, view, owner or await executor_of(project, look), original)
 
 
-async def _conclude(project: Project, reader: AnyReader, name: str, view: View, owner: Executor | None,
+async def _conclude(project: Project, look: Look, name: str, view: View, owner: Executor | None,
                     original: str | None) -> Code:  # fmt: skip
-    execution = await reading.get_execution(reader, blobs_of(project, reader), WORKSPACE, name)
+    execution = await look.execution(name)
     state = ExecutionState(execution["state"])
     if original is not None:
-        before = await reading.get_execution(reader, blobs_of(project, reader), WORKSPACE, original)
+        before = await look.execution(original)
         execution["hasSameOutput"] = content_hash(before["output"]) == content_hash(execution["output"])
         view.say(f"{'the same output as' if execution['hasSameOutput'] else 'another output than'} {original}")
     if project.is_json:
         print_json(execution)
     elif state is ExecutionState.SUCCESS:
         console().print(plain(json_text(execution["output"])))
-    for line in [*await _next_steps(project, reader, execution, owner), *await _others(project, reader, name, owner)]:
+    for line in [*await _next_steps(project, look, execution, owner), *await _others(project, look, name, owner)]:
         view.say(line)
     if not state.is_ended:
         return Code.INTERRUPTED
     return code_for(state)
 
 
-async def _next_steps(project: Project, reader: Reader, execution: dict[str, Any],
+async def _next_steps(project: Project, look: Look, execution: dict[str, Any],
                       owner: Executor | None) -> list[str]:  # fmt: skip
     name = execution["id"]
     match execution["state"]:
         case "FAILED":
-            letters = await dlq.of_execution(reader, name, limit=MOST_COUNTED)
-            pending = [letter for letter in letters if letter.resolution == Resolution.PENDING]
-            return _failure_steps(project, name, pending)
+            return _failure_steps(project, name, await look.pending_letters(name, MOST_COUNTED))
         case "TIMEOUT":
             return [f"TIMEOUT; try again with: {project.hint('retry', name)}"]
         case "PAUSED":
@@ -65,34 +60,33 @@ async def _next_steps(project: Project, reader: Reader, execution: dict[str, Any
             return []
 
 
-def _failure_steps(project: Project, execution: str, pending: list[dlq.DeadLetter]) -> list[str]:
+def _failure_steps(project: Project, execution: str, pending: list[str]) -> list[str]:
     again = f"try again: {project.hint('retry', execution)}"
     if not pending:
         return [again]
     letter = pending[-1]
     return [
-        f"{len(pending)} dead letter{'s' if len(pending) > 1 else ''}: {project.hint('dlq', 'show', letter.id)}",
-        f"with other inputs: {project.hint('dlq', 'requeue', letter.id, '--set', 'KEY=JSON')}",
+        f"{len(pending)} dead letter{'s' if len(pending) > 1 else ''}: {project.hint('dlq', 'show', letter)}",
+        f"with other inputs: {project.hint('dlq', 'requeue', letter, '--set', 'KEY=JSON')}",
         again,
     ]
 
 
-async def _others(project: Project, reader: Reader, name: str, owner: Executor | None) -> list[str]:
+async def _others(project: Project, look: Look, name: str, owner: Executor | None) -> list[str]:
     """What this process had taken up as well, and leaves behind with nobody to go on with it."""
     if owner is not None:
         return []
-    left = [each for each in await unfinished(reader) if each != name]
+    left = [each for each in await unfinished(look) if each != name]
     if not left:
         return []
     count = f"{len(left)}{' or more' if len(left) >= MOST_COUNTED else ''}"
     return [f"{count} other executions here are unfinished; take them up with: {project.hint('resume')}"]
 
 
-async def unfinished(reader: Reader, *, with_paused: bool = False) -> list[str]:
+async def unfinished(look: Look, *, with_paused: bool = False) -> list[str]:
     """What is not over and could go on, oldest first."""
     states = [ExecutionState.PENDING, ExecutionState.RUNNING, *([ExecutionState.PAUSED] if with_paused else [])]
     found: list[str] = []
     for state in states:
-        wanted = executions.Filter(state=state)
-        found += [row.id for row in await executions.listed(reader, WORKSPACE, wanted, limit=MOST_COUNTED)]
+        found += [each["id"] for each in await look.executions(Search(state=state, limit=MOST_COUNTED))]
     return sorted(found)

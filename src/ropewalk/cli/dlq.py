@@ -8,13 +8,13 @@ from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json
 from ropewalk.cli.ids import letter_id
 from ropewalk.cli.loading import assignments, json_value
-from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.looking import looking
+from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.dlq import groups_listing, letter_details, letters_listing
-from ropewalk.cli.session import WORKSPACE, Session, finish, me, opened, reading_from
+from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput
 from ropewalk.core.state import Resolution
-from ropewalk.service import dead_letters, reading
 
 
 @click.group()
@@ -26,56 +26,56 @@ def dlq() -> None:
 @click.option("--resolution", type=click.Choice(list(Resolution), case_sensitive=False), default=Resolution.PENDING)
 @click.option("--fingerprint", help="Only those that failed alike.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
-@on_project
+@anywhere
 def ls(project: Project, resolution: str, fingerprint: str | None, limit: int) -> int:
     """List dead letters, the newest first."""
 
-    async def look() -> Code:
-        async with reading_from(project) as reader:
-            found = await reading.list_dead_letters(reader, WORKSPACE, Resolution(resolution), fingerprint, limit)
+    async def show_all() -> Code:
+        async with looking(project) as look:
+            found = await look.letters(Resolution(resolution), fingerprint, limit)
         if project.is_json:
             print_json(found)
         else:
             console().print(letters_listing(found))
         return Code.OK
 
-    return finish(look())
+    return finish(show_all())
 
 
 @dlq.command()
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
-@on_project
+@anywhere
 def groups(project: Project, limit: int) -> int:
     """Gather what failed alike, the most frequent first."""
 
-    async def look() -> Code:
-        async with reading_from(project) as reader:
-            found = await dead_letters.groups(reader, WORKSPACE, limit=limit)
+    async def show_all() -> Code:
+        async with looking(project) as look:
+            found = await look.groups(limit)
         if project.is_json:
             print_json(found)
         else:
             console().print(groups_listing(found))
         return Code.OK
 
-    return finish(look())
+    return finish(show_all())
 
 
 @dlq.command()
 @click.argument("letter")
-@on_project
+@anywhere
 def show(project: Project, letter: str) -> int:
     """Show a dead letter: why it gave up, and with which inputs."""
 
-    async def look() -> Code:
-        async with reading_from(project) as reader:
-            found = await reading.get_dead_letter(reader, WORKSPACE, await letter_id(reader, letter))
+    async def show_all() -> Code:
+        async with looking(project) as look:
+            found = await look.letter(await letter_id(look, letter))
         if project.is_json:
             print_json(found)
         else:
             console().print(letter_details(found, project.hint))
         return Code.OK
 
-    return finish(look())
+    return finish(show_all())
 
 
 @dlq.command()
@@ -85,7 +85,7 @@ def show(project: Project, letter: str) -> int:
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Of many, at most so many a second.")
 @click.option("--stop-after-failures", type=click.IntRange(1), metavar="N", help="Of many, until so many fail again.")
 @detach_option
-@on_project
+@anywhere
 def requeue(project: Project, letter: str | None, which: Which, pairs: tuple[str, ...], value: str | None,
             rate: float | None, stop_after_failures: int | None, detach: bool) -> int:  # fmt: skip
     """Try a dead letter again, with other inputs if wanted; its execution goes on.
@@ -109,7 +109,7 @@ def _overrides(pairs: tuple[str, ...], value: str | None) -> dict[str, JSON]:
 
 def _requeue(project: Project, letter: str, overrides: dict[str, JSON], detach: bool) -> Code:
     async def act(session: Session) -> str:
-        found = await letter_id(session.reader, letter)
+        found = await letter_id(session.look, letter)
         return await session.verbs.requeue(found, overrides or None, me())
 
     return carry_on(project, act, Way(detach))
@@ -120,13 +120,13 @@ def _requeue(project: Project, letter: str, overrides: dict[str, JSON], detach: 
 @click.option("--output", required=True, metavar="JSON", help="What the node should have given: JSON or @file.")
 @click.option("--port", "ports", multiple=True, help="A way out that is taken; repeatable.")
 @detach_option
-@on_project
+@anywhere
 def fix(project: Project, letter: str, output: str, ports: tuple[str, ...], detach: bool) -> int:
     """Supply the output a node failed to give; its execution goes on."""
     given = json_value(output, "--output")
 
     async def act(session: Session) -> str:
-        return await session.verbs.fix(await letter_id(session.reader, letter), given, me(), ports)
+        return await session.verbs.fix(await letter_id(session.look, letter), given, me(), ports)
 
     return carry_on(project, act, Way(detach))
 
@@ -134,7 +134,7 @@ def fix(project: Project, letter: str, output: str, ports: tuple[str, ...], deta
 @dlq.command()
 @on_letters
 @click.option("--notes", help="Why; kept with it.")
-@on_project
+@anywhere
 def discard(project: Project, letter: str | None, which: Which, notes: str | None) -> int:
     """Close a dead letter, or many, without doing anything about it."""
     return discard_many(project, which, notes) if letter is None else _discard(project, letter, notes)
@@ -143,13 +143,13 @@ def discard(project: Project, letter: str | None, which: Which, notes: str | Non
 @dlq.command()
 @click.argument("letter")
 @click.argument("text")
-@on_project
+@anywhere
 def note(project: Project, letter: str, text: str) -> int:
     """Say something about a dead letter, for whoever looks at it next."""
 
     async def act() -> Code:
         async with opened(project, executes=False) as session:
-            found = await letter_id(session.reader, letter)
+            found = await letter_id(session.look, letter)
             await session.verbs.note(found, text, me())
         if project.is_json:
             print_json({"id": found, "noted": True})
@@ -163,7 +163,7 @@ def note(project: Project, letter: str, text: str) -> int:
 def _discard(project: Project, letter: str, notes: str | None) -> Code:
     async def act() -> Code:
         async with opened(project, executes=False) as session:
-            found = await letter_id(session.reader, letter)
+            found = await letter_id(session.look, letter)
             await session.verbs.discard(found, me(), notes)
         if project.is_json:
             print_json({"id": found, "resolution": Resolution.DISCARDED})

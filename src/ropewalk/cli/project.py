@@ -1,60 +1,57 @@
-"""What a command works on: which store, which node types, and how to answer.
-
-An option wins over the environment, that over `ropewalk.toml` in the current directory:
-
-    db = "jobs.db"              # or postgresql://user@host/database
-    nodes = ["nodes.py"]
-    lease = 15                  # of a fleet: silent for so long (s), a worker counts as dead
-    notify = true               # workers wake each other
-    pooled = false              # a transaction pooler is in between
-"""
+"""What a command works on: which store, which node types, and how to answer."""
 
 import os
 import shlex
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import wraps
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.cli.address import address, shown
-from ropewalk.core.errors import InvalidInput, RopewalkError
-from ropewalk.wiring import FleetSettings, is_shared
+from ropewalk.cli.profiles import Server, profile
+from ropewalk.configuration import Configuration, resolve
+from ropewalk.core.errors import InvalidInput
+from ropewalk.wiring import FleetSettings, Settings, is_shared
 
-FILE: Final = "ropewalk.toml"
-SHORTEST_LEASE: Final = 1
-LONGEST_LEASE: Final = 3600
-_YES: Final = ("1", "true", "yes", "on")
-_NO: Final = ("0", "false", "no", "off")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class ProjectFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `ropewalk.toml` may say."""
-
-    db: str | None = None
-    nodes: tuple[str, ...] = ()
-    lease: float = FleetSettings().lease_seconds
-    notify: bool = True
-    pooled: bool = False
-
-
 class Project(Struct, frozen=True):
-    """The store, the modules that define node types, and whether the answer is for a program."""
+    """The store, the modules that define node types, whether the answer is for a program, and all that is set.
+
+    `file` is the configuration somebody named, None for the one that lies here. With a `server`, that one has the
+    store and the node types, and what is said of them here does not matter.
+    """
 
     db: str
-    nodes: tuple[str, ...] = ()
-    is_json: bool = False
-    fleet: FleetSettings = FleetSettings()
+    nodes: tuple[str, ...]
+    is_json: bool
+    configuration: Configuration
+    file: str | None = None
+    server: Server | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """What holds for a process that executes here."""
+        return replace(Settings.of(self.configuration), db=self.db)
+
+    @property
+    def fleet(self) -> FleetSettings:
+        """How it lives with others on a shared store."""
+        return self.settings.fleet
 
     @property
     def is_shared(self) -> bool:
         """Whether the store is a server's, for any number of workers, and not a file of one process."""
         return is_shared(self.db)
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether others execute there, whatever this command does: the workers of a fleet, or a server."""
+        return self.is_shared or self.server is not None
 
     @property
     def place(self) -> str:
@@ -64,74 +61,111 @@ class Project(Struct, frozen=True):
     @property
     def arguments(self) -> list[str]:
         """The options with which another command works on the same."""
-        return ["--db", self.db, *(part for module in self.nodes for part in ("--nodes", module))]
+        file = () if self.file is None else ("--config", self.file)
+        return ["--db", self.db, *file, *(part for module in self.nodes for part in ("--nodes", module))]
+
+    def told(self, **flags: Any) -> "Project":
+        """The same, with what a command's own options say; one that is None says nothing."""
+        said = {name.replace("__", "."): value for name, value in flags.items()}
+        return project(self.db, self.nodes, is_json=self.is_json, file=self.file, flags=said)
 
     def hint(self, *words: str) -> str:
         """A command to type next, with the options it needs here."""
-        default = project(None, (), is_json=False)
+        if self.server is not None:
+            return shlex.join(["ropewalk", *words, *_options(self.server)])
+        default = project(None, (), is_json=False, file=self.file)
         options = [] if self.db == default.db else ["--db", self.place]
+        options += [] if self.file is None else ["--config", self.file]
         extra = () if self.nodes == default.nodes else self.nodes
         return shlex.join(["ropewalk", *words, *options, *(part for module in extra for part in ("--nodes", module))])
 
 
+def _options(server: Server) -> list[str]:
+    if server == chosen_server(None, None, None):
+        return []
+    return ["--server", server.url, *(() if server.workspace is None else ("--workspace", server.workspace))]
+
+
 def project(db: str | None, nodes: tuple[str, ...], *, is_json: bool, environment: Mapping[str, str] = os.environ,
-            folder: str = ".") -> Project:  # fmt: skip
-    """What options, environment and project file say together."""
-    file = _project_file(Path(folder) / FILE)
-    chosen = db or environment.get("ROPEWALK_DB") or file.db or "ropewalk.db"
-    modules = nodes or tuple(environment.get("ROPEWALK_NODES", "").replace(",", " ").split()) or file.nodes
-    return Project(address(chosen), modules, is_json, _fleet(file, environment))
+            folder: str = ".", file: str | None = None, flags: Mapping[str, Any] | None = None) -> Project:  # fmt: skip
+    """What options, environment and configuration file say together."""
+    said = {**(flags or {}), "db": db or None, "nodes": nodes or None}
+    configuration = resolve(said, environment, file, folder)
+    return Project(address(configuration["db"]), configuration["nodes"], is_json, configuration, file)
 
 
-def _fleet(file: ProjectFile, environment: Mapping[str, str]) -> FleetSettings:
-    return FleetSettings(
-        lease_seconds=_seconds(environment.get("ROPEWALK_LEASE"), file.lease),
-        notify=_is_on(environment.get("ROPEWALK_NOTIFY"), file.notify),
-        pooled=_is_on(environment.get("ROPEWALK_POOLED"), file.pooled),
-    )
-
-
-def _seconds(word: str | None, otherwise: float) -> float:
-    try:
-        given = otherwise if word is None else float(word)
-    except ValueError as error:
-        raise InvalidInput(f"ROPEWALK_LEASE is {word!r}: give it in seconds") from error
-    if not SHORTEST_LEASE <= given <= LONGEST_LEASE:
-        raise InvalidInput(f"a lease takes from {SHORTEST_LEASE} to {LONGEST_LEASE} s, not {given:g}")
-    return given
-
-
-def _is_on(word: str | None, otherwise: bool) -> bool:
-    if word is None:
-        return otherwise
-    if word.lower() not in (*_YES, *_NO):
-        raise InvalidInput(f"ROPEWALK_NOTIFY and ROPEWALK_POOLED are 1 or 0, not {word!r}")
-    return word.lower() in _YES
-
-
-def _project_file(path: Path) -> ProjectFile:
-    try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), ProjectFile)
-    except FileNotFoundError:
-        return ProjectFile()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise RopewalkError(
-            f"{path} cannot be used: {error}; it may have `db`, `nodes`, `lease`, `notify` and `pooled`"
-        ) from error
+def chosen_server(url: str | None, name: str | None, workspace: str | None,
+                  environment: Mapping[str, str] = os.environ) -> Server | None:  # fmt: skip
+    """The server that options and environment name, None if they name none."""
+    if url is not None and name is not None:
+        raise InvalidInput("--server and --profile both say where: give one of them")
+    if url is None and name is None:
+        url, name = environment.get("ROPEWALK_SERVER"), environment.get("ROPEWALK_PROFILE")
+    found = Server(url.rstrip("/")) if url else profile(name) if name else None
+    return found if found is None or workspace is None else Server(found.url, workspace)
 
 
 def on_project(command: Command) -> Command:
-    """Gives a command the options every one has, and hands it the `Project` they make."""
+    """Gives a command that needs the store itself its options, and hands it the `Project` they make."""
 
-    @click.option(
+    @_store_options
+    @click.option("--server", hidden=True)
+    @click.option("--profile", hidden=True)
+    @wraps(command)
+    def with_project(*arguments: Any, db: str | None, nodes: tuple[str, ...], file: str | None, is_json: bool,
+                     server: str | None, profile: str | None, **options: Any) -> Any:  # fmt: skip
+        if server or profile:
+            name = click.get_current_context().info_name
+            raise InvalidInput(f"`ropewalk {name}` needs the store itself, and not a server: name it with --db")
+        return command(project(db, nodes, is_json=is_json, file=file), *arguments, **options)
+
+    return with_project  # type: ignore[return-value]  # the options it adds are taken away again
+
+
+def anywhere(command: Command) -> Command:
+    """The same for a command that works on a store and through a server alike."""
+
+    @_store_options
+    @click.option("--server", metavar="URL", help="Ask this server instead of a store. [env: ROPEWALK_SERVER]")
+    @click.option("--profile", metavar="NAME", help="The server of this login. [env: ROPEWALK_PROFILE]")
+    @click.option("--workspace", metavar="NAME", help="Which workspace of the server, if not the token's own.")
+    @wraps(command)
+    def with_project(*arguments: Any, db: str | None, nodes: tuple[str, ...], file: str | None, is_json: bool,
+                     server: str | None, profile: str | None, workspace: str | None,
+                     **options: Any) -> Any:  # fmt: skip
+        there = _there(db, server, profile, workspace)
+        here = project(db, nodes, is_json=is_json, file=file)
+        return command(replace(here, server=there), *arguments, **options)
+
+    return with_project  # type: ignore[return-value]  # the options it adds are taken away again
+
+
+def _there(db: str | None, server: str | None, profile: str | None, workspace: str | None) -> Server | None:
+    """The server to ask; whoever names a store means the store, whatever the environment says."""
+    if db is not None and (server or profile):
+        raise InvalidInput("--db names a store and --server or --profile a server: give one of them")
+    found = None if db is not None else chosen_server(server, profile, workspace)
+    if found is None and workspace is not None:
+        raise InvalidInput("--workspace is for a server: name one with --server or --profile")
+    return found
+
+
+def _store_options(command: Command) -> Command:
+    """The options every command has."""
+    for option in reversed(_STORE_OPTIONS):
+        command = option(command)
+    return command
+
+
+_STORE_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option(
         "--db",
         metavar="PATH|URL",
         help="The store: a file, or postgresql://user@host/database. [env: ROPEWALK_DB; default: ropewalk.db]",
-    )
-    @click.option("--nodes", multiple=True, metavar="MODULE", help="A module or .py file with node types; repeatable.")
-    @click.option("--json", "is_json", is_flag=True, help="Answer with JSON and nothing else.")
-    @wraps(command)
-    def with_project(*arguments: Any, db: str | None, nodes: tuple[str, ...], is_json: bool, **options: Any) -> Any:
-        return command(project(db, nodes, is_json=is_json), *arguments, **options)
-
-    return with_project  # type: ignore[return-value]  # the options it adds are taken away again
+    ),
+    click.option("--nodes", multiple=True, metavar="MODULE", help="A module or .py file with node types; repeatable."),
+    click.option(
+        "--config", "file", metavar="FILE", help="The configuration. [env: ROPEWALK_CONFIG; default: ropewalk.toml]"
+    ),
+    click.option("--json", "is_json", is_flag=True, help="Answer with JSON and nothing else."),
+)

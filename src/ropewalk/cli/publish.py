@@ -5,14 +5,14 @@ import click
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json
 from ropewalk.cli.loading import json_value
-from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.session import Executor, finish, opened
 
 
 @click.command()
 @click.argument("subject")
 @click.argument("payload", required=False)
-@on_project
+@anywhere
 def publish(project: Project, subject: str, payload: str | None) -> int:
     """Publish an event to every execution that waits for it. PAYLOAD is JSON or @file."""
     given = None if payload is None else json_value(payload, "PAYLOAD")

@@ -4,7 +4,7 @@ import click
 
 from ropewalk.cli.carrying import Way, carry_on, detach_option
 from ropewalk.cli.ids import execution_id
-from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.session import Session, finish, me
 from ropewalk.cli.working import detached, work_off
 
@@ -13,12 +13,12 @@ from ropewalk.cli.working import detached, work_off
 @click.argument("execution", required=False)
 @detach_option
 @click.option("--background", is_flag=True, hidden=True)
-@on_project
+@anywhere
 def resume(project: Project, execution: str | None, detach: bool, background: bool) -> int:
     """Go on with what was paused, or what a crash left behind.
 
     Without EXECUTION, everything unfinished in the store goes on until nothing is. On a PostgreSQL store the workers
-    do that, and this command only lets what is paused go on.
+    do that, and with --server the server; this command only lets what is paused go on.
     """
     if background:
         return finish(work_off(project, wakes_paused=False))
@@ -26,7 +26,7 @@ def resume(project: Project, execution: str | None, detach: bool, background: bo
         return finish(detached(project) if detach else work_off(project, wakes_paused=True))
 
     async def go_on(session: Session) -> str:
-        found = await execution_id(session.reader, execution)
+        found = await execution_id(session.look, execution)
         await session.verbs.resume(found, me())
         return found
 

@@ -4,9 +4,10 @@ import click
 from msgspec.structs import replace
 
 from ropewalk.cli.carrying import Way, carry_on
-from ropewalk.cli.loading import assignments, catalogue, json_value, load_workflow
-from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.loading import Catalogue, Loaded, assignments, catalogue, json_value, load_workflow
+from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.session import Session, me
+from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import InvalidDefinition
 
@@ -18,7 +19,7 @@ from ropewalk.core.errors import InvalidDefinition
     "--var", "overrides", multiple=True, metavar="KEY=VALUE", help="Another value for a variable; repeatable."
 )
 @click.option("--detach", is_flag=True, help="Let a background process, or the workers, execute it; print the id.")
-@on_project
+@anywhere
 def run(project: Project, workflow: str, value: str | None, overrides: tuple[str, ...], detach: bool) -> int:
     """Execute a workflow, and show how it goes.
 
@@ -27,19 +28,30 @@ def run(project: Project, workflow: str, value: str | None, overrides: tuple[str
 
     On a PostgreSQL store this command is a worker until the execution ends: it executes its own workflow, and claims
     like any worker what else waits in the queue. --detach leaves the workflow to the workers there are.
+
+    With --server the file is saved there as the next version, unless it is the same, published and started.
     """
     loaded = load_workflow(workflow)
     project = replace(project, nodes=tuple(dict.fromkeys((*project.nodes, *loaded.modules))))
     given = None if value is None else json_value(value, "--input")
     variables = assignments(overrides, "--var")
+    known = None if project.server is not None else _checked(project, loaded, given)
+
+    async def start(session: Session) -> str:
+        try:
+            version = await session.verbs.save(loaded.value, me())
+        except InvalidDefinition as error:
+            raise loaded.explain(error) from error
+        return await session.verbs.start(version, given, variables, me())
+
+    return carry_on(project, start, Way(detach, creates=True, watches_owner=True, joins=True, known=known))
+
+
+def _checked(project: Project, loaded: Loaded, given: JSON) -> Catalogue:
+    """What is known here, if it is enough for this workflow; before there is a store that nothing can be started on."""
     known = catalogue(project)
     try:
         parse_definition(loaded.value, known.types.infos()).check_input(given)
     except InvalidDefinition as error:
         raise loaded.explain(error) from error
-
-    async def start(session: Session) -> str:
-        version = await session.verbs.save(loaded.value, me())
-        return await session.verbs.start(version, given, variables, me())
-
-    return carry_on(project, start, Way(detach, creates=True, watches_owner=True, joins=True, known=known))
+    return known

@@ -2,42 +2,33 @@
 
 A file has one owner: this process, or another one that is reached through its control socket. A shared store has any
 number of workers: this process is one of them for as long as the command takes, one that claims nothing unless it is to
-execute. Which of the two it is, is decided here and nowhere else.
+execute. A server is asked over HTTP, and executes. Which of the three it is, is decided here and nowhere else.
 """
 
 import asyncio
 import getpass
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ropewalk.cli.fleet import AnyReader, living
+from ropewalk.cli.fleet import living
 from ropewalk.cli.loading import Catalogue, catalogue
+from ropewalk.cli.looking import Look, OwnerUnknown, StoreLook, looking, owner_of, reading_from, require_file
+from ropewalk.cli.profiles import Server
 from ropewalk.cli.project import Project
 from ropewalk.control import RemoteService
 from ropewalk.control.client import NoAnswer
 from ropewalk.core.canonical import JSON
-from ropewalk.core.errors import NotFound, Unavailable
 from ropewalk.core.events import Event
-from ropewalk.core.state import ENDED
-from ropewalk.engines.base import Ended
 from ropewalk.engines.native.process import spare_the_collector
 from ropewalk.service import Service
 from ropewalk.service.retention import Policy, Position, Swept
-from ropewalk.store import executions
-from ropewalk.store.access import Blobs, Reader
-from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.errors import StoreInUse
-from ropewalk.store.postgres import PostgresReader
-from ropewalk.store.postgres import looking as postgres
-from ropewalk.store.sqlite import OwnerInfo, SqliteReader, owner_info
-from ropewalk.wiring import Settings, open_service
+from ropewalk.wiring import open_service
 
-WORKSPACE: Final = "default"
 _TRIES: Final = 100
 _PAUSE: Final = 0.05
 Answer = TypeVar("Answer")
@@ -64,22 +55,24 @@ class Verbs(Protocol):
     async def discard(self, letter: str, by: str = ..., notes: str | None = ...) -> None: ...
     async def note(self, letter: str, text: str, by: str = ...) -> None: ...
     async def sweep(self, policy: Policy, position: Position = ..., by: str = ...) -> Swept: ...
-    async def ended(self, execution: str) -> Ended: ...
     def follow(self, execution: str, after: int = ...) -> AsyncIterator[tuple[int, Event]]: ...
 
 
 class Executor(Struct, frozen=True):
-    """Who executes instead of this process: the owner of a file, or so many workers of a fleet."""
+    """Who executes instead of this process: the owner of a file, so many workers of a fleet, or a server."""
 
     pid: int | None = None
     workers: int = 0
+    server: str | None = None
 
     @property
     def is_there(self) -> bool:
-        return self.pid is not None or self.workers > 0
+        return self.pid is not None or self.workers > 0 or self.server is not None
 
     def words(self, project: Project) -> str:
         """Who goes on, as people say it, or what to do if nobody does."""
+        if self.server is not None:
+            return f"{self.server} goes on with it"
         if self.pid is not None:
             return f"process {self.pid} goes on with it"
         if not self.workers:
@@ -88,51 +81,68 @@ class Executor(Struct, frozen=True):
 
     def json(self, project: Project) -> dict[str, JSON]:
         """The same for programs."""
+        if self.server is not None:
+            return {"pid": None, "server": self.server}
         fleet: dict[str, JSON] = {"workers": self.workers} if project.is_shared else {}
         return {"pid": self.pid, **fleet, "db": project.place}
 
 
 class Session(Struct, frozen=True):
-    """Verbs to use and a reader to look with; `owner` is who else executes, None if it is this process."""
+    """Verbs to use and something to look at; `owner` is who else executes, None if it is this process."""
 
     verbs: Verbs
-    reader: AnyReader
+    look: Look
     owner: Executor | None
+
+    @property
+    def is_ours_to_pause(self) -> bool:
+        """Whether leaving pauses what one watches: not what a process or a fleet of others is at."""
+        return self.owner is None or self.owner.server is not None
 
 
 @asynccontextmanager
 async def opened(project: Project, *, executes: bool = True, known: Catalogue | None = None,
                  creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
     """The store, owned by this process if nobody else does; nothing is executed unless wanted."""
-    if not creates:
-        await _require_store(project)
     async with AsyncExitStack() as stack:
+        if project.server is not None:
+            yield await _with_server(stack, project.server)
+            return
+        if not creates:
+            await _require_store(project)
         if not project.is_shared:
             verbs, owner = await _verbs(stack, project, executes, known)
-            yield Session(verbs, await stack.enter_async_context(reading_from(project)), owner)
+            yield Session(verbs, await stack.enter_async_context(looking(project)), owner)
             return
         service = await stack.enter_async_context(_own(project, executes, known))
-        reader = await stack.enter_async_context(reading_from(project))
-        yield Session(service, reader, None if executes else await fleet_of(project, reader))
+        look = await stack.enter_async_context(looking(project))
+        yield Session(service, look, None if executes else await executor_of(project, look))
 
 
-async def fleet_of(project: Project, reader: Reader) -> Executor | None:
-    """The workers of a shared store; None on a file."""
-    return Executor(workers=await living(project, reader)) if isinstance(reader, PostgresReader) else None
+async def _with_server(stack: AsyncExitStack, server: Server) -> Session:
+    # Here, since most commands do without the client.
+    from ropewalk.cli.server import ServerVerbs, connected
+
+    there = await stack.enter_async_context(connected(server))
+    return Session(ServerVerbs(there.client), there, Executor(server=server.url))
+
+
+async def executor_of(project: Project, look: Look) -> Executor | None:
+    """Who executes there, whatever this process does; None on a file."""
+    if project.server is not None:
+        return Executor(server=project.server.url)
+    if isinstance(look, StoreLook) and project.is_shared:
+        return Executor(workers=await living(project, look.reader))
+    return None
 
 
 async def _require_store(project: Project) -> None:
     """Whoever tells something makes no store."""
     if not project.is_shared:
-        _require_file(project)
+        require_file(project)
         return
     async with reading_from(project):
         return
-
-
-def _require_file(project: Project) -> None:
-    if not Path(project.db).exists():
-        raise NotFound(f"there is no store at {project.db}; `ropewalk run FILE` makes one")
 
 
 async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: Catalogue | None
@@ -149,24 +159,10 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
     return await stack.enter_async_context(_own(project, executes, known)), None
 
 
-class OwnerUnknown(Unavailable):
-    """Someone has just taken the lock, and has not signed it yet."""
-
-
-def owner_of(project: Project) -> OwnerInfo | None:
-    """The process that executes on the file, if there is one; a shared store has no such."""
-    if project.is_shared:
-        return None
-    try:
-        return owner_info(project.db)
-    except Unavailable as error:
-        raise OwnerUnknown(str(error)) from error
-
-
 @asynccontextmanager
 async def _own(project: Project, executes: bool, known: Catalogue | None) -> AsyncIterator[Service]:
     known = known or catalogue(project)
-    settings = replace(Settings.from_environment(db=project.db), fleet=project.fleet)
+    settings = project.settings
     if not executes:
         # No hands: everything that is told is recorded, and no node starts. Where others have hands, they claim it.
         idle = {"claims": False, "executions": 0} if project.is_shared else {}
@@ -175,36 +171,6 @@ async def _own(project: Project, executes: bool, known: Catalogue | None) -> Asy
         spare_the_collector()
     async with open_service(settings, known.types, known.functions) as service:
         yield service
-
-
-@asynccontextmanager
-async def reading_from(project: Project) -> AsyncIterator[AnyReader]:
-    """The store for reading only, whoever owns it."""
-    reader = await _reader(project)
-    try:
-        yield reader
-    finally:
-        await reader.close()
-
-
-async def _reader(project: Project) -> AnyReader:
-    if project.is_shared:
-        return await PostgresReader.open(project.db, pooled=project.fleet.pooled)
-    _require_file(project)
-    return await SqliteReader.open(project.db)
-
-
-def blobs_of(project: Project, reader: AnyReader) -> Blobs:
-    """Where the values are that were too large for the log."""
-    if isinstance(reader, PostgresReader):
-        return postgres.blobs_of(reader)
-    return BlobFiles(f"{Path(project.db).resolve()}.blobs")
-
-
-async def is_over(reader: Reader, execution: str) -> bool:
-    """Whether the execution has ended, as the store has it."""
-    row = await executions.load(reader, execution)
-    return row is None or row.state in ENDED
 
 
 def me() -> str:

@@ -7,8 +7,9 @@ from msgspec import structs
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json
+from ropewalk.cli.looking import reading_from
 from ropewalk.cli.project import Project, on_project
-from ropewalk.cli.session import Session, finish, me, opened, reading_from
+from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.cli.view import now
 from ropewalk.core.duration import YEAR, format_duration, parse_duration
 from ropewalk.core.errors import InvalidInput, Problem

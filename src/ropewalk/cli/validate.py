@@ -1,27 +1,35 @@
 """`ropewalk validate`."""
 
+from collections.abc import Callable
+
 import click
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.complaint import as_json, lines_of
 from ropewalk.cli.console import print_json
-from ropewalk.cli.loading import Catalogue, catalogue, load_workflow
-from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.loading import catalogue, load_workflow
+from ropewalk.cli.profiles import Server
+from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.text import plain
+from ropewalk.cli.session import finish
+from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import Invalid, RopewalkError
+
+Check = Callable[[JSON], object]
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|MODULE:WORKFLOW...")
-@on_project
+@anywhere
 def validate(project: Project, files: tuple[str, ...]) -> int:
     """Say everything that is wrong with workflow files.
 
-    One line a problem, `file:line: path: message`; nothing is executed.
+    One line a problem, `file:line: path: message`; nothing is executed. With --server, its node types are those that
+    count.
     """
-    known = catalogue(project)
-    found = {file: _fault(file, known) for file in files}
+    check = _here(project) if project.server is None else _there(project.server)
+    found = {file: _fault(file, check) for file in files}
     if project.is_json:
         print_json([_answer(file, fault) for file, fault in found.items()])
     else:
@@ -31,13 +39,25 @@ def validate(project: Project, files: tuple[str, ...]) -> int:
     return Code.BAD_INPUT if any(found.values()) else Code.OK
 
 
-def _fault(file: str, known: Catalogue) -> RopewalkError | None:
+def _here(project: Project) -> Check:
+    known = catalogue(project)
+    return lambda document: parse_definition(document, known.types.infos())
+
+
+def _there(server: Server) -> Check:
+    # Here, since most commands do without the client.
+    from ropewalk.cli.server import check_document
+
+    return lambda document: finish(check_document(server, document))
+
+
+def _fault(file: str, check: Check) -> RopewalkError | None:
     try:
         loaded = load_workflow(file)
     except RopewalkError as error:
         return error
     try:
-        parse_definition(loaded.value, known.types.infos())
+        check(loaded.value)
     except Invalid as error:
         return loaded.explain(error)
     return None

@@ -11,16 +11,15 @@ from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json
 from ropewalk.cli.ids import execution_id
 from ropewalk.cli.loading import json_value
-from ropewalk.cli.project import Project, on_project
-from ropewalk.cli.session import Session, finish, is_over, me, opened, reading_from
+from ropewalk.cli.looking import looking
+from ropewalk.cli.project import Project, anywhere
+from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, Unavailable
 from ropewalk.core.execution import settling
 from ropewalk.core.waits import Approval
-from ropewalk.service.reading import recorded
 
 _PATIENCE: Final = 10
-_PAUSE: Final = 0.02
 GRACE: Final = settling.GRACE // SECOND
 Tell = Callable[[Session, str], Awaitable[bool]]
 
@@ -30,7 +29,7 @@ def _tell(project: Project, word: str, tell: Tell, done: str) -> Code:
 
     async def telling() -> Code:
         async with opened(project, executes=False) as session:
-            execution = await execution_id(session.reader, word)
+            execution = await execution_id(session.look, word)
             is_new = await tell(session, execution)
         if project.is_json:
             print_json({"executionId": execution, "changed": is_new})
@@ -44,7 +43,7 @@ def _tell(project: Project, word: str, tell: Tell, done: str) -> Code:
 @click.command()
 @click.argument("execution")
 @click.option("--reason", help="Kept in the log.")
-@on_project
+@anywhere
 def pause(project: Project, execution: str, reason: str | None) -> int:
     """Start nothing more; what runs finishes."""
     return _tell(project, execution, lambda session, found: session.verbs.pause(found, me(), reason), "paused")
@@ -53,7 +52,7 @@ def pause(project: Project, execution: str, reason: str | None) -> int:
 @click.command()
 @click.argument("execution")
 @click.option("--reason", help="Kept in the log.")
-@on_project
+@anywhere
 def cancel(project: Project, execution: str, reason: str | None) -> int:
     """Stop an execution for good."""
 
@@ -66,11 +65,10 @@ def cancel(project: Project, execution: str, reason: str | None) -> int:
 
 
 async def _over(session: Session, execution: str) -> None:
-    """Whatever runs has its grace, then it is over. Seen in the store: its owner may leave with it."""
+    """Whatever runs has its grace, then it is over."""
     try:
         async with asyncio.timeout(GRACE + _PATIENCE):
-            while not await is_over(session.reader, execution):
-                await asyncio.sleep(_PAUSE)
+            await session.look.over(execution)
     except TimeoutError as error:
         raise Unavailable(f"{execution} was told to stop and has not yet: look again later") from error
 
@@ -80,7 +78,7 @@ def _decide(project: Project, execution: str, node: str | None, payload: str | N
     given = None if payload is None else json_value(payload, "--payload")
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.reader, execution)
+        found = await execution_id(session.look, execution)
         wanted = node or await _only_approval(session, found)
         await session.verbs.decide(found, wanted, approved=approved, by=me(), payload=given, item=item)
         return found
@@ -90,7 +88,7 @@ def _decide(project: Project, execution: str, node: str | None, payload: str | N
 
 async def _only_approval(session: Session, execution: str) -> str:
     """The node that waits for a person, if there is exactly one."""
-    story = await recorded(session.reader, execution)
+    story = await session.look.story(execution)
     works = story.folded().waiting.values()
     nodes = sorted({story.plan.ids[work.node] for work in works if isinstance(work.wait, Approval)})
     if len(nodes) != 1:
@@ -105,7 +103,7 @@ async def _only_approval(session: Session, execution: str) -> str:
 @click.option("--payload", metavar="JSON", help="What the node hands on besides the decision.")
 @click.option("--item", type=int, help="Which item of a map.")
 @detach_option
-@on_project
+@anywhere
 def approve(project: Project, execution: str, node: str | None, payload: str | None, item: int | None,
             detach: bool) -> int:  # fmt: skip
     """Say yes to an approval that is waiting."""
@@ -118,7 +116,7 @@ def approve(project: Project, execution: str, node: str | None, payload: str | N
 @click.option("--payload", metavar="JSON", help="What the node hands on besides the decision.")
 @click.option("--item", type=int, help="Which item of a map.")
 @detach_option
-@on_project
+@anywhere
 def reject(project: Project, execution: str, node: str | None, payload: str | None, item: int | None,
            detach: bool) -> int:  # fmt: skip
     """Say no to an approval that is waiting."""
@@ -130,13 +128,13 @@ def reject(project: Project, execution: str, node: str | None, payload: str | No
 @click.argument("name")
 @click.argument("payload", required=False)
 @detach_option
-@on_project
+@anywhere
 def signal(project: Project, execution: str, name: str, payload: str | None, detach: bool) -> int:
     """Tell an execution something it waits for. PAYLOAD is JSON or @file."""
     given = None if payload is None else json_value(payload, "PAYLOAD")
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.reader, execution)
+        found = await execution_id(session.look, execution)
         await session.verbs.signal(found, name, given, me())
         return found
 
@@ -146,12 +144,12 @@ def signal(project: Project, execution: str, name: str, payload: str | None, det
 @click.command()
 @click.argument("execution")
 @detach_option
-@on_project
+@anywhere
 def retry(project: Project, execution: str, detach: bool) -> int:
     """Try every failed node of an execution again."""
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.reader, execution)
+        found = await execution_id(session.look, execution)
         await session.verbs.retry(found, me())
         return found
 
@@ -163,12 +161,12 @@ def retry(project: Project, execution: str, detach: bool) -> int:
 @click.option("--from", "node", required=True, metavar="NODE", help="The first node to execute anew.")
 @click.option("--version", type=int, help="Another version of the workflow.")
 @detach_option
-@on_project
+@anywhere
 def rerun(project: Project, execution: str, node: str, version: int | None, detach: bool) -> int:
     """Execute anew from one node on, keeping what came before."""
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.reader, execution)
+        found = await execution_id(session.look, execution)
         return await session.verbs.rerun(found, node, me(), version)
 
     return carry_on(project, act, Way(detach))
@@ -177,7 +175,7 @@ def rerun(project: Project, execution: str, node: str, version: int | None, deta
 @click.command()
 @click.argument("execution")
 @detach_option
-@on_project
+@anywhere
 def replay(project: Project, execution: str, detach: bool) -> int:
     """Execute the same version with the same input once more.
 
@@ -185,8 +183,8 @@ def replay(project: Project, execution: str, detach: bool) -> int:
     """
 
     async def find() -> str:
-        async with reading_from(project) as reader:
-            return await execution_id(reader, execution)
+        async with looking(project) as look:
+            return await execution_id(look, execution)
 
     original = finish(find())
     return carry_on(project, lambda session: session.verbs.replay(original, me()), Way(detach, original=original))

@@ -14,8 +14,8 @@ from ropewalk.cli.picture import Picture
 from ropewalk.cli.session import Session, me
 from ropewalk.cli.view import View
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.events import Event
-from ropewalk.service import reading
+from ropewalk.core.events import Event, ExecutionAccepted, ExecutionResumed
+from ropewalk.service.reading import Recorded
 
 
 class Watched(Struct, frozen=True):
@@ -60,15 +60,15 @@ def interrupts(view: View) -> Iterator[Interrupts]:
 
 
 async def watch(session: Session, execution: str, view: View, asked: Interrupts, since: int) -> Watched:
-    """Show an execution until it ends; an interruption pauses it if it is this process that executes it.
+    """Show an execution until it ends; an interruption pauses it unless it is others who execute it.
 
     What was recorded before `since` is known to whoever looks, and only what came later is told.
     """
-    story = await reading.recorded(session.reader, execution)
-    picture = Picture.of(story)
+    story = await session.look.story(execution)
+    picture, begin = Picture.of(story), _begin(session, story, since)
     with view.showing(picture):
         for seq, event in enumerate(story.events, 1):
-            if event.at >= since:
+            if event.at >= begin:
                 view.happened(picture, seq, event)
         following = asyncio.ensure_future(_follow(session, execution, picture, view))
         interrupted = asyncio.ensure_future(asked.wait())
@@ -77,13 +77,20 @@ async def watch(session: Session, execution: str, view: View, asked: Interrupts,
             if following.done():
                 following.result()
                 return Watched(execution, is_interrupted=False)
-            if session.owner is None and asked.wants_pause:
+            if session.is_ours_to_pause and asked.wants_pause:
                 await _pause(session, execution, picture, view)
             return Watched(execution, is_interrupted=True)
         finally:
             following.cancel()
             interrupted.cancel()
             await asyncio.gather(following, interrupted, return_exceptions=True)
+
+
+def _begin(session: Session, story: Recorded, since: int) -> int:
+    """When that began which is news; the clock of a server is not ours, so there its log has to tell."""
+    if session.owner is None or session.owner.server is None:
+        return since
+    return max(event.at for event in story.events if isinstance(event, ExecutionAccepted | ExecutionResumed))
 
 
 async def _follow(session: Session, execution: str, picture: Picture, view: View) -> None:

@@ -4,45 +4,44 @@ import asyncio
 from typing import Final
 
 import click
-from msgspec.structs import replace
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console
 from ropewalk.cli.loading import catalogue
-from ropewalk.cli.project import LONGEST_LEASE, SHORTEST_LEASE, Project, on_project
+from ropewalk.cli.logs import logging_as
+from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.session import finish
-from ropewalk.cli.view import LogView, logs_to
+from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import Interrupts, interrupts
 from ropewalk.core.errors import InvalidInput
-from ropewalk.engines.native.engine import NativeSettings
 from ropewalk.engines.native.process import spare_the_collector
 from ropewalk.service import Service
 from ropewalk.store import workers
-from ropewalk.wiring import FleetSettings, Settings, open_service
+from ropewalk.wiring import Settings, open_service
 
 MOST_SLOTS: Final = 1_000_000
+SHORTEST_LEASE: Final = 1
+LONGEST_LEASE: Final = 3600
 LONGEST_DRAIN: Final = 3600
 TELL_EVERY: Final = 10.0
 
 
 @click.command()
-@click.option("--slots", type=click.IntRange(1, MOST_SLOTS), default=NativeSettings().executions, show_default=True,
-              help="How many executions it has in hand at once.")  # fmt: skip
+@click.option("--slots", type=click.IntRange(1, MOST_SLOTS),
+              help="How many executions it has in hand at once. [env: ROPEWALK_SLOTS; default: 20000]")  # fmt: skip
 @click.option(
     "--pool",
-    default=FleetSettings().pool,
-    show_default=True,
-    help="Only carry out the nodes of this pool, and own no executions.",
+    help="Only carry out the nodes of this pool, and own no executions. [env: ROPEWALK_POOL; default: default]",
 )
 @click.option("--lease", type=click.FloatRange(SHORTEST_LEASE, LONGEST_LEASE), metavar="SECONDS",
               help="Not heard of for so long, it counts as dead. [env: ROPEWALK_LEASE; default: 15]")  # fmt: skip
-@click.option("--drain", type=click.FloatRange(0, LONGEST_DRAIN), default=NativeSettings().drain_seconds,
-              show_default=True, metavar="SECONDS", help="How long running nodes may take when it leaves.")  # fmt: skip
+@click.option("--drain", type=click.FloatRange(0, LONGEST_DRAIN), metavar="SECONDS",
+              help="How long running nodes may take when it leaves. [env: ROPEWALK_DRAIN; default: 10]")  # fmt: skip
 @click.option("--no-notify", is_flag=True, help="Look for work only now and then. [env: ROPEWALK_NOTIFY=0]")
 @click.option("--pooled", is_flag=True, help="A transaction pooler is in between. [env: ROPEWALK_POOLED=1]")
 @on_project
-def worker(project: Project, slots: int, pool: str, lease: float | None, drain: float, no_notify: bool,
-           pooled: bool) -> int:  # fmt: skip
+def worker(project: Project, slots: int | None, pool: str | None, lease: float | None, drain: float | None,
+           no_notify: bool, pooled: bool) -> int:  # fmt: skip
     """Execute what others start, as one of a fleet on PostgreSQL.
 
     SIGTERM or Ctrl-C drains it: running nodes finish, or are handed back without using up an attempt, and the other
@@ -53,22 +52,23 @@ def worker(project: Project, slots: int, pool: str, lease: float | None, drain: 
             f"a file has no workers, and --db is {project.place}: there `ropewalk run` and `ropewalk resume` execute; "
             "a fleet needs --db postgresql://user@host/database"
         )
-    fleet = FleetSettings(
+    project = project.told(
+        slots=slots,
         pool=pool,
-        lease_seconds=project.fleet.lease_seconds if lease is None else lease,
-        notify=project.fleet.notify and not no_notify,
-        pooled=project.fleet.pooled or pooled,
+        lease=lease,
+        drain=drain,
+        notify=False if no_notify else None,
+        pooled=True if pooled else None,
     )
-    settings = Settings.from_environment(db=project.db)
-    native = replace(settings.native, executions=slots, drain_seconds=drain)
-    return finish(_work(project, replace(settings, native=native, fleet=fleet)))
+    return finish(_work(project, project.settings))
 
 
 async def _work(project: Project, settings: Settings) -> Code:
     known, view = catalogue(project), LogView(console(is_error=True), is_json=project.is_json)
-    with logs_to(view), interrupts(view) as asked:
+    with logging_as(settings.telemetry.log, view) as lookup, interrupts(view) as asked:
         spare_the_collector()
         async with open_service(settings, known.types, known.functions) as service:
+            lookup.observer = service.engine.observer
             await _introduce(project, service, view)
             await _until_asked(service, view, asked)
             view.say(f"draining: {_load(service)}; another signal leaves at once")

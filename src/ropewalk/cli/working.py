@@ -7,26 +7,26 @@ from ropewalk.cli import background
 from ropewalk.cli.codes import Code, code_for
 from ropewalk.cli.concluding import MOST_COUNTED, unfinished
 from ropewalk.cli.console import print_json
+from ropewalk.cli.looking import Search, looking
 from ropewalk.cli.project import Project
-from ropewalk.cli.session import WORKSPACE, Executor, Session, me, opened, reading_from
+from ropewalk.cli.session import Executor, Session, me, opened
 from ropewalk.cli.view import View, logs_to, view_for
 from ropewalk.cli.watching import interrupts
 from ropewalk.core.state import ExecutionState
-from ropewalk.store import executions
 
 _PAUSE: Final = 0.2
 
 
 async def work_off(project: Project, *, wakes_paused: bool) -> Code:
-    """Execute until nothing is left that could go on by itself; on a shared store, leave that to the workers."""
-    if project.is_shared:
+    """Execute until nothing is left that could go on by itself; where others execute, leave that to them."""
+    if project.is_attended:
         return await detached(project)
     view = view_for(project)
     with logs_to(view), interrupts(view) as asked:
         async with opened(project) as session:
             if wakes_paused:
                 await _wake_paused(session)
-            begun = await unfinished(session.reader)
+            begun = await unfinished(session.look)
             view.say(_count(begun))
             stopped = asyncio.ensure_future(asked.wait())
             working = asyncio.ensure_future(_until_done(session, view))
@@ -46,27 +46,26 @@ async def detached(project: Project) -> Code:
     async with opened(project, executes=False) as session:
         await _wake_paused(session)
         owner = session.owner
-        begun = await unfinished(session.reader)
+        begun = await unfinished(session.look)
     owner = owner or Executor(await background.spawn(project))
     if project.is_json:
         print_json(owner.json(project))
     else:
-        print(f"{_count(begun)}: {owner.words(project)}" if project.is_shared else owner.pid)
+        print(f"{_count(begun)}: {owner.words(project)}" if project.is_attended else owner.pid)
     return Code.OK
 
 
 async def _wake_paused(session: Session) -> None:
     """Let everything paused go on; children follow their parents."""
-    paused = executions.Filter(state=ExecutionState.PAUSED)
-    for row in await executions.listed(session.reader, WORKSPACE, paused, limit=MOST_COUNTED):
-        if row.parent is None:
-            await session.verbs.resume(row.id, me())
+    for each in await session.look.executions(Search(state=ExecutionState.PAUSED, limit=MOST_COUNTED)):
+        if each["parentExecutionId"] is None:
+            await session.verbs.resume(each["id"], me())
 
 
 async def _until_done(session: Session, view: View) -> None:
     """Nobody tells when the last one of a store is over, so this looks from time to time."""
     last = None
-    while left := await unfinished(session.reader):
+    while left := await unfinished(session.look):
         if last is not None and len(left) != last:
             view.say(_count(left))
         last = len(left)
@@ -79,10 +78,9 @@ def _count(ids: list[str]) -> str:
 
 async def _verdict(project: Project, begun: list[str]) -> Code:
     """How those ended that were unfinished at the beginning; the worst of them counts."""
-    async with reading_from(project) as reader:
-        rows = [await executions.load(reader, each) for each in begun]
-    states = [ExecutionState(row.state) for row in rows if row is not None]
+    async with looking(project) as look:
+        states = {each: await look.state(each) for each in begun}
     if project.is_json:
-        print_json([{"id": row.id, "state": row.state} for row in rows if row is not None])
-    codes = [code_for(state) for state in states]
+        print_json([{"id": each, "state": state} for each, state in states.items() if state is not None])
+    codes = [code_for(state) for state in states.values() if state is not None]
     return next((code for code in (Code.FAILED, Code.STOPPED) if code in codes), Code.OK)

@@ -1,0 +1,169 @@
+"""The client for threads: every verb answers when it returns."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+from ropewalk.client.address import PATIENCE, Settings, sent, settings
+from ropewalk.client.answers import LeasedRun
+from ropewalk.client.executions import ExecutionVerbs
+from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
+from ropewalk.client.talking import (
+    Close,
+    End,
+    Item,
+    Open,
+    Read,
+    Reply,
+    Request,
+    Send,
+    Series,
+    Sleep,
+    Step,
+    Talk,
+    resume,
+)
+from ropewalk.client.verbs import Blocking, BlockingLine
+from ropewalk.client.workspace import WorkspaceVerbs, started
+from ropewalk.core.canonical import JSON
+
+Answer = TypeVar("Answer")
+
+
+class Line:
+    """Carries talks out, one step after the other, in the thread that asks."""
+
+    def __init__(self, to: Settings) -> None:
+        self.patience = to.patience
+        self._to = to
+        self._http = httpx2.Client(**to.http)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def carry_out(self, talk: Talk[Answer]) -> Answer:
+        with ExitStack() as streams:
+            step = resume(talk)
+            while not isinstance(step, End):
+                step = resume(talk, self._outcome(step, streams))
+            return step.value
+
+    def listen(self, talk: Series[Answer]) -> Iterator[Answer]:
+        with ExitStack() as streams:
+            step = resume(talk)
+            while not isinstance(step, End):
+                if isinstance(step, Item):
+                    yield step.value
+                    step = resume(talk)
+                else:
+                    step = resume(talk, self._outcome(step, streams))
+
+    def _outcome(self, step: Step, streams: ExitStack) -> Any:
+        try:
+            return self._done(step, streams)
+        except httpx2.TransportError as error:
+            return error
+
+    def _done(self, step: Step, streams: ExitStack) -> Any:
+        match step:
+            case Send(request):
+                response = self._http.send(self._request(request))
+                return Reply(response.status_code, response.headers, response.content)
+            case Open(request):
+                return self._opened(request, streams)
+            case Read(stream):
+                return next(stream.messages, None)
+            case Close(stream):
+                return stream.response.close()
+            case Sleep(seconds):
+                return time.sleep(seconds)
+
+    def _opened(self, request: Request, streams: ExitStack) -> Reply:
+        response = self._http.send(self._request(request), stream=True)
+        streams.callback(response.close)
+        if response.status_code >= 400:
+            return Reply(response.status_code, response.headers, response.read())
+        return Reply(response.status_code, response.headers, stream=_Stream(response, self._to.largest))
+
+    def _request(self, request: Request) -> httpx2.Request:
+        return self._http.build_request(**sent(request, self._to))
+
+
+class _Stream:
+    def __init__(self, response: httpx2.Response, largest: int) -> None:
+        self.response = response
+        self.messages = iter(httpx2.EventSource(response, largest))
+
+
+class Execution(Blocking, ExecutionVerbs):
+    """One execution on a server."""
+
+    def __init__(self, line: BlockingLine, execution: str) -> None:
+        self.line = line
+        self.id = execution
+
+
+class Lease(Blocking, LeaseVerbs):
+    """A run that was handed to a runner, until it is reported or the lease runs out."""
+
+    def __init__(self, line: BlockingLine, run: LeasedRun) -> None:
+        self.line = line
+        self.run = run
+
+
+class Runner(Blocking, RunnerVerbs):
+    """Takes the runs of a pool."""
+
+    def __init__(self, line: BlockingLine, pool: str, name: str) -> None:
+        self.line = line
+        self.pool = pool
+        self.name = name
+
+    def leases(self, limit: int = 1) -> Iterator[Lease]:
+        """Runs as they come, for ever; at most so many are taken at a time."""
+        return (Lease(self.line, run) for run in self.line.listen(leased(self, limit)))
+
+
+class Client(Blocking, WorkspaceVerbs):
+    """A Ropewalk server, for programs without a loop.
+
+    `patience` is for how many seconds in all a request is tried again while the server cannot answer.
+    """
+
+    line: Line
+
+    def __init__(self, url: str, token: str, workspace: str | None = None, *, patience: float = PATIENCE,
+                 allow_http: bool = False) -> None:  # fmt: skip
+        self.line = Line(settings(url, token, workspace, patience, allow_http=allow_http))
+
+    def start(self, workflow: str | Mapping[str, JSON], input: JSON = None, *,  # noqa: A002
+              vars: Mapping[str, JSON] | None = None, priority: int | None = None, version: int | None = None,  # noqa: A002
+              key: str | None = None) -> Execution:  # fmt: skip
+        """Accept an execution of the workflow of this id or name, or of this document, which is saved and published.
+
+        It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
+        one made for this call.
+        """
+        talk = started(self, workflow, input, vars, priority=priority, version=version, key=key)
+        return Execution(self.line, self.line.carry_out(talk))
+
+    def execution(self, execution: str) -> Execution:
+        """An execution by its id."""
+        return Execution(self.line, execution)
+
+    def runner(self, pool: str, name: str | None = None) -> Runner:
+        """Somebody who takes the runs of a pool."""
+        return Runner(self.line, pool, name or runner_name())
+
+    def close(self) -> None:
+        """Let every connection go."""
+        self.line.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
