@@ -23,7 +23,14 @@ help: ## show the targets
 	@touch $@
 
 .PHONY: setup
-setup: .venv/.ready ## install everything into .venv
+setup: .venv/.ready faketime ## install everything into .venv
+
+# Only the tests of wrong clocks want it, and say so when it is missing: nothing else fails for it.
+.PHONY: faketime
+faketime: .tools/bin/uv
+	@compgen -G '/usr/lib/*/faketime/libfaketime.so.1' > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libfaketime; } > .tools/faketime.log 2>&1 \
+	  || echo "libfaketime could not be installed, see .tools/faketime.log"
 
 .PHONY: lock
 lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock
@@ -51,8 +58,13 @@ test: check ## every check and every test
 	@$(BIN)/python -m tools.test
 
 .PHONY: demo
-demo: setup ## a workflow run, killed, resumed; a dead letter mended; a fleet that loses a worker
+demo: setup .tools/curl ## a workflow run, killed, resumed; a dead letter mended; a fleet that loses a worker; the service by curl
 	@$(BIN)/python -m tools.demo
+
+.tools/curl: | .tools/bin/uv
+	@command -v curl > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get install -y -qq curl > /dev/null; } \
+	  || { echo "install curl for the last part of the demo"; exit 1; }
+	@touch $@
 
 .PHONY: bench
 bench: setup ## what the core costs, as JSON lines
@@ -61,6 +73,10 @@ bench: setup ## what the core costs, as JSON lines
 .PHONY: fuzz
 fuzz: setup ## one million random expressions
 	@$(BIN)/python -m tools.fuzz --count 1000000
+
+.PHONY: fuzz-api
+fuzz-api: setup ## ten thousand requests made from the API's own description
+	@$(BIN)/python -m tools.fuzz_api --count 10000
 
 .PHONY: simulate
 simulate: setup ## one million simulated histories

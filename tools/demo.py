@@ -1,4 +1,4 @@
-"""`make demo`: four things that go wrong, and what becomes of them. Every step is the real command line."""
+"""`make demo`: four things that go wrong, and what becomes of them; then the service, by curl. Every step is real."""
 
 import asyncio
 import contextlib
@@ -19,6 +19,7 @@ from ropewalk.bench.server import running
 from ropewalk.store import workers
 from ropewalk.store.errors import IncompatibleStore
 from ropewalk.store.postgres import PostgresReader
+from tools import demo_curl
 
 PATIENCE = 30.0
 STEPS = 10
@@ -251,6 +252,9 @@ def main() -> None:
         say("Every log and every table of the store, held to the guarantees:")
         ropewalk("check")
         fleet()
+        del os.environ["ROPEWALK_DB"]
+        say("5. The service: a workflow created, published, started and followed with nothing but curl.")
+        demo_curl.show(command(), "prices.yaml")
     say(f"That was {time.monotonic() - began:.0f} seconds. `ropewalk init` makes a project of your own.")
 
 

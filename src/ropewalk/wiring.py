@@ -4,15 +4,24 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from enum import StrEnum
 from importlib.metadata import version as installed_version
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ropewalk.access.rates import Limits as Rates
+from ropewalk.access.rates import Rate
+from ropewalk.access.settings import AccessSettings, Issuer
+from ropewalk.configuration import LONGEST_KEPT, Configuration, resolve
 from ropewalk.control import listening
 from ropewalk.core.definition import DEFAULT_LIMITS, Limits
+from ropewalk.core.duration import parse_duration
+from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.engines.native.engine import NativeEngine, NativeSettings
+from ropewalk.engines.native.observing import watch
 from ropewalk.engines.native.offers import DEFAULT_POOL
 from ropewalk.nodes.base import Facilities, NodeType, Registry
 from ropewalk.nodes.functions import Functions
@@ -24,10 +33,13 @@ from ropewalk.store.access import Store
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from ropewalk.api.office import Office
+    from ropewalk.telemetry.metrics import Metrics
+
 DEFAULT_DB = "ropewalk.db"
-PREFIX = "ROPEWALK_"
-ENV_PREFIX = "ROPEWALK_ENV_"
 FIRST_SWEEP = 60.0
+METRICS_EVERY = 15.0
 
 
 class FleetSettings(Struct, frozen=True, kw_only=True):
@@ -39,6 +51,23 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     pooled: bool = False
 
 
+class LogForm(StrEnum):
+    """How servers and workers log."""
+
+    PLAIN = "plain"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
+    """What operators see: figures of a server, where traces go, and how structured the log is."""
+
+    metrics: bool = True
+    log: LogForm = LogForm.PLAIN
+    otlp_endpoint: str | None = None
+    service_name: str = "ropewalk"
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set, with what holds if nothing is. `slots` limits the workspaces it names."""
 
@@ -48,24 +77,72 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits = DEFAULT_LIMITS
     slots: Mapping[str, int] = {}
     retention: Policy = Policy()
+    access: AccessSettings = AccessSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     allow_hosts: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
 
     @classmethod
+    def of(cls, configuration: Configuration) -> Self:
+        """What a configuration says."""
+        said = configuration
+        return cls(
+            db=path_of(said["db"]),
+            native=NativeSettings(
+                hands=said["hands"],
+                executions=said["slots"],
+                drain_seconds=said["drain"],
+                runner_lease=said["runner.lease"],
+            ),
+            fleet=FleetSettings(
+                pool=said["pool"], lease_seconds=said["lease"], notify=said["notify"], pooled=said["pooled"]
+            ),
+            retention=_retention(said),
+            access=_access(said),
+            telemetry=TelemetrySettings(
+                metrics=said["telemetry.metrics"],
+                log=_log_form(said["telemetry.log"]),
+                otlp_endpoint=said["telemetry.otlp_endpoint"],
+                service_name=said["telemetry.service_name"],
+            ),
+            allow_hosts=said["allow_hosts"],
+            env=said["env"],
+        )
+
+    @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ, db: str | None = None) -> Self:
         """What the environment says. `ROPEWALK_ENV_NAME` is what expressions see as `env.NAME`, and nothing else is."""
-        hosts = environment.get(f"{PREFIX}ALLOW_HOSTS", "").replace(",", " ").split()
-        hands = environment.get(f"{PREFIX}HANDS")
-        return cls(
-            db=path_of(db or environment.get(f"{PREFIX}DB", DEFAULT_DB)),
-            native=NativeSettings() if hands is None else NativeSettings(hands=int(hands)),
-            allow_hosts=tuple(hosts),
-            env={
-                name.removeprefix(ENV_PREFIX): value
-                for name, value in environment.items()
-                if name.startswith(ENV_PREFIX)
-            },
-        )
+        return cls.of(resolve({"db": db}, environment, folder=None))
+
+
+def _retention(said: Configuration) -> Policy:
+    audit = said["retention.audit"]
+    return Policy(
+        executions=parse_duration(said["retention.executions"], longest=LONGEST_KEPT),
+        letters=parse_duration(said["retention.letters"], longest=LONGEST_KEPT),
+        audit=None if audit is None else parse_duration(audit, longest=LONGEST_KEPT),
+    )
+
+
+def _access(said: Configuration) -> AccessSettings:
+    try:
+        issuers = msgspec.convert(said["access.issuers"], tuple[Issuer, ...])
+    except msgspec.ValidationError as error:
+        raise InvalidInput([Problem(("access", "issuers"), str(error))]) from error
+    limits = Rates(per_actor=_rate(said["access.rate_per_actor"]), per_address=_rate(said["access.rate_per_address"]))
+    return AccessSettings(issuers=issuers, limits=limits, origins=said["access.origins"])
+
+
+def _log_form(word: str) -> LogForm:
+    try:
+        return LogForm(word)
+    except ValueError as error:
+        known = ", ".join(LogForm)
+        raise InvalidInput([Problem(("telemetry", "log"), f"must be one of {known}, not {word!r}")]) from error
+
+
+def _rate(per_second: int) -> Rate | None:
+    return Rate(per_second, 2 * per_second) if per_second else None
 
 
 def is_shared(db: str) -> bool:
@@ -89,7 +166,10 @@ def node_types(extra: Iterable[NodeType] = ()) -> Registry:
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, types: Registry | None = None, functions: Functions | None = None
+    settings: Settings,
+    types: Registry | None = None,
+    functions: Functions | None = None,
+    metrics: "Metrics | None" = None,
 ) -> AsyncIterator[Service]:
     """A Ropewalk on its store, with everything under way taken up again; drained at the end."""
     types = node_types() if types is None else types
@@ -99,7 +179,8 @@ async def open_service(
             await _prepare(store, settings)
             engine = NativeEngine(store, types, facilities, _native(settings))
             service = Service(store, engine, types, settings.env, settings.limits)
-            async with _swept(store, settings), _running(engine), _spoken_to(service, store):
+            watched = _watched(engine, settings.telemetry, metrics)
+            async with watched, _swept(store, settings), _running(engine), _spoken_to(service, store):
                 try:
                     yield service
                 finally:
@@ -107,6 +188,72 @@ async def open_service(
                     engine.is_closing = True
     finally:
         await facilities.close()
+
+
+@asynccontextmanager
+async def open_office(
+    settings: Settings, types: Registry | None = None, functions: Functions | None = None
+) -> AsyncIterator["Office"]:
+    """What a server's handlers work with, on a Ropewalk of its own."""
+    # Here, since whoever does not serve does without the web.
+    from ropewalk.api.metrics import Figures
+    from ropewalk.api.office import Office
+    from ropewalk.service.sampling import Sampler
+    from ropewalk.telemetry.metrics import Metrics
+
+    metrics = Metrics() if settings.telemetry.metrics else None
+    async with open_service(settings, types, functions, metrics) as service:
+        office = await Office.open(service.store, service.of, settings.access)
+        office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
+        yield office
+
+
+@asynccontextmanager
+async def _watched(engine: NativeEngine, settings: TelemetrySettings, metrics: "Metrics | None") -> AsyncIterator[None]:
+    """What the engine does is counted and traced, as far as anybody wants to know; else it has no observer."""
+    if metrics is None and settings.otlp_endpoint is None and settings.log is LogForm.PLAIN:
+        yield
+        return
+    # Here, since most commands do without them.
+    from ropewalk.telemetry.metrics import Metrics
+    from ropewalk.telemetry.traces import open_spans
+    from ropewalk.telemetry.watch import Watch
+
+    endpoint = settings.otlp_endpoint
+    spans = None if endpoint is None else open_spans(endpoint, settings.service_name)
+    kept = Metrics() if metrics is None else metrics
+    kept.count_stale_writes(lambda: engine.store.stale_writes)
+    observer = Watch(kept, spans)
+    watch(engine, observer)
+    try:
+        async with nullcontext() if endpoint is None else _sent(engine.store, kept, endpoint, settings.service_name):
+            yield
+    finally:
+        # The last spans are sent by a thread that may have to wait for the receiver.
+        await asyncio.to_thread(observer.close)
+
+
+@asynccontextmanager
+async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: str) -> AsyncIterator[None]:
+    """The figures are sent now and then, and at the end."""
+    from ropewalk.service.sampling import Sampler
+    from ropewalk.telemetry.sending import Sender
+
+    sender, sampler = Sender(metrics, endpoint, service_name), Sampler(store)
+
+    async def send() -> None:
+        while True:
+            await asyncio.sleep(METRICS_EVERY)
+            metrics.show(await sampler.sample())
+            await asyncio.to_thread(sender.send)
+
+    sending = asyncio.get_running_loop().create_task(send())
+    try:
+        yield
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await asyncio.to_thread(sender.close)
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ SHARED = BOTH | {
 MEASURED = [
     *(("sqlite", workload, engines) for workload, engines in BOTH.items()),
     *(("postgres", workload, engines) for workload, engines in SHARED.items()),
+    ("sqlite", "API", {"native": {"starts_per_s": "1/s", "dispatch_ms_p95": "ms"}, "floor": {"starts_per_s": "1/s"}}),
 ]
 
 
@@ -158,11 +159,11 @@ def test_arguments_that_are_no_good_are_refused_before_anything_is_measured(benc
 def test_help_says_what_every_workload_is(bench):
     code, out, _ = bench("--help")
 
-    legend = out.splitlines()[-len(SHARED) :]
+    legend = out.splitlines()[-len(SHARED) - 1 :]
 
     assert code == 0
     assert [line.split()[0] for line in legend] == ["W1", "W2", "W3", "W3k", "W4", "W5", "dispatch", "lease", "refill",
-                                                    "fairness"]  # fmt: skip
+                                                    "fairness", "API"]  # fmt: skip
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])

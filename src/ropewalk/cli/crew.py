@@ -1,0 +1,99 @@
+"""Further worker processes beside a server: started, restarted when they die, and gone when the server goes.
+
+Each holds the reading end of a pipe; when the server ends in whatever way, the pipe ends too, and the worker drains.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from ropewalk.cli.project import Project
+from ropewalk.cli.view import View
+
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+LONG_LIFE: Final = 60.0
+"""Who has lived so long (s) did not die of its beginning: the next one starts at once."""
+GRACE: Final = 5.0
+"""How much longer than the drain a worker may take (s) before it is killed, which is as safe as a crash."""
+
+
+@asynccontextmanager
+async def crew(project: Project, size: int, view: View) -> AsyncIterator[None]:
+    """So many workers on the same store, for as long as the block lasts."""
+    keeping = [asyncio.ensure_future(_keep_alive(project, view)) for _ in range(size)]
+    try:
+        yield
+    finally:
+        for each in keeping:
+            each.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
+
+
+async def _keep_alive(project: Project, view: View) -> None:
+    """One worker after the other; the pause between them grows while they die young."""
+    loop, pause = asyncio.get_running_loop(), FIRST_PAUSE
+    while True:
+        began = loop.time()
+        code = await _live(project)
+        pause = FIRST_PAUSE if loop.time() - began > LONG_LIFE else min(2 * pause, LONGEST_PAUSE)
+        view.say(f"a worker process ended with code {code}; the next one starts in {pause:g} s")
+        await asyncio.sleep(pause)
+
+
+async def _live(project: Project) -> int:
+    """The whole life of one worker; if this is cancelled, it is told to drain."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "ropewalk.cli.crew",
+        *_command(project),
+        # The address may have a password in it, and everybody may read a command line.
+        env={**os.environ, "ROPEWALK_DB": project.db},
+        stdin=asyncio.subprocess.PIPE,
+        # Ctrl-C is for the server, which tells the others.
+        start_new_session=True,
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        await _dismiss(process, project.settings.native.drain_seconds + GRACE)
+        raise
+
+
+async def _dismiss(process: asyncio.subprocess.Process, patience: float) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), patience)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _command(project: Project) -> list[str]:
+    file = [] if project.file is None else ["--config", project.file]
+    modules = [part for module in project.nodes for part in ("--nodes", module)]
+    return ["worker", *file, *modules, *(["--json"] if project.is_json else [])]
+
+
+def _heed_the_pipe() -> None:
+    """Drain when whoever started this process is gone."""
+
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+if __name__ == "__main__":
+    from ropewalk.cli.main import main
+
+    _heed_the_pipe()
+    main()

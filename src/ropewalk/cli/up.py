@@ -1,0 +1,145 @@
+"""`ropewalk up`: everything in one process."""
+
+import gc
+import ipaddress
+import os
+import socket
+import sys
+from contextlib import nullcontext
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.structs import replace
+
+from ropewalk.cli.codes import Code
+from ropewalk.cli.console import console, print_json_line
+from ropewalk.cli.loading import catalogue
+from ropewalk.cli.logs import logging_as
+from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.session import finish
+from ropewalk.cli.view import LogView
+from ropewalk.cli.watching import interrupts
+from ropewalk.core.canonical import JSON
+from ropewalk.core.errors import InvalidInput
+from ropewalk.engines.native.process import spare_the_collector
+from ropewalk.store import workspaces
+from ropewalk.wiring import Settings, open_office
+
+if TYPE_CHECKING:
+    from ropewalk.api.server import ServerSettings
+
+
+@click.command()
+@click.option("--host", help="Where to listen. [env: ROPEWALK_SERVER_HOST; default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535),
+              help="0 is any that is free. [env: ROPEWALK_SERVER_PORT; default: 8470]")  # fmt: skip
+@click.option("--allow-remote", is_flag=True, help="Let other machines in, if --host is reached from there.")
+@click.option("--workers", type=click.IntRange(1, 64),
+              help="How many processes execute, on PostgreSQL; this is one of them. [default: 1]")  # fmt: skip
+@click.option("--no-dispatch", is_flag=True, help="Accept, and leave executing to others.")
+@on_project
+def up(project: Project, host: str | None, port: int | None, allow_remote: bool, workers: int | None,
+       no_dispatch: bool) -> int:  # fmt: skip
+    """Serve the API, and execute what is started.
+
+    The first start on a store prints a token with all rights, once. SIGTERM or Ctrl-C drains: nobody is let in any
+    more, requests are answered, running nodes finish. A second one leaves at once, which is as safe as a crash.
+    """
+    project = project.told(
+        server__host=host,
+        server__port=port,
+        server__allow_remote=True if allow_remote else None,
+        server__workers=workers,
+        dispatcher__enabled=False if no_dispatch else None,
+    )
+    said = project.configuration
+    if said["server.workers"] > 1 and not project.is_shared:
+        raise InvalidInput(f"a file has one process, and --db is {project.place}: --workers needs PostgreSQL")
+    if not said["server.allow_remote"]:
+        _require_local(said["server.host"])
+    return finish(_serve(project))
+
+
+def _require_local(host: str) -> None:
+    """Whether other machines can come in is not left to what a name happens to mean."""
+    try:
+        found = {str(each[4][0]) for each in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except OSError as error:
+        raise InvalidInput(f"--host {host} is no address: {error.strerror}") from error
+    if not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found):
+        raise InvalidInput(f"--host {host} can be reached from other machines: say --allow-remote if that is meant")
+
+
+class ServiceLog(LogView):
+    """Goes on when nobody reads it any more: a server does not end with its log."""
+
+    def say(self, line: str, **about: JSON) -> None:
+        try:
+            super().say(line, **about)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _serve(project: Project) -> Code:
+    # What a start makes stays, and is not looked through before it is all there.
+    gc.disable()
+    # Here, since every other command does without them.
+    from ropewalk.access.first import ensure_admin
+    from ropewalk.api.app import create_app
+    from ropewalk.api.server import address_of, listen, serving
+    from ropewalk.cli.crew import crew
+
+    known, view = catalogue(project), ServiceLog(console(is_error=True), is_json=project.is_json)
+    said = project.configuration
+    listener = listen(said["server.host"], said["server.port"])
+    with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:
+        async with open_office(_engine_settings(project), known.types, known.functions) as office:
+            lookup.observer = office.service(workspaces.DEFAULT).engine.observer
+            app = create_app(office, version("ropewalk"))
+            spare_the_collector()
+            gc.enable()
+            others = said["server.workers"] - 1 if said["dispatcher.enabled"] else 0
+            async with (
+                crew(project, others, view) if others else nullcontext(),
+                serving(app, listener, _server_settings(project)),
+            ):
+                _introduce(project, address_of(listener), await ensure_admin(office.store))
+                await asked.wait()
+                view.say("draining; another signal leaves at once")
+        view.say("everything is answered and handed back")
+    return Code.OK
+
+
+def _engine_settings(project: Project) -> Settings:
+    settings = project.settings
+    if project.configuration["dispatcher.enabled"]:
+        return settings
+    return replace(settings, native=replace(settings.native, claims=False, hands=0, executions=0))
+
+
+def _server_settings(project: Project) -> "ServerSettings":
+    """The patience that is configured; never more connections than there may be open files."""
+    from ropewalk.api.connections import Patience
+    from ropewalk.api.server import ServerSettings, room_for_connections
+
+    said = project.configuration
+    patience = Patience(
+        headers=said["server.header_timeout"],
+        body=said["server.body_timeout"],
+        idle=said["server.idle_timeout"],
+        writing=said["server.write_timeout"],
+        connections=min(said["server.connections"], room_for_connections()),
+        per_address=said["server.connections_per_address"],
+    )
+    return ServerSettings(patience=patience, drain=said["server.drain"])
+
+
+def _introduce(project: Project, url: str, token: str | None) -> None:
+    """Where it is, and the token nobody can read again; on stdout, which is not the log."""
+    if project.is_json:
+        print_json_line({"url": url, "token": token, "db": project.place})
+        return
+    print(f"Ropewalk {version('ropewalk')} is ready at {url} (store: {project.place})", flush=True)
+    if token is not None:
+        print(f"Admin token, shown this once: {token}", flush=True)

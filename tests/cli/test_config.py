@@ -1,0 +1,153 @@
+"""What is set, and who said so."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import asdict
+
+from ropewalk.configuration import SETTINGS, Kind, Setting, resolve
+from ropewalk.core.errors import InvalidInput
+from ropewalk.wiring import Settings
+from tests.cli.conftest import Invoke
+
+Answer = Callable[..., Any]
+SAMPLES = {
+    Kind.INTEGER: "7",
+    Kind.NUMBER: "7.5",
+    Kind.SWITCH: "on",
+    Kind.WORDS: "a, b",
+    Kind.DURATION: "7d",
+    Kind.TEXT: "x",
+}
+
+
+def in_file(folder: Path, text: str, name: str = "ropewalk.toml") -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_a_flag_wins_over_the_environment_that_over_the_file_that_over_the_default(tmp_path: Path):
+    in_file(tmp_path, "lease = 3\nhands = 3\ndrain = 3\n[server]\nport = 3\n")
+    environment = {"ROPEWALK_LEASE": "2", "ROPEWALK_HANDS": "2"}
+
+    found = resolve({"lease": 1.0, "slots": None}, environment, folder=str(tmp_path))
+
+    assert [found[name] for name in ("lease", "hands", "drain", "server.port", "slots")] == [1, 2, 3, 3, 20_000]
+    origins = {each.setting.name: each.origin for each in found}
+    assert [origins[name] for name in ("lease", "hands", "slots")] == ["--lease", "ROPEWALK_HANDS", "default"]
+    assert origins["server.port"] == str(tmp_path / "ropewalk.toml")
+
+
+def test_what_nobody_sets_is_what_the_code_has():
+    assert asdict(Settings.of(resolve(environment={}, folder=None))) == asdict(Settings())
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_can_be_said_in_the_environment(setting: Setting):
+    text = SAMPLES.get(setting.kind, "[]" if setting.default == () else '{"A": "b"}')
+
+    found = resolve(environment={setting.variable: text}, folder=None)
+
+    assert found.is_set(setting.name)
+    assert found[setting.name] == resolve({setting.name: found[setting.name]}, {}, folder=None)[setting.name]
+
+
+@pytest.mark.parametrize(
+    ("environment", "place"),
+    [
+        ({"ROPEWALK_LEASE": "soon"}, "ROPEWALK_LEASE: must be a number, not 'soon'"),
+        ({"ROPEWALK_LEASE": "0"}, "ROPEWALK_LEASE: must be from 1 to 3,600, not 0"),
+        ({"ROPEWALK_LEASE": "NaN"}, "ROPEWALK_LEASE: must be from 1 to 3,600, not nan"),
+        ({"ROPEWALK_POOLED": "perhaps"}, "ROPEWALK_POOLED: must be true or false, not 'perhaps'"),
+        ({"ROPEWALK_SERVER_PORT": "80.5"}, "ROPEWALK_SERVER_PORT: must be an integer"),
+        ({"ROPEWALK_SERVER_PORT": "true"}, "ROPEWALK_SERVER_PORT: must be an integer"),
+        ({"ROPEWALK_RETENTION_EXECUTIONS": "long"}, "ROPEWALK_RETENTION_EXECUTIONS: 'long' is no duration"),
+        ({"ROPEWALK_CONFIG": "nowhere.toml"}, "nowhere.toml cannot be used: No such file"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_with_its_place(environment: dict[str, str], place: str):
+    with pytest.raises(InvalidInput) as refusal:
+        resolve(environment=environment, folder=None)
+
+    assert place in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("ropewalk.toml", "nods = []", "cannot be used: nods is no setting; did you mean nodes?"),
+        ("ropewalk.toml", "[server]\nprot = 1", "server.prot is no setting; did you mean server.port?"),
+        ("ropewalk.toml", "[server]\nport = 'x'", "server.port: must be an integer, not 'x'"),
+        ("ropewalk.toml", "server = 1", "server is no setting"),
+        ("ropewalk.toml", "db = ", "cannot be used: Invalid value (at end of document)"),
+        ("ropewalk.yaml", "- db", "must be a mapping of settings"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused_with_the_place(tmp_path: Path, name: str, text: str, words: str):
+    file = in_file(tmp_path, text, name)
+
+    with pytest.raises(InvalidInput) as refusal:
+        resolve(environment={}, file=file)
+
+    assert file in str(refusal.value)
+    assert words in str(refusal.value)
+
+
+def test_a_file_may_be_yaml(tmp_path: Path):
+    file = in_file(tmp_path, "db: jobs.db\nserver: { port: 1 }\n", "settings.yaml")
+
+    found = resolve(environment={}, file=file)
+
+    assert (found["db"], found["server.port"]) == ("jobs.db", 1)
+
+
+def test_only_what_is_meant_for_expressions_is_shown_to_them():
+    found = Settings.from_environment({"ROPEWALK_ENV_CITY": "Berlin", "PATH": "/bin"})
+
+    assert found.env == {"CITY": "Berlin"}
+
+
+def test_issuers_are_tables_of_the_file(tmp_path: Path):
+    table = '[[access.issuers]]\nissuer = "https://id.example"\naudience = "ropewalk"\njwks_url = "{url}"\n'
+    good = in_file(tmp_path, table.format(url="https://id.example/jwks"))
+    bad = in_file(tmp_path, table.format(url="ftp://id.example/jwks"), "bad.toml")
+
+    settings = Settings.of(resolve(environment={}, file=good))
+
+    assert settings.access.issuers[0].audience == "ropewalk"
+    with pytest.raises(InvalidInput, match="jwks_url"):
+        Settings.of(resolve(environment={}, file=bad))
+
+
+def test_show_says_each_value_and_where_it_came_from(answer: Answer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ROPEWALK_LEASE", "20")
+    monkeypatch.setenv("ROPEWALK_PROT", "1")
+
+    told = answer("config", "show", "--db", "postgresql://anna:secret@host/db")
+
+    assert told["settings"]["lease"] == {"value": 20.0, "origin": "ROPEWALK_LEASE"}
+    assert told["settings"]["db"] == {"value": "postgresql://anna:***@host/db", "origin": "--db"}
+    assert told["settings"]["nodes"]["origin"] == "ropewalk.toml"
+    assert told["unknown"] == ["ROPEWALK_PROT"]
+
+
+def test_show_keeps_secrets(invoke: Invoke, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ROPEWALK_ENV_KEY", "hush")
+    monkeypatch.setenv("ROPEWALK_DB", "postgresql://anna:secret@host/db")
+
+    shown = invoke("config", "show").output + invoke("config", "show", "--json").output
+
+    assert "ROPEWALK_ENV_" in shown
+    assert "hush" not in shown
+    assert "secret" not in shown
+
+
+def test_a_command_takes_its_settings_from_the_file_it_is_given(answer: Answer, tmp_path: Path):
+    file = in_file(tmp_path, f"db = {json.dumps(str(tmp_path / 'other.db'))}", "other.toml")
+
+    answer("run", "hello.yaml", "--config", file)
+
+    assert (tmp_path / "other.db").exists()

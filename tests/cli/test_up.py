@@ -1,0 +1,142 @@
+"""`ropewalk up` as people start and stop it."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.servers import PATIENCE, UpServer, up
+from tests.cli.conftest import Invoke, Start, code_of
+from tests.postgres import ask
+
+ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
+LOOKS = 2_000
+
+
+def first_lines(process: "subprocess.Popen[str]", count: int) -> list[str]:
+    assert process.stdout is not None
+    return [process.stdout.readline() for _ in range(count)]
+
+
+def test_the_first_start_prints_a_token_that_opens_and_the_next_ones_do_not(tmp_path: Path):
+    with up(tmp_path) as server:
+        token = server.token
+        first = server.ask("GET", "/workflow/executions")
+        code = server.terminate()
+    with up(tmp_path) as again:
+        second = again.ask("GET", "/workflow/executions", token)
+        stranger = again.ask("GET", "/workflow/executions", "rw_x_y")
+
+    assert (first.status_code, second.status_code, stranger.status_code) == (200, 200, 401)
+    assert again.token is None
+    assert code == 0
+
+
+def test_people_are_told_the_address_and_the_token(start: Start):
+    server = start("up", "--port", "0")
+
+    ready, token = first_lines(server, 2)
+
+    server.send_signal(signal.SIGINT)
+    assert "is ready at http://127.0.0.1:" in ready
+    assert token.startswith("Admin token, shown this once: rw_")
+    assert code_of(server) == 0
+
+
+def test_a_port_that_is_taken_is_said_and_nothing_is_made(tmp_path: Path, start: Start):
+    with up(tmp_path, "--db", "one.db") as server:
+        second = start("up", "--port", str(server.port), "--db", "two.db")
+        _, said = second.communicate(timeout=PATIENCE)
+
+    assert second.returncode == 2
+    assert f"port {server.port} of 127.0.0.1 is taken" in said
+    assert not (tmp_path / "two.db").exists()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_other_machines_are_let_in_only_by_explicit_word(invoke: Invoke, host: str):
+    result = invoke("up", "--host", host)
+
+    assert result.exit_code == 2
+    assert "say --allow-remote if that is meant" in result.stderr
+
+
+def test_a_file_has_no_further_workers(invoke: Invoke):
+    result = invoke("up", "--workers", "2")
+
+    assert result.exit_code == 2
+    assert "--workers needs PostgreSQL" in result.stderr
+
+
+def test_a_server_that_does_not_dispatch_only_accepts(tmp_path: Path, answer: Any):
+    with up(tmp_path, "--no-dispatch") as server:
+        workflow = server.ask("POST", "/workflow/definitions?publish=true", json=ONE).json()["id"]
+        accepted = server.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
+        server.terminate()
+        before = answer("executions", "ls")[0]["state"]
+        answer("resume")
+
+    assert (accepted.status_code, before) == (202, "PENDING")
+    assert answer("executions", "ls")[0]["state"] == "SUCCESS"
+
+
+def children(server: UpServer) -> set[int]:
+    listed = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
+    return set(map(int, listed.split()))
+
+
+async def joined(database: str, pids: set[int], gone: set[int] = frozenset()) -> set[int]:  # type: ignore[assignment]
+    """The processes that work on a database, as soon as there are so many others than those gone."""
+    for _ in range(LOOKS):
+        rows = await ask(database, "select pid from worker where heartbeat_at > 0")
+        if len(found := {int(row[0]) for row in rows} - gone) >= len(pids):
+            return found
+    raise AssertionError("the workers do not join")
+
+
+async def test_further_workers_are_replaced_when_they_die_and_leave_with_the_server(database: str, tmp_path: Path):
+    with up(tmp_path, "--workers", "2", "--db", database) as server:
+        found = await joined(database, {1, 2})
+        (worker,) = children(server)
+        os.kill(worker, signal.SIGKILL)
+        again = await joined(database, {1, 2}, {worker})
+        others = children(server)
+        server.kill()
+
+    assert found == {server.process.pid, worker}
+    assert again == {server.process.pid} | others
+    # Whoever loses its server drains and signs off.
+    for _ in range(LOOKS):
+        rows = await ask(database, f"select heartbeat_at from worker where pid = {next(iter(others))}")
+        if rows[0][0] == 0:
+            break
+        await asyncio.sleep(0.01)
+    assert rows[0][0] == 0
+
+
+def test_what_is_configured_holds_for_the_server(tmp_path: Path):
+    (tmp_path / "ropewalk.toml").write_text('db = "jobs.db"\n[server]\nport = 0\n', encoding="utf-8")
+    command = ("--config", str(tmp_path / "ropewalk.toml"), "--port", "0")
+
+    with up(tmp_path, *command) as server:
+        answer = httpx2.get(f"{server.url}/healthz")
+
+    assert json.loads(answer.content) == {"status": "ok"}
+    assert (tmp_path / "jobs.db").exists()
+
+
+def test_a_server_does_not_end_with_whoever_read_its_log(start: Start):
+    server = start("up", "--port", "0", "--json")
+    first_lines(server, 1)
+    assert server.stdout is not None
+    server.stdout.close()
+
+    server.send_signal(signal.SIGTERM)
+
+    assert code_of(server) == 0
