@@ -278,7 +278,18 @@ async def test_known_keys_serve_on_for_an_hour_while_the_issuer_is_away(clock: C
         "ed",
         None,
     ],
-    ids=str,
+    ids=[
+        "oct",
+        "short",
+        "listed curve",
+        "listed type",
+        "numbers",
+        "listed id",
+        "for encryption",
+        "by secret",
+        "text",
+        "null",
+    ],
 )
 async def test_a_key_that_is_none_of_ours_is_passed_over(clock: Clock, issuer: JwksServer, hostile: Any):
     issuer.keys = [hostile, described("rsa")]

@@ -97,14 +97,14 @@ async def _serve(project: Project) -> Code:
         async with open_office(_engine_settings(project), known.types, known.functions) as office:
             lookup.observer = office.service(workspaces.DEFAULT).engine.observer
             app = create_app(office, version("ropewalk"))
-            spare_the_collector()
-            gc.enable()
             others = said["server.workers"] - 1 if said["dispatcher.enabled"] else 0
             async with (
                 crew(project, others, view) if others else nullcontext(),
                 serving(app, listener, _server_settings(project)),
             ):
                 _introduce(project, address_of(listener), await ensure_admin(office.store))
+                spare_the_collector()
+                gc.enable()
                 await asked.wait()
                 view.say("draining; another signal leaves at once")
         view.say("everything is answered and handed back")
