@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.engines.worlds import ONCE, Json, World, act, at_most, flow, judged_w
 
 MIB = 1024 * 1024
 GOOD = flow(act("a", "fine"), name="good")
+MARK: ContextVar[str] = ContextVar("mark", default="none")
 
 
 class Hostile(NodeType):
@@ -302,3 +304,42 @@ async def test_a_node_cancelled_before_its_first_step_ends_the_execution_at_once
 
     assert (await at_most(5, world.ended(await starting))).state is ExecutionState.CANCELLED
     assert world.service.engine.hands.busy == 0
+
+
+async def test_what_a_node_sets_in_its_context_is_not_there_for_the_next(world: World, hostile: Hostile):
+    def deed(value: str) -> Output:
+        found = MARK.get()
+        MARK.set(value)
+        return Output(found)
+
+    hostile.deed = deed
+
+    ended = await world.run(flow(*(node(name, "hostile", value=name) for name in "abc")))
+
+    assert ended.output == {"a": "none", "b": "none", "c": "none"}
+
+
+async def test_a_node_that_cancels_itself_and_ends_first_cancels_nobody_else(world: World, hostile: Hostile):
+    def deed(value: str) -> Output:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return Output(value)
+
+    hostile.deed = deed
+    names = "abc"
+
+    ended = await world.run(flow(*(node(name, "hostile", value=name) for name in names), act("d", "d")))
+
+    assert ended.output == {"a": "a", "b": "b", "c": "c", "d": "d"}
+
+
+async def test_a_node_that_waits_keeps_nobody_behind_it_waiting(world: World):
+    names = [f"n{place}" for place in range(150)]
+    version = await world.save(flow(*(node(name, "gate", value=1) for name in names)))
+
+    execution = await world.service.start(version)
+
+    assert await at_most(20, world.outside.gate().arrived(150)) == names
+    world.outside.gate().open()
+    assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS

@@ -1,12 +1,18 @@
 """The attempts this worker carries out: as many at once as it has hands, each within its time limit.
 
+Attempts stand in line, and a hand is a task that takes one after another: most nodes end without ever waiting for
+anything, and cost no task of their own. Before a hand begins with one, it sees to it that another hand comes for the
+rest of the line, so a node that waits keeps nobody waiting.
+
 One look at the clock serves all time limits: the loop's timer is set for the earliest, and what is overdue then is
 reported at once, whether or not its code can be stopped.
 """
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from functools import partial
 
 from ropewalk.core.commands import RunNode
@@ -20,7 +26,9 @@ from ropewalk.engines.native.live import Live, Load, Running
 from ropewalk.engines.runner import Desk, Run, run_node
 
 DEFAULT_TIMEOUT = 5 * MINUTE
+MOST_RESTING = 100
 Report = Callable[[Live, Signal], None]
+_STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
 
 
 class Hands:
@@ -33,6 +41,11 @@ class Hands:
         self._now = now
         self._report = report
         self._running: dict[Running, None] = {}
+        self._line: deque[Running] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._resting: list[asyncio.Future[None]] = []
+        # Whether a hand was called that has not looked at the line yet.
+        self._is_one_coming = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_for: int | None = None
         self._idle = asyncio.Event()
@@ -59,17 +72,58 @@ class Hands:
         work = live.execution.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        now = self._now()
         timeout = live.execution.plan.timeouts[work.node] or DEFAULT_TIMEOUT
-        running = Running(live, command.node, command.attempt, command.item, now + timeout)
+        running = Running(live, command.node, command.item, work, self._now(), timeout)
         live.running[command.node, command.item] = running
         if not self._running:
             self._idle.clear()
         self._running[running] = None
         self._watch(running.deadline)
-        running.task = asyncio.get_running_loop().create_task(self._carry_out(running, work, now))
+        self._line.append(running)
+        if not self._is_one_coming:
+            self._call_one()
 
-    async def _carry_out(self, running: Running, work: Work, now: int) -> None:
+    # Hands
+
+    def _call_one(self) -> None:
+        """One more hand is to look at the line."""
+        self._is_one_coming = True
+        while self._resting:
+            called = self._resting.pop()
+            if not called.done():
+                called.set_result(None)
+                return
+        task = asyncio.get_running_loop().create_task(self._serve())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self) -> None:
+        """A hand: takes what is next in line, and rests when there is nothing."""
+        task, untouched = asyncio.current_task(), copy_context()
+        assert task is not None
+        while await self._work_off(task, untouched) and len(self._resting) < MOST_RESTING:
+            called = asyncio.get_running_loop().create_future()
+            self._resting.append(called)
+            await called
+
+    async def _work_off(self, task: asyncio.Task[None], untouched: Context) -> bool:
+        """Carry out what is in line; whether the task is as good as new afterwards."""
+        self._is_one_coming = False
+        line = self._line
+        while line:
+            running = line.popleft()
+            if running not in self._running:
+                continue  # it was called off
+            if line and not self._is_one_coming:
+                self._call_one()
+            running.task = task
+            await self._carry_out(running, running.work)
+            # What a node sets for itself, or a cancellation that has not come through yet, is not for the next one.
+            if task.cancelling() or copy_context() != untouched:
+                return False
+        return True
+
+    async def _carry_out(self, running: Running, work: Work) -> None:
         signal: Signal
         try:
             if running.item is None and running.live.execution.plan.for_each[work.node] is not None:
@@ -77,7 +131,7 @@ class Hands:
             else:
                 if running.live.has_blobs:
                     await self._load_inputs(running.live, work.node)
-                signal = await run_node(self._run(running, work, now), self._desk)
+                signal = await run_node(self._run(running, work), self._desk)
                 if type(signal) is Succeeded and signal.blob is not None:
                     await running.live.expect_blob(self._load, work.node, signal.blob)
         except ExpressionError as error:
@@ -85,7 +139,7 @@ class Hands:
         except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
             signal = _failed(running, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}"))
         except asyncio.CancelledError:
-            signal = _failed(running, RunError(ErrorType.TRANSIENT, "the run was stopped"))
+            signal = _failed(running, _STOPPED)
         self._end(running, signal)
 
     async def _expand(self, running: Running, work: Work) -> Signal:
@@ -103,7 +157,7 @@ class Hands:
         plan = live.execution.plan
         await live.load_blobs(self._load, plan.with_template(node), plan.for_each[node])
 
-    def _run(self, running: Running, work: Work, now: int) -> Run:
+    def _run(self, running: Running, work: Work) -> Run:
         live, plan = running.live, running.live.execution.plan
         item = None if running.item is None else live.item(work.node, running.item)
         return Run(
@@ -113,7 +167,7 @@ class Hands:
             plan.types[work.node],
             running.attempt,
             inputs_of(live.execution, work, item),
-            now,
+            running.started,
             running.item,
             running.deadline,
             work.held_since,
@@ -138,11 +192,13 @@ class Hands:
     def stop(self, live: Live, node: str, attempt: int, item: int | None) -> None:
         """Tell an attempt to stop; what it reports still counts."""
         running = live.running.get((node, item))
-        if running is not None and running.attempt == attempt and running.task is not None:
+        if running is None or running.attempt != attempt:
+            return
+        if running.task is not None:
             running.task.cancel()
-            # A task that is cancelled before its first step never gets to report.
-            stopped = _failed(running, RunError(ErrorType.TRANSIENT, "the run was stopped"))
-            running.task.add_done_callback(lambda _: self._end(running, stopped))
+        else:
+            # Still in line. Not at once: whoever asks is in the middle of what a commit asks for.
+            asyncio.get_running_loop().call_soon(self._end, running, _failed(running, _STOPPED))
 
     def drop(self, live: Live) -> None:
         """Stop everything of an execution that is not ours any more; nothing of it is reported."""
@@ -193,6 +249,8 @@ class Hands:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        for called in self._resting:
+            called.cancel()
 
 
 def _failed(running: Running, error: RunError) -> Failed:

@@ -10,6 +10,7 @@ from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import items_of
+from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import Template
 from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import Signal
@@ -24,14 +25,17 @@ Load = Callable[[Blob], Awaitable[Any]]
 class Running:
     """One attempt under way in this process."""
 
-    __slots__ = ("attempt", "deadline", "item", "live", "node", "task")
+    __slots__ = ("attempt", "deadline", "item", "live", "node", "started", "task", "work")
 
-    def __init__(self, live: "Live", node: str, attempt: int, item: int | None, deadline: int) -> None:
+    def __init__(self, live: "Live", node: str, item: int | None, work: Work, started: int, timeout: int) -> None:
         self.live = live
         self.node = node
-        self.attempt = attempt
         self.item = item
-        self.deadline = deadline
+        self.work = work
+        self.attempt = work.attempt
+        self.started = started
+        self.deadline = started + timeout
+        # Who carries it out; nobody while it is in line.
         self.task: asyncio.Task[None] | None = None
 
 
