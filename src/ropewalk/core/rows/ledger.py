@@ -45,7 +45,12 @@ class RunLedger:
         for event in events:
             if self._full is not None:
                 self._full.add((event,))
-            elif type(event) not in _WITHOUT_RUNS and not self._is_simple(event):
+            elif type(event) is NodeSucceeded and event.node in self._started:
+                self._end(event)
+            elif type(event) is NodesStarted and not self._plan.has_maps:
+                for node in event.nodes:
+                    self._started[node] = event.at
+            elif type(event) not in _WITHOUT_RUNS:
                 self._hand_over(event)
 
     @property
@@ -53,29 +58,11 @@ class RunLedger:
         """Whether nodes have only started and succeeded so far: nothing has waited, failed or been told."""
         return self._full is None
 
-    def _is_simple(self, event: Event) -> bool:
-        """Book the event if it is one of the common kind."""
-        if type(event) is NodeSucceeded:
-            return self._end(event)
-        return type(event) is NodesStarted and self._start(event)
-
-    def _start(self, event: NodesStarted) -> bool:
-        if self._plan.has_maps:
-            return False
-        for node in event.nodes:
-            self._started[node] = event.at
-        return True
-
-    def _end(self, event: NodeSucceeded) -> bool:
-        started = self._started.pop(event.node, None)
-        if started is None:
-            return False
-        name = run_id(self._accepted.execution, event.node, None, 1, started)
+    def _end(self, event: NodeSucceeded) -> None:
+        node, started = event.node, self._started.pop(event.node)
+        name = run_id(self._accepted.execution, node, None, 1, started)
         has_inputs = event.inputs is not None
-        self._runs.append(
-            RunRow(name, event.node, None, 1, started, _SUCCESS, event.at, None, None, has_inputs, has_output=True)
-        )
-        return True
+        self._runs.append(RunRow(name, node, None, 1, started, _SUCCESS, event.at, None, None, has_inputs, True))
 
     def _hand_over(self, event: Event) -> None:
         self._full = RunProjection(self._plan)
@@ -93,7 +80,9 @@ class RunLedger:
 
     def take(self) -> tuple[list[RunRow], list[LetterRow]]:
         """The rows that changed since the last call; to be used at once."""
-        runs, self._runs = self._runs, []
+        runs = self._runs
+        if runs:
+            self._runs = []
         if self._full is None:
             return runs, []
         more, letters = self._full.take()

@@ -6,8 +6,9 @@ whose cause could be forgotten.
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -37,7 +38,18 @@ class Committed(Struct, frozen=True):
     post: list[tuple[str, str, Signal | StartChild]]
     has_slot: bool
     is_ended: bool
-    rows: Batch | None
+    leaves: bool
+    written: Batch | None
+
+
+class Part(Struct):
+    """What goes into one commit, and who waits for it."""
+
+    rows: list[tuple[str, Row]]
+    committed: list[Committed]
+    batch: list[tuple[str, list[Row]]]
+    waiters: list[asyncio.Future[None]]
+    error: Exception | None = None
 
 
 class GroupCommit:
@@ -54,10 +66,13 @@ class GroupCommit:
         self._memory = memory
         self._carry_out = carry_out
         self._give_up = give_up
-        self._dirty: dict[str, Live] = {}
+        # Numbered in the order they came, which is the order they are taken in.
+        self._dirty: dict[Live, int] = {}
+        self._number = 0
         self._rows: list[tuple[str, Row]] = []
         self._wake = asyncio.Event()
-        self._waiters: list[asyncio.Future[None]] = []
+        # Each waits for everyone up to that number.
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.commits = 0
         # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
@@ -70,7 +85,8 @@ class GroupCommit:
         """This execution has something for the next commit."""
         if not (live.is_dirty or live.is_dropped):
             live.is_dirty = True
-            self._dirty[live.id] = live
+            self._number += 1
+            self._dirty[live] = self._number
             self._wake.set()
 
     def add_row(self, statement: str, row: Row) -> None:
@@ -80,15 +96,13 @@ class GroupCommit:
 
     def forget(self, live: Live) -> None:
         """What this execution had to say is not to be written."""
-        # By identity: one that was dropped twice may have been taken up again in between, and that one has its say.
-        if self._dirty.get(live.id) is live:
-            del self._dirty[live.id]
+        self._dirty.pop(live, None)
         live.is_dirty = False
 
     async def settled(self) -> None:
         """Wait until everything said so far is durable; raises what kept it from being so."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        self._waiters.append((self._number, waiter))
         self._wake.set()
         await waiter
 
@@ -97,77 +111,88 @@ class GroupCommit:
             await self._wake.wait()
             # One turn of the loop, so that signals that came together are committed together.
             await asyncio.sleep(0)
-            self._wake.clear()
-            await self._commit()
+            written = await self._commit(self._next())
+            while self._wake.is_set():
+                # What came meanwhile is on its way to the disk while we do what the last commit asks for.
+                writing = asyncio.get_running_loop().create_task(self._commit(self._next()))
+                await asyncio.sleep(0)
+                self._finish(written)
+                written = await writing
+            self._finish(written)
 
-    async def _commit(self) -> None:
-        lives = list(self._dirty.values())[:LARGEST_BATCH]
-        waiters: list[asyncio.Future[None]] = []
-        if len(lives) == len(self._dirty):
-            waiters, self._waiters = self._waiters, []
-        else:
-            self._wake.set()
-        rows, self._rows = self._rows, []
-        committed: list[Committed] = []
+    async def _commit(self, part: Part) -> Part:
         try:
-            batch = self._take(lives, rows, committed)
-            if batch:
-                await self._store.write(batch)
+            if part.batch:
+                await self._store.write(part.batch)
                 self.commits += 1
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
-            self._undo(committed, rows, error)
-            self._give_up([each.live for each in committed], error)
-            _answer(waiters, error)
-        else:
-            for each in committed:
-                each.live.is_writing = False
-            _answer(waiters, None)
-            self._carry_out(committed)
+            self._undo(part, error)
+        return part
 
-    def _undo(self, committed: list[Committed], rows: list[tuple[str, Row]], error: Exception) -> None:
+    def _undo(self, part: Part, error: Exception) -> None:
         """What belongs to no execution is tried again with the next commit, unless it is itself what was refused."""
-        for each in committed:
+        for each in part.committed:
             each.live.commands[:0] = each.commands
         if isinstance(error, Unavailable):
-            self._rows[:0] = rows
+            self._rows[:0] = part.rows
+        self._give_up([each.live for each in part.committed], error)
+        part.committed, part.error = [], error
 
-    def _take(
-        self, lives: list[Live], rows: list[tuple[str, Row]], committed: list[Committed]
-    ) -> list[tuple[str, list[Row]]]:
-        """The next transaction; what is to be done after it is put into `committed`.
+    def _finish(self, part: Part) -> None:
+        """The commit is through: whoever waits for it is told, and what it asks for is done."""
+        for each in part.committed:
+            each.live.commits -= 1
+        _answer(part.waiters, part.error)
+        self._carry_out(part.committed)
+
+    def _next(self) -> Part:
+        """The next transaction, and what is to be done after it.
 
         An execution whose rows cannot be made is given up alone; none of its rows are written.
         """
-        batch: Batch = defaultdict(list)
+        self._wake.clear()
+        rows, self._rows = self._rows, []
+        batch: defaultdict[str, list[Row]] = defaultdict(list)
         for statement, row in rows:
             batch[statement].append(row)
-        for live in lives:
+        part = Part(rows, [], [], [])
+        for live in list(islice(self._dirty, LARGEST_BATCH)):
+            its_rows: Batch = []
             try:
-                each, its_rows = self._rows_of(live)
+                part.committed.append(self._take(live, its_rows))
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: its rows cannot be made", live.id)
                 self._give_up([live], error)
                 continue
-            committed.append(each)
-            for statement, some in its_rows.items():
-                batch[statement] += some
+            for statement, row in its_rows:
+                batch[statement].append(row)
         # Inserts first: what one execution changes, another may have come to be with.
-        return sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
+        part.batch = sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
+        self._take_waiters(part)
+        return part
 
-    def _rows_of(self, live: Live) -> tuple[Committed, Batch]:
+    def _take_waiters(self, part: Part) -> None:
+        """Those for whom nothing is left to be written after this."""
+        first_left = next(iter(self._dirty.values()), self._number + 1)
+        while self._waiters and self._waiters[0][0] < first_left:
+            part.waiters.append(self._waiters.popleft()[1])
+        if self._dirty:
+            self._wake.set()
+
+    def _take(self, live: Live, rows: Batch) -> Committed:
         """What one execution has for this commit, apart from the others: it may fail half-way."""
-        del self._dirty[live.id]
-        live.is_dirty, live.is_writing = False, True
+        del self._dirty[live]
+        live.is_dirty = False
         first_seq, x = live.first_seq, live.execution
-        rows: Batch = defaultdict(list)
         leaves = live.may_leave
         put_rows(live, None if leaves else self._store.worker, rows)
         if leaves:
             self._memory.leaves(live)
         kept = rows if self.is_observed else None
-        each = Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, kept)
+        each = Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, leaves, kept)
         live.events, live.commands, live.post = [], [], []
-        return each, rows
+        live.commits += 1
+        return each
 
     async def close(self) -> None:
         """Write what is left, then stop."""

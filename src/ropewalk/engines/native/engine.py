@@ -6,19 +6,17 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
-import msgspec
 import uuid_utils
 from msgspec import Struct
 
 from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
-from ropewalk.core.events import Event, ExecutionFailed, ExecutionSucceeded
+from ropewalk.core.events import Event
 from ropewalk.core.signals import Due, Failed, Returned, Signal, Start
-from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended, Observer, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
@@ -35,15 +33,14 @@ from ropewalk.engines.native.offers import DEFAULT_POOL, Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
 from ropewalk.engines.native.publishing import Held
 from ropewalk.engines.native.recovery import Recovery
-from ropewalk.engines.native.shelf import WorkerShelf
+from ropewalk.engines.native.shelf import WorkerShelf, shrink_output
 from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
-from ropewalk.engines.runner import INLINE_LIMIT, Desk, with_jitter
+from ropewalk.engines.runner import Desk, with_jitter
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
 from ropewalk.store import live as owned
 from ropewalk.store.access import Store
-from ropewalk.store.blobs import BlobTooLarge
 
 _ALL = 2**62
 
@@ -246,25 +243,26 @@ class NativeEngine:
         x = live.execution
         x.room = self._room
         events = x.handle(signal, self.store.now())
-        commands = x.take_commands()
-        live.events += events
-        if x.is_ended and events:
-            try:
-                self._shrink_output(live)
-            except Unavailable as error:
-                self.recovery.lost_the_store([live], error)
+        if events:
+            live.events += events
+            if x.is_ended and not self._is_output_kept(live):
                 return []
+        if x.commands:
+            self._take_commands(live)
+        if events or live.commands:
+            self.commit.add(live)
+        if x.ready_count and x.has_slot:
+            self._remember_hungry(live)
+        return events
+
+    def _take_commands(self, live: Live) -> None:
+        commands = live.execution.take_commands()
         for command in commands:
             if type(command) is RunNode:
                 self.hands.promised += 1
             else:
                 self.children.write_down(live, command)
         live.commands += commands
-        if events or commands:
-            self.commit.add(live)
-        if x.ready_count and x.has_slot:
-            self._remember_hungry(live)
-        return events
 
     def _remember_hungry(self, live: Live) -> None:
         """It has more to start than there are hands; it is asked again when one is free."""
@@ -272,29 +270,24 @@ class NativeEngine:
             live.is_hungry = True
             self._hungry.append(live)
 
-    def _shrink_output(self, live: Live) -> None:
-        """An output too large for the log goes where the nodes' large results are."""
-        last = live.events[-1]
-        if isinstance(last, ExecutionSucceeded) and last.output is not None:
-            encoded = msgspec.json.encode(last.output)
-            if len(encoded) > INLINE_LIMIT:
-                # On this thread: nothing may come between the decision and its record. Rare, and bounded in size.
-                try:
-                    blob = self.store.blobs.put_here(encoded)
-                except BlobTooLarge as error:
-                    live.execution.state = ExecutionState.FAILED
-                    live.events[-1] = ExecutionFailed(last.at, f"output: {error}")
-                else:
-                    live.rows.append(("insert_blob", (blob.hash, blob.size, last.at)))
-                    live.events[-1] = ExecutionSucceeded(last.at, None, blob)
+    def _is_output_kept(self, live: Live) -> bool:
+        """Whether an output too large for the log could be put where it belongs; if not, nothing was decided."""
+        try:
+            shrink_output(live, self.store.blobs)
+        except Unavailable as error:
+            self.recovery.lost_the_store([live], error)
+            return False
+        return True
 
     def reported(self, live: Live, signal: Signal) -> None:
         """An attempt ended: a hand is free."""
-        if isinstance(signal, Failed):
+        if type(signal) is Failed:
             signal = with_jitter(signal)
         self.signal(live, signal)
-        self.let_go(live)  # it may have come too late to change anything
-        self.feed()
+        if not live.is_dirty:
+            self.let_go(live)  # it came too late to change anything
+        if self._hungry:
+            self.feed()
 
     @property
     def _room(self) -> int:
@@ -312,24 +305,18 @@ class NativeEngine:
                 self.signal(live, Due())
 
     def _carry_out(self, committed: list[Committed]) -> None:
-        """A commit is durable: say so, then do what it asks for; what fails for one execution stops no other."""
+        """A commit is durable: say so, and do what it asks for; what fails for one execution stops no other."""
         if self.observer is not None:
-            observe(self.observer, self.memory, committed)
-        told = [each for each in committed if self._is_done(self._after_commit, each)]
-        for each in told:
-            self._is_done(self._follow, each)
+            observe(self.observer, committed)
+        for each in committed:
+            try:
+                self._after_commit(each)
+                self._follow(each)
+            except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+                _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
+                each.live.commands += each.commands
+                self.recovery.lost_the_store([each.live], error)
         self.feed()  # what was promised a hand may have gone to others
-
-    def _is_done(self, step: Callable[[Committed], None], each: Committed) -> bool:
-        """Take this step; if that fails, the execution is taken up again from its log instead."""
-        try:
-            step(each)
-        except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
-            _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
-            each.live.commands += each.commands
-            self.recovery.lost_the_store([each.live], error)
-            return False
-        return True
 
     def _after_commit(self, each: Committed) -> None:
         live = each.live
@@ -349,19 +336,24 @@ class NativeEngine:
         self.followers.publish(each)
 
     def _follow(self, each: Committed) -> None:
+        live, commands = each.live, each.commands
         # Taken off one by one: what is left after a failure has not been done, and its hands are free again.
-        each.commands.reverse()
-        while each.commands:
-            self._do(each.live, each.commands.pop())
+        commands.reverse()
+        while commands:
+            command = commands.pop()
+            if type(command) is RunNode:
+                self._run(live, command)
+            else:
+                self._do(live, command)
         if each.post:
             self.letters.deliver(each.post)
-        self.memory.left(each.live)
-        self.let_go(each.live)
+        if each.leaves:
+            self.memory.left(live)
+        if not live.has_slot:
+            self.let_go(live)
 
     def _do(self, live: Live, command: Command) -> None:
         match command:
-            case RunNode():
-                self._run(live, command)
             case StopRun():
                 self.hands.stop(live, command.node, command.attempt, command.item)
                 self.offers.stop(live, command)
@@ -374,7 +366,7 @@ class NativeEngine:
                 return  # what concerns other executions was written down with the events, and is told from there
 
     def _run(self, live: Live, command: RunNode) -> None:
-        if self.offers.takes(live, command):
+        if self.store.is_shared and self.offers.takes(live, command):
             self.hands.promised -= 1
             self.offers.make(live, command)
         else:

@@ -53,9 +53,9 @@ class Live:
     """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
 
     __slots__ = (
-        "accepted", "commands", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot", "id",
-        "is_dirty", "is_dropped", "is_hungry", "is_writing", "items", "ledger", "offered", "pins", "post", "rows",
-        "running", "version", "written",
+        "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
+        "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "rows", "running",
+        "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -78,7 +78,9 @@ class Live:
         self.found_running: list[tuple[str, int | None, int]] = []
         # How many are at something that needs it to stay.
         self.pins = 0
-        self.is_dirty = self.is_hungry = self.is_writing = False
+        # How many commits it is part of are not through, or what they ask for is not done.
+        self.commits = 0
+        self.is_dirty = self.is_hungry = False
         # Whether what was decided here was thrown away, since a commit failed.
         self.is_dropped = False
         # Whether a slot is counted for it; given back only after the commit that says so.
@@ -88,6 +90,11 @@ class Live:
         self.written = Written()
 
     @property
+    def is_writing(self) -> bool:
+        """Whether a commit it is part of is under way."""
+        return self.commits > 0
+
+    @property
     def first_seq(self) -> int:
         """The number of the first event that is not committed yet."""
         return self.execution.seq - len(self.events) + 1
@@ -95,7 +102,7 @@ class Live:
     @property
     def is_idle(self) -> bool:
         """Whether it can leave memory: nothing runs, nothing is to be committed, and it has no slot."""
-        return not (self.is_dirty or self.is_writing or self.has_slot) and self.may_leave
+        return not (self.is_dirty or self.commits or self.has_slot) and self.may_leave
 
     @property
     def may_leave(self) -> bool:

@@ -37,7 +37,7 @@ class Memory:
         self._versions: OrderedDict[tuple[str, int], Version] = OrderedDict()
         self._loading: dict[str, asyncio.Future[None]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
-        self._leaving: dict[str, asyncio.Future[None]] = {}
+        self._leaving: dict[str, asyncio.Future[None] | None] = {}
         self.lives: dict[str, Live] = {}
         # Whether the lease is lost: what was ours when its loading began is not ours any more.
         self.is_away = False
@@ -68,13 +68,20 @@ class Memory:
         """The commit that is made now says that the execution is nobody's."""
         if self.owns(live):
             self.forget(live)
-            self._leaving[live.id] = asyncio.get_running_loop().create_future()
+            self._leaving[live.id] = None
 
     def left(self, live: Live) -> None:
         """That commit is through, or has failed; the store says whose the execution is."""
         leaving = self._leaving.pop(live.id, None)
         if leaving is not None:
             leaving.set_result(None)
+
+    def _departure(self, execution: str) -> asyncio.Future[None]:
+        """What is done when the execution has left; made when somebody waits for it, since hardly anybody does."""
+        leaving = self._leaving[execution]
+        if leaving is None:
+            leaving = self._leaving[execution] = asyncio.get_running_loop().create_future()
+        return leaving
 
     # Accepting
 
@@ -137,8 +144,8 @@ class Memory:
     async def _load(self, execution: str, is_ours: bool) -> None:
         """Fold its log; nobody else does so meanwhile."""
         try:
-            if (leaving := self._leaving.get(execution)) is not None:
-                await leaving
+            if execution in self._leaving:
+                await self._departure(execution)
                 is_ours = False
             if not is_ours:
                 await self._acquire(execution)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from ropewalk.engines.base import Observer
 from ropewalk.engines.native.commit import Committed
-from ropewalk.engines.native.memory import Memory
 from ropewalk.telemetry.facts import Fact, RunFact
 
 if TYPE_CHECKING:
@@ -19,19 +18,19 @@ def watch(engine: "NativeEngine", observer: Observer) -> None:
     engine.observer, engine.commit.is_observed = observer, True
 
 
-def observe(observer: Observer, memory: Memory, committed: list[Committed]) -> None:
+def observe(observer: Observer, committed: list[Committed]) -> None:
     """Tell of each execution's part in a commit."""
     for each in committed:
         try:
-            _tell(observer, memory, each)
+            _tell(observer, each)
         except Exception:  # noqa: BLE001 -- whoever watches must not stop what is watched
             _log.exception("execution %s: what was done cannot be told to the observer", each.live.id)
 
 
-def _tell(observer: Observer, memory: Memory, each: Committed) -> None:
+def _tell(observer: Observer, each: Committed) -> None:
     live = each.live
     if each.events:
-        runs = [] if each.rows is None else [RunFact(*row) for row in each.rows.get("upsert_run", ())]
+        runs = [RunFact(*row) for statement, row in each.written or () if statement == "upsert_run"]
         observer.committed(Fact(live.accepted, each.events, runs))
-    if not memory.owns(live):
+    if each.leaves:
         observer.left(live.id)

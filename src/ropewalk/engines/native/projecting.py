@@ -4,7 +4,6 @@ Nothing here decides: a row is written when the state it stands for differs from
 """
 
 import re
-from collections import defaultdict
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from ropewalk.store.blobs import named_in
 from ropewalk.store.events import NO_ITEM, breaker_subject
 
 Row = tuple[Any, ...]
-Batch = defaultdict[str, list[Row]]
+Batch = list[tuple[str, Row]]
 
 SUCCESS = RunState.SUCCESS.value
 
@@ -33,9 +32,9 @@ def put_rows(live: Live, owner: str | None, batch: Batch) -> None:
     if live.events:
         seq = live.first_seq
         entry = log.encode(seq, live.events)
-        batch["insert_log"].append((live.id, seq, entry))
+        batch.append(("insert_log", (live.id, seq, entry)))
         for digest in named_in(entry):
-            batch["insert_blob_reference"].append((digest, live.id))
+            batch.append(("insert_blob_reference", (digest, live.id)))
         _put_runs(live, batch)
         if not live.ledger.is_simple:
             _put_event_waits(live, batch)
@@ -45,12 +44,11 @@ def put_rows(live: Live, owner: str | None, batch: Batch) -> None:
     if live.written.queued is not None or not live.execution.has_slot:
         _put_queue(live, batch)
     if live.offered and live.execution.is_ended:
-        batch["delete_offers"].append((live.id,))
+        batch.append(("delete_offers", (live.id,)))
     if live.written.event_waits:
         _drop_event_waits(live, batch)
     if live.rows:
-        for statement, row in live.rows:
-            batch[statement].append(row)
+        batch += live.rows
         live.rows = []
 
 
@@ -58,10 +56,10 @@ def _put_execution(live: Live, batch: Batch) -> None:
     x, written = live.execution, live.written
     row = (x.state.value, x.started_at, x.now if x.is_ended else None, _error(live))
     if written.execution is None:
-        batch["insert_execution"].append(_accepted(live, row[0], row[1]))
+        batch.append(("insert_execution", _accepted(live, row[0], row[1])))
         written.execution = (*row[:2], None, None)
     if row != written.execution:
-        batch["set_execution"].append((*row, live.id))
+        batch.append(("set_execution", (*row, live.id)))
     written.execution, written.state = row, x.state
 
 
@@ -86,16 +84,16 @@ def _put_live(live: Live, owner: str | None, batch: Batch) -> None:
     x, written = live.execution, live.written
     if x.is_ended:
         if written.live is not None:
-            batch["delete_live"].append((live.id,))
+            batch.append(("delete_live", (live.id,)))
         written.live = None
         return
     row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(live.has_key))
     if written.live is None:
         accepted = live.accepted
         about = (accepted.concurrency_key, accepted.priority)
-        batch["insert_live"].append((live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about))
+        batch.append(("insert_live", (live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about)))
     elif row != written.live:
-        batch["update_live"].append((owner, x.seq, *row[1:], live.id))
+        batch.append(("update_live", (owner, x.seq, *row[1:], live.id)))
     written.live = row
 
 
@@ -108,9 +106,11 @@ def _put_queue(live: Live, batch: Batch) -> None:
     if queued is not None:
         accepted = live.accepted
         is_new = int(x.started_at is None and accepted.parent is None)
-        batch["insert_queue"].append((live.id, accepted.workspace, "PENDING", accepted.priority, is_new, x.now, x.now))
+        batch.append(
+            ("insert_queue", (live.id, accepted.workspace, "PENDING", accepted.priority, is_new, x.now, x.now))
+        )
     else:
-        batch["delete_queue"].append((live.id,))
+        batch.append(("delete_queue", (live.id,)))
     written.queued = queued
 
 
@@ -121,13 +121,13 @@ def _put_runs(live: Live, batch: Batch) -> None:
     for run in runs:
         # What is under way is in the log; a row is for what ended, or waits where others must see it.
         if run.finished is not None or run.state is RunState.WAITING:
-            batch["upsert_run"].append(_run(live, run))
+            batch.append(("upsert_run", _run(live, run)))
     for letter in letters:
         if letter.resolution is Resolution.PENDING:
-            batch["upsert_dead_letter"].append(_letter(live, letter))
+            batch.append(("upsert_dead_letter", _letter(live, letter)))
         else:
             resolved = (letter.resolution.value, letter.resolved, letter.by, None, letter.id)
-            batch["resolve_dead_letter"].append(resolved)
+            batch.append(("resolve_dead_letter", resolved))
 
 
 def _put_event_waits(live: Live, batch: Batch) -> None:
@@ -136,7 +136,7 @@ def _put_event_waits(live: Live, batch: Batch) -> None:
         if type(event) is RunWaiting and (waits_for := _subject(event.wait)) is not None:
             item = NO_ITEM if event.item is None else event.item
             about = (event.attempt, live.accepted.workspace, *waits_for)
-            batch["insert_event_wait"].append((live.id, event.node, item, *about))
+            batch.append(("insert_event_wait", (live.id, event.node, item, *about)))
             live.written.event_waits[event.node, item] = None
 
 
@@ -150,7 +150,7 @@ def _drop_event_waits(live: Live, batch: Batch) -> None:
     for node, item in list(live.written.event_waits):
         work = live.execution.work(node, None if item == NO_ITEM else item)
         if work is None or work.phase is not Phase.WAITING:
-            batch["delete_event_wait"].append((live.id, node, item))
+            batch.append(("delete_event_wait", (live.id, node, item)))
             del live.written.event_waits[node, item]
 
 

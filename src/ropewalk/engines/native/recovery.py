@@ -113,7 +113,6 @@ class Recovery:
         """Forget an execution and stop what it runs; the store says whose it is."""
         engine = self._engine
         live.is_dropped = True
-        live.is_writing = False
         engine.hands.drop(live)
         engine.commit.forget(live)
         engine.hands.promised -= sum(1 for command in live.commands if type(command) is RunNode)

@@ -5,9 +5,13 @@ from typing import Any
 
 import msgspec
 
-from ropewalk.core.events import Blob
+from ropewalk.core.events import Blob, ExecutionFailed, ExecutionSucceeded
+from ropewalk.core.state import ExecutionState
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.nodes.values import Output
 from ropewalk.store.access import Blobs, Reader
+from ropewalk.store.blobs import BlobTooLarge
 
 Write = Callable[[str, tuple[Any, ...]], None]
 
@@ -34,3 +38,22 @@ class WorkerShelf:
     def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None:
         value, ports = msgspec.json.encode(output.value).decode(), msgspec.json.encode(output.ports).decode()
         self._write("upsert_cached_result", (workspace, key, value, None, ports, self._now() + ttl))
+
+
+def shrink_output(live: Live, blobs: Blobs) -> None:
+    """An execution's output that is too large for the log goes where the nodes' large results are."""
+    last = live.events[-1]
+    if not isinstance(last, ExecutionSucceeded) or last.output is None:
+        return
+    encoded = msgspec.json.encode(last.output)
+    if len(encoded) <= INLINE_LIMIT:
+        return
+    # On this thread: nothing may come between the decision and its record. Rare, and bounded in size.
+    try:
+        blob = blobs.put_here(encoded)
+    except BlobTooLarge as error:
+        live.execution.state = ExecutionState.FAILED
+        live.events[-1] = ExecutionFailed(last.at, f"output: {error}")
+    else:
+        live.rows.append(("insert_blob", (blob.hash, blob.size, last.at)))
+        live.events[-1] = ExecutionSucceeded(last.at, None, blob)
