@@ -8,6 +8,7 @@ from ropewalk.core.definition.topology import ERROR_PORT
 from ropewalk.core.plan import Plan
 
 Ripe = tuple[list[int], list[int]]
+_NO_PORT = (None,)
 
 
 class Frontier:
@@ -26,7 +27,7 @@ class Frontier:
 
     def succeeded(self, node: int, taken: tuple[str, ...]) -> Ripe:
         """Edges without a port and those of the ports taken are live, the others dead."""
-        return self._decide(node, (None, *(port for port in taken if port != ERROR_PORT)) if taken else (None,))
+        return self._decide(node, (None, *(port for port in taken if port != ERROR_PORT)) if taken else _NO_PORT)
 
     def failed(self, node: int) -> Ripe:
         """A handled failure: its error edges are live, the others dead."""
@@ -44,7 +45,7 @@ class Frontier:
                 live[target] = 1
             if not undecided[target]:
                 (ready if live[target] else skipped).append(target)
-        return self._spread(ready, skipped)
+        return self._spread(ready, skipped) if skipped or len(ready) > 1 else (ready, skipped)
 
     def _spread(self, ready: list[int], skipped: list[int]) -> Ripe:
         """Walk on through what will never run: the edges out of a skipped node are dead."""

@@ -17,7 +17,7 @@ from ropewalk.core.events import (
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.settling import give_up, release, retry_later, settle_map, succeed
-from ropewalk.core.execution.work import MAX_ITEMS, Phase, Work
+from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.retry import delay_after, is_retryable
 from ropewalk.core.signals import (
     ChildEnded,
@@ -62,9 +62,7 @@ def due(x: Progress, signal: Due, now: int) -> None:
 def _under_way(x: Progress, report: Report) -> Work | None:
     """The attempt a report is about, if it is running."""
     work = x.work(report.node, None if isinstance(report, Expanded) else report.item)
-    if work is None or work.phase is not Phase.RUNNING or work.attempt != report.attempt:
-        return None
-    return work
+    return work if work is not None and work.phase is RUNNING and work.attempt == report.attempt else None
 
 
 def succeeded(x: Progress, report: Succeeded, now: int) -> None:

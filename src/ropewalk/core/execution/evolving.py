@@ -73,10 +73,8 @@ def node_succeeded(x: Progress, event: NodeSucceeded) -> None:
         x.leave(work)
         if work.wait is not None:
             _use_signal(x, work)
-    if index in x.maps:
-        settle_node(x, index, x.maps[index].outputs, event.ports)
-    else:
-        settle_node(x, index, event.output if event.blob is None else event.blob, event.ports)
+    output = event.output if event.blob is None else event.blob
+    settle_node(x, index, x.maps[index].outputs if index in x.maps else output, event.ports)
 
 
 def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) -> None:
@@ -86,9 +84,7 @@ def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) ->
     x.outputs[index] = output
     if ports:
         x.ports[index] = ports
-    ready, skipped = x.frontier.succeeded(index, ports)
-    if ready or skipped:
-        x.open_up((ready, skipped))
+    x.open_up(x.frontier.succeeded(index, ports))
 
 
 def node_failed(x: Progress, event: NodeFailed) -> None:

@@ -61,11 +61,19 @@ class Execution(Progress):
 
     def handle(self, signal: Signal, now: int) -> list[Event]:
         """Decide what `signal` means and return the events it causes, already applied."""
+        return self.handle_all((signal,), now)
+
+    def handle_all(self, signals: Iterable[Signal], now: int) -> list[Event]:
+        """The same for reports that came together: what follows from all of them is decided once."""
         # Event time never goes back, whatever the worker believes.
-        now = max(now, self.now)
-        DECIDE[type(signal)](self, signal, now)
-        settle(self, now)
-        self._tell_wake()
+        if now < self.now:
+            now = self.now
+        for signal in signals:
+            DECIDE[type(signal)](self, signal, now)
+        if not self.is_ended:
+            settle(self, now)
+        if self.wake_at != self._wake_told:
+            self._tell_wake()
         events, self.events = self.events, []
         return events
 
@@ -100,11 +108,9 @@ class Execution(Progress):
         return []
 
     def _tell_wake(self) -> None:
-        wake_at = self.wake_at
-        if wake_at != self._wake_told:
-            self._wake_told = wake_at
-            if not self.is_ended:
-                self.commands.append(WakeAt(wake_at))
+        self._wake_told = self.wake_at
+        if not self.is_ended:
+            self.commands.append(WakeAt(self._wake_told))
 
 
 DECIDE: Final[dict[type, Callable[[Progress, Any, int], None]]] = {

@@ -189,12 +189,19 @@ class Progress:
             self.queue(work)
 
     def start(self, work: Work) -> None:
+        """An attempt is under way; one that was handed back or held goes on under its number."""
         if work.phase is READY:
             self.ready_count -= 1
             work.due = None
         else:
             self.leave(work)
-        work.start()
+        if work.again:
+            work.again = False
+        else:
+            work.attempt += 1
+            work.used += 1
+        work.phase = RUNNING
+        work.wait = None
         self.running += 1
 
     def leave(self, work: Work) -> None:

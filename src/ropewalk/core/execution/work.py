@@ -60,15 +60,6 @@ class Work(Struct, eq=False, gc=False):
         """An attempt that was handed back or held goes on under its number."""
         return self.attempt if self.again else self.attempt + 1
 
-    def start(self) -> None:
-        if self.again:
-            self.again = False
-        else:
-            self.attempt += 1
-            self.used += 1
-        self.phase = RUNNING
-        self.wait = None
-
     def renew(self, overrides: dict[str, Any] | None = None) -> None:
         """Begin again after a reopening: a fresh budget and fresh inputs."""
         self.used = self.lost = 0

@@ -6,7 +6,7 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
 import uuid_utils
@@ -16,7 +16,7 @@ from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event
-from ropewalk.core.signals import Due, Failed, Returned, Signal, Start
+from ropewalk.core.signals import Due, Returned, Signal, Start
 from ropewalk.engines.base import Ended, Observer, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
@@ -33,10 +33,11 @@ from ropewalk.engines.native.offers import DEFAULT_POOL, Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
 from ropewalk.engines.native.publishing import Held
 from ropewalk.engines.native.recovery import Recovery
+from ropewalk.engines.native.reports import Reports
 from ropewalk.engines.native.shelf import WorkerShelf, shrink_output
 from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
-from ropewalk.engines.runner import Desk, with_jitter
+from ropewalk.engines.runner import Desk
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
 from ropewalk.store import live as owned
@@ -77,7 +78,8 @@ class NativeEngine:
         )
         shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         desk = Desk(types, facilities, self.breakers, shelf)
-        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reported)
+        self.reports = Reports(self)
+        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add)
         self.timers: Timers[Live] = Timers(store.now, self._due)
         self.followers = Followers(store, self.memory.is_under_way)
         self.children = Children(self)
@@ -132,7 +134,9 @@ class NativeEngine:
         with suppress(RopewalkError):  # the log has said why; what runs is drained all the same
             # A commit under way may start nodes: they are to be drained or handed back like the others.
             await self.commit.settled()
-        for running in await self.hands.drain(self.settings.drain_seconds):
+        unfinished = await self.hands.drain(self.settings.drain_seconds)
+        self.reports.take_all()
+        for running in unfinished:
             self.signal(running.live, Returned(running.node, running.attempt, running.item))
         await self.children.close()
         try:
@@ -238,11 +242,17 @@ class NativeEngine:
 
     def signal(self, live: Live, signal: Signal) -> list[Event]:
         """Let the machine decide; what it says goes into the next commit. Whoever was let go of is told nothing."""
+        if live.reports:
+            self.reports.take(live)
+        return self.tell_now(live, (signal,))
+
+    def tell_now(self, live: Live, signals: Iterable[Signal]) -> list[Event]:
+        """The same for several that came together."""
         if live.is_dropped:
             return []
         x = live.execution
         x.room = self._room
-        events = x.handle(signal, self.store.now())
+        events = x.handle_all(signals, self.store.now())
         if events:
             live.events += events
             if x.is_ended and not self._is_output_kept(live):
@@ -278,16 +288,6 @@ class NativeEngine:
             self.recovery.lost_the_store([live], error)
             return False
         return True
-
-    def reported(self, live: Live, signal: Signal) -> None:
-        """An attempt ended: a hand is free."""
-        if type(signal) is Failed:
-            signal = with_jitter(signal)
-        self.signal(live, signal)
-        if not live.is_dirty:
-            self.let_go(live)  # it came too late to change anything
-        if self._hungry:
-            self.feed()
 
     @property
     def _room(self) -> int:

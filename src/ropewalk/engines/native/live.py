@@ -54,8 +54,8 @@ class Live:
 
     __slots__ = (
         "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
-        "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "rows", "running",
-        "version", "written",
+        "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "reports", "rows",
+        "running", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -68,6 +68,8 @@ class Live:
         self.items: dict[int, list[Any]] = {}
         self.events: list[Event] = []
         self.commands: list[Command] = []
+        # What its attempts have reported in this turn of the loop.
+        self.reports: list[Signal] = []
         self.rows: list[tuple[str, Row]] = []
         # What it has to tell other executions once that is durable: inbox id, execution, signal.
         self.post: list[tuple[str, str, Signal | StartChild]] = []
@@ -110,7 +112,7 @@ class Live:
 
         One that is over is nobody's from its last commit on; whatever still runs of it is reported too late.
         """
-        return self.execution.is_ended or not (self.running or self.pins or self.execution.has_slot)
+        return self.execution.is_ended or not (self.running or self.reports or self.pins or self.execution.has_slot)
 
     @property
     def owner(self) -> str | None:

@@ -132,9 +132,11 @@ class Offers:
             if engine.memory.owns(live):
                 self._offer(live, command)
         except ExpressionError as error:
-            engine.reported(live, _failed(command, RunError(ErrorType.PERMANENT, f"with: {error}")))
+            engine.reports.add(live, _failed(command, RunError(ErrorType.PERMANENT, f"with: {error}")))
         except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
-            engine.reported(live, _failed(command, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}")))
+            engine.reports.add(
+                live, _failed(command, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}"))
+            )
 
     def _offer(self, live: Live, command: RunNode) -> None:
         x, plan, now = live.execution, live.execution.plan, self._engine.store.now()
@@ -186,7 +188,7 @@ class Offers:
             return
         if is_withdrawn and self._engine.memory.owns(live):
             node, item, attempt = key
-            self._engine.reported(live, Failed(node, attempt, STOPPED, item))
+            self._engine.reports.add(live, Failed(node, attempt, STOPPED, item))
 
     # The loop
 
