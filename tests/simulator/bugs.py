@@ -78,7 +78,7 @@ GRAPH = (
     Bug("one live edge is enough", graph.Frontier._decide,
         "if not undecided[target]:", "if not undecided[target] or live[target]:"),
     Bug("error edge taken on success", graph.Frontier.succeeded,
-        "if taken else (None,)", "if taken else (None, ERROR_PORT)"),
+        "if taken else _NO_PORT", "if taken else (None, ERROR_PORT)"),
     Bug("ports ignored", graph.Frontier._decide, "if port in taken:", "if True:"),
     Bug("unhandled failure lets successors start", evolving.node_failed, "if event.handled:", "if True:"),
     Bug("unhandled failure treated as handled", settling.give_up, "handled = bool(", "handled = True or bool("),
@@ -89,7 +89,7 @@ GRAPH = (
 
 REPORTS = (
     Bug("report of an earlier attempt accepted", deciding._under_way, " or work.attempt != report.attempt", ""),
-    Bug("repeated report accepted", deciding._under_way, "work.phase is not Phase.RUNNING or ", ""),
+    Bug("repeated report accepted", deciding._under_way, "work.phase is not RUNNING or ", ""),
     Bug("match of an earlier wait accepted", deciding.matched, " and work.attempt == signal.attempt", ""),
     Bug("one attempt too many", deciding.failed,
         "work.used < policy.max_attempts", "work.used <= policy.max_attempts"),
@@ -124,7 +124,7 @@ MAPS = (
 
 TIME = (
     Bug("timer dropped", progress.Progress.set_timer, "heappush(self.timers, (due, self._timer_order, work))", "pass"),
-    Bug("wake-up not told", machine.Execution._tell_wake, "wake_at != self._wake_told", "wake_at is None"),
+    Bug("wake-up not told", machine.Execution.handle_all, "self.wake_at != self._wake_told", "self.wake_at is None"),
     Bug("retry before its time", settling.fire_timers,
         "due <= now:\n        work", "due <= now + 9_000_000:\n        work"),
     Bug("deadline never set", deciding.start, "None if x.plan.timeout is None else now + x.plan.timeout", "None"),
@@ -134,7 +134,7 @@ TIME = (
     Bug("wait begun while ending", evolving.run_waiting, "x.ending is not None", "False"),
     Bug("grace without end", settling.end_when_quiet, "x.grace_until <= now", "x.grace_until < 0"),
     Bug("grace ignored", settling.end_when_quiet, "not x.running and not x.waiting", "True"),
-    Bug("time goes back", machine.Execution.handle, "max(now, self.now)", "now"),
+    Bug("time goes back", machine.Execution.handle_all, "if now < self.now:", "if False:"),
 )  # fmt: skip
 
 CONTROL = (

@@ -53,7 +53,7 @@ OWNERSHIP: Final = (
     Bug("lease extended by the worker's clock", Heartbeat._renew,
         "row = (now,", "row = (now + 86_400_000_000 * (int(self._worker[1]) % 2),"),
     SqlBug("acquired from whoever has it", "acquire_live", " and owner is null", ""),
-    Bug("leaving memory before the commit", Memory._load, "self._leaving.get(execution)", "None"),
+    Bug("leaving memory before the commit", Memory._load, "execution in self._leaving", "None"),
     Bug("one that is over kept in memory", Live.may_leave, "self.execution.is_ended or ", ""),
     Bug("kept in memory under the old name", Memory._take_in, "owner != self._store.worker", "False"),
 )  # fmt: skip

@@ -62,7 +62,9 @@ def due(x: Progress, signal: Due, now: int) -> None:
 def _under_way(x: Progress, report: Report) -> Work | None:
     """The attempt a report is about, if it is running."""
     work = x.work(report.node, None if isinstance(report, Expanded) else report.item)
-    return work if work is not None and work.phase is RUNNING and work.attempt == report.attempt else None
+    if work is None or work.phase is not RUNNING or work.attempt != report.attempt:
+        return None
+    return work
 
 
 def succeeded(x: Progress, report: Succeeded, now: int) -> None:

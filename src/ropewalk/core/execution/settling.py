@@ -65,12 +65,16 @@ def go_on(x: Progress, now: int) -> None:
     """Start what is ready, unless a failure stops everything, then see whether that was all."""
     if x.ready_count and x.has_slot:
         start_ready(x, now)
-    if x.new_failures and x.plan.stop_on_failure:
+    if x.new_failures and _must_stop(x):
         record(x, StopRequested(now, x.plan.ids[next(iter(x.new_failures))]))
     elif not x.open_nodes:
         finish(x, now)
     elif x.has_slot and not x.running and not x.ready_count and _only_waits(x, now):
         record(x, SlotReleased(now))
+
+
+def _must_stop(x: Progress) -> bool:
+    return bool(x.new_failures) and x.plan.stop_on_failure
 
 
 def _only_waits(x: Progress, now: int) -> bool:
@@ -82,7 +86,7 @@ def start_ready(x: Progress, now: int) -> None:
     """Start attempts in the order they became ready, as many as `maxParallel` and the worker have room for."""
     limit = x.plan.max_parallel
     most = None if x.room is None else x.running + x.room
-    while x.ready_count and not (x.new_failures and x.plan.stop_on_failure):
+    while x.ready_count and not (x.new_failures and _must_stop(x)):
         room = x.ready_count if limit is None else limit - x.running
         room = room if most is None else min(room, most - x.running)
         works = x.next_in_line(room)
@@ -96,7 +100,7 @@ def start_ready(x: Progress, now: int) -> None:
 def _start(x: Progress, works: list[Work], now: int) -> None:
     """Record the starts; those of one kind that stand together are one event."""
     at = 0
-    while at < len(works) and not (x.new_failures and x.plan.stop_on_failure):
+    while at < len(works) and not (x.new_failures and _must_stop(x)):
         names = _first_starts(x, works, at)
         if names:
             record(x, NodesStarted(now, names))

@@ -25,7 +25,7 @@ from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
-from ropewalk.store.sqlite.binding import bound
+from ropewalk.store.sqlite.bulk import carry_out
 from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
 from ropewalk.store.sqlite.faults import at_the_door, is_unsure, translated
 from ropewalk.store.sqlite.ownership import Ownership
@@ -236,7 +236,7 @@ class SqliteStore:
         try:
             self._begin()
             for name, rows in batch:
-                connection.executemany(*bound(texts[name], rows))
+                carry_out(connection, texts[name], rows)
             self._commit()
         except sqlite3.Error as error:
             raise self._ours(error) from error
@@ -280,7 +280,7 @@ class SqliteStore:
 
     def _execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
         try:
-            self._connection.executemany(*bound(self._statements[name], rows))
+            carry_out(self._connection, self._statements[name], rows)
         except sqlite3.Error as error:
             raise self._ours(error) from error
 
