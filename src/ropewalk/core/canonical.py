@@ -62,7 +62,7 @@ def idempotency_key(
 
 def json_problems(value: JSON, path: Path = (), deepest: int = DEEPEST, limit: int = 100) -> list[Problem]:
     """What keeps a Python value from being plain, bounded JSON, at most `limit` places of it."""
-    return [] if is_plain(value, deepest) else _json_problems(value, path, deepest, limit)
+    return [] if value is None or is_plain(value, deepest) else _json_problems(value, path, deepest, limit)
 
 
 def is_plain(value: JSON, deepest: int = DEEPEST) -> bool:

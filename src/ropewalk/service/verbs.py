@@ -161,12 +161,12 @@ class Service:
     def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
                  priority: int, trace: str | None) -> StartRequest:  # fmt: skip
         definition = version.plan.definition
-        unknown = [name for name in overrides if name not in definition.vars]
-        if unknown:
+        if unknown := [name for name in overrides if name not in definition.vars]:
             raise InvalidInput([Problem(("vars", name), "the workflow has no such variable") for name in unknown])
         if not 0 <= priority <= HIGHEST_PRIORITY:
             raise InvalidInput([Problem(("priority",), f"must be from 0 to {HIGHEST_PRIORITY}")])
-        require_json(vars=dict(overrides))
+        if overrides:
+            require_json(vars=dict(overrides))
         definition.check_input(value)
         return StartRequest(
             version=version,

@@ -58,7 +58,9 @@ class Definition:
 
     def check_input(self, value: JSON) -> None:
         """Refuses, with all reasons, an input that does not fit the workflow's schema."""
-        problems = json_problems(value, ("input",)) or validate(self.document.get("input", True), value, ("input",))
+        problems = json_problems(value, ("input",))
+        if not problems and "input" in self.document:
+            problems = validate(self.document["input"], value, ("input",))
         if problems:
             raise InvalidInput(problems)
 

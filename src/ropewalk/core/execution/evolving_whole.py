@@ -183,6 +183,7 @@ def _close(x: Progress, state: ExecutionState) -> None:
         for work in x.active_works():
             x.leave(work)
     x.ready.clear()
+    x.ready_first.clear()
     x.timers.clear()
     x.open_nodes = 0
     x.state = state

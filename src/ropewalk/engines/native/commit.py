@@ -125,6 +125,7 @@ class GroupCommit:
             if part.batch:
                 await self._store.write(part.batch)
                 self.commits += 1
+                part.batch = []  # what is on the disk need not be in memory while the next is made
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
             self._undo(part, error)
         return part

@@ -88,9 +88,10 @@ class Memory:
     async def accept(self, request: StartRequest, now: int) -> Live:
         """A new execution in memory, with its first event; durable with the next commit."""
         live = self.new(request, now)
-        # One that takes over what another has done may have large results from the beginning.
-        live.has_blobs = _has_blobs(live)
-        await self._load_final(live)
+        if request.carried:
+            # What another has done may be large results from the beginning.
+            live.has_blobs = _has_blobs(live)
+            await self._load_final(live)
         self.lives[live.id] = live
         return live
 
@@ -116,7 +117,7 @@ class Memory:
         )
         live = Live(version, accepted)
         # Taken over now, whenever that was looked up: time does not go back within a log.
-        live.events = [accepted, *(msgspec.structs.replace(event, at=now) for event in request.carried)]
+        live.events = [accepted, *[msgspec.structs.replace(event, at=now) for event in request.carried]]
         live.execution.apply(live.events)
         return live
 
