@@ -99,20 +99,15 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
         # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
         return _held(run, f"a worker that knows the node type {run.type!r}", run.now + TYPE_MISSING_PAUSE)
     try:
-        return await _attempt(run, desk, node_type)
+        # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.
+        parameters = node_type.accept(_copied(run.inputs) if run.inputs else {})
+        if run.cache_ttl is not None:
+            return await _through_cache(run, desk, node_type, parameters, run.cache_ttl)
+        return await _work(run, desk, node_type, parameters)
     except BaseException as raised:  # noqa: BLE001 -- a node's SystemExit is a failed node, not the end of the worker
         if isinstance(raised, asyncio.CancelledError):
             return failure(run, RunError(ErrorType.TRANSIENT, "the run was stopped"))
         return failure(run, failure_of(raised))
-
-
-def _attempt(run: Run, desk: Desk, node_type: NodeType) -> Coroutine[Any, Any, Outcome]:
-    """The way to the node's own code that this node asks for; to be awaited."""
-    # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.
-    parameters = node_type.accept(_copied(run.inputs))
-    if run.cache_ttl is not None:
-        return _through_cache(run, desk, node_type, parameters, run.cache_ttl)
-    return _work(run, desk, node_type, parameters)
 
 
 async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
@@ -163,7 +158,11 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     result = await node_type.run(parameters, context_of(run, desk))
     if not isinstance(result, Output):
         return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
-    value, encoded = _checked(result)
+    value = check_output(result.value)
+    if result.ports != () and not _is_text(result.ports):
+        raise NodeFailure.permanent("the ports of an output must be a tuple of names")
+    encoded = _encoder.encode(value)
+    # One that fits goes into the log, a larger one is kept apart.
     if len(encoded) <= INLINE_LIMIT:
         # What is recorded, and not an object that the node may still change.
         value = _decoder.decode(encoded) if type(value) in (dict, list) else value
@@ -204,16 +203,8 @@ def context_of(run: Run, desk: Desk) -> NodeContext:
     )
 
 
-def _checked(result: Output) -> tuple[Any, bytes]:
-    """A result the log can tell, and its text: one that fits goes into the log, a larger one is kept apart."""
-    value = check_output(result.value)
-    if not _is_text(result.ports):
-        raise NodeFailure.permanent("the ports of an output must be a tuple of names")
-    return value, _encoder.encode(value)
-
-
 def _is_text(ports: Any) -> bool:
-    return type(ports) is tuple and (not ports or all(type(port) is str and port.isprintable() for port in ports))
+    return type(ports) is tuple and all(type(port) is str and port.isprintable() for port in ports)
 
 
 def failure(run: Run, error: RunError) -> Failed:

@@ -76,6 +76,8 @@ class FunctionNode(NodeType, Generic[P, R]):
         return returned if isinstance(returned, Wait) else Output(self._plain(returned))
 
     def _arguments(self, parameters: Any, context: NodeContext | None) -> dict[str, Any]:
+        if self._nothing is not None and not self._context_name:
+            return {}
         arguments = {name: getattr(parameters, field) for field, name in self._names.items()}
         return arguments | {self._context_name: context} if self._context_name else arguments
 

@@ -31,7 +31,7 @@ _SUCCESS = RunState.SUCCESS
 class RunLedger:
     """Runs and dead letters of one execution, as they change."""
 
-    __slots__ = ("_accepted", "_full", "_plan", "_runs", "_started")
+    __slots__ = ("_accepted", "_full", "_plan", "_runs", "_started", "is_simple")
 
     def __init__(self, plan: Plan, accepted: ExecutionAccepted) -> None:
         self._plan = plan
@@ -39,6 +39,8 @@ class RunLedger:
         self._started: dict[str, int] = {}
         self._runs: list[RunRow] = []
         self._full: RunProjection | None = None
+        # Whether nodes have only started and succeeded so far: nothing has waited, failed or been told.
+        self.is_simple = True
 
     def add(self, events: Iterable[Event]) -> None:
         """Take in the next events of the log."""
@@ -53,11 +55,6 @@ class RunLedger:
             elif type(event) not in _WITHOUT_RUNS:
                 self._hand_over(event)
 
-    @property
-    def is_simple(self) -> bool:
-        """Whether nodes have only started and succeeded so far: nothing has waited, failed or been told."""
-        return self._full is None
-
     def _end(self, event: NodeSucceeded) -> None:
         node, started = event.node, self._started.pop(event.node)
         name = run_id(self._accepted.execution, node, None, 1, started)
@@ -65,6 +62,7 @@ class RunLedger:
         self._runs.append(RunRow(name, node, None, 1, started, _SUCCESS, event.at, None, None, has_inputs, True))
 
     def _hand_over(self, event: Event) -> None:
+        self.is_simple = False
         self._full = RunProjection(self._plan)
         self._full.add((self._accepted, *(NodesStarted(at, (node,)) for node, at in self._started.items())))
         self._full.take()

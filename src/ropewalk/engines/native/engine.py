@@ -244,15 +244,15 @@ class NativeEngine:
         """Let the machine decide; what it says goes into the next commit. Whoever was let go of is told nothing."""
         if live.reports:
             self.reports.take(live)
-        return self.tell_now(live, (signal,))
+        return self.tell_together(live, (signal,), self.store.now())
 
-    def tell_now(self, live: Live, signals: Iterable[Signal]) -> list[Event]:
-        """The same for several that came together."""
+    def tell_together(self, live: Live, signals: Iterable[Signal], now: int) -> list[Event]:
+        """The same for several that came in one turn of the loop."""
         if live.is_dropped:
             return []
         x = live.execution
         x.room = self._room
-        events = x.handle_all(signals, self.store.now())
+        events = x.handle_all(signals, now)
         if events:
             live.events += events
             if x.is_ended and not self._is_output_kept(live):
@@ -292,7 +292,10 @@ class NativeEngine:
     @property
     def _room(self) -> int:
         """How many attempts may start now, here or elsewhere."""
-        return 0 if self.is_closing else max(0, self.hands.free + self.offers.room)
+        room = self.hands.free
+        if self.store.is_shared:
+            room += self.offers.room
+        return room if room > 0 and not self.is_closing else 0
 
     def feed(self) -> None:
         """Start what was ready when all hands were busy, as far as there is room now."""
@@ -308,10 +311,11 @@ class NativeEngine:
         """A commit is durable: say so, and do what it asks for; what fails for one execution stops no other."""
         if self.observer is not None:
             observe(self.observer, committed)
+        now = self.store.now()
         for each in committed:
             try:
                 self._after_commit(each)
-                self._follow(each)
+                self._follow(each, now)
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
                 each.live.commands += each.commands
@@ -335,14 +339,14 @@ class NativeEngine:
             self.held.doubt(each)
         self.followers.publish(each)
 
-    def _follow(self, each: Committed) -> None:
+    def _follow(self, each: Committed, now: int) -> None:
         live, commands = each.live, each.commands
         # Taken off one by one: what is left after a failure has not been done, and its hands are free again.
         commands.reverse()
         while commands:
             command = commands.pop()
             if type(command) is RunNode:
-                self._run(live, command)
+                self._run(live, command, now)
             else:
                 self._do(live, command)
         if each.post:
@@ -365,12 +369,12 @@ class NativeEngine:
             case _:
                 return  # what concerns other executions was written down with the events, and is told from there
 
-    def _run(self, live: Live, command: RunNode) -> None:
+    def _run(self, live: Live, command: RunNode, now: int) -> None:
         if self.store.is_shared and self.offers.takes(live, command):
             self.hands.promised -= 1
             self.offers.make(live, command)
         else:
-            self.hands.start(live, command)
+            self.hands.start(live, command, now)
 
     def _wake_at(self, live: Live, at: int | None) -> None:
         if at is None:

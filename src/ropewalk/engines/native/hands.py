@@ -66,14 +66,14 @@ class Hands:
     def busy(self) -> int:
         return len(self._running)
 
-    def start(self, live: Live, command: RunNode) -> None:
+    def start(self, live: Live, command: RunNode, now: int) -> None:
         """Carry out an attempt whose start is durable."""
         self.promised -= 1
         work = live.execution.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
         timeout = live.execution.plan.timeouts[work.node] or DEFAULT_TIMEOUT
-        running = Running(live, command.node, command.item, work, self._now(), timeout)
+        running = Running(live, command.node, command.item, work, now, timeout)
         live.running[command.node, command.item] = running
         if not self._running:
             self._idle.clear()

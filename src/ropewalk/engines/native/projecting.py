@@ -118,10 +118,10 @@ def _put_runs(live: Live, batch: Batch) -> None:
     """The runs and dead letters these events change."""
     live.ledger.add(live.events)
     runs, letters = live.ledger.take()
-    for run in runs:
-        # What is under way is in the log; a row is for what ended, or waits where others must see it.
-        if run.finished is not None or run.state is RunState.WAITING:
-            batch.append(("upsert_run", _run(live, run)))
+    # What is under way is in the log; a row is for what ended, or waits where others must see it.
+    batch += [
+        ("upsert_run", _run(live, run)) for run in runs if run.finished is not None or run.state is RunState.WAITING
+    ]
     for letter in letters:
         if letter.resolution is Resolution.PENDING:
             batch.append(("upsert_dead_letter", _letter(live, letter)))
