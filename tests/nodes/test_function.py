@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.schema import check_schema
@@ -132,6 +133,37 @@ async def test_inputs_that_do_not_fit_the_hints_are_permanent_failures(facilitie
         await carried_out(facilities, charge, **inputs)
 
     assert (caught.value.error.type, caught.value.error.message) == (ErrorType.PERMANENT, message)
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("hint", "returned"),
+    [
+        (dict[str, str], {Colour.RED: Colour.RED}),
+        (dict[str, list[int]], {"a": [True, 2.0]}),
+        (str | int | None, None),
+        (list[dict[str, bool]], [{"a": 1}]),
+        (dict[str, float], {"a": 1}),
+        (dict[str, datetime], {"a": datetime(2026, 11, 15, tzinfo=UTC)}),
+        (dict[int, str], {1: "a"}),
+        (tuple[int, ...], (1, 2)),
+        (list[Any], [Decimal(1)]),
+    ],
+)
+async def test_a_result_is_what_its_hint_makes_of_it_in_json(facilities, hint, returned):
+    async def give():
+        return returned
+
+    give.__annotations__["return"] = hint
+    adapter: TypeAdapter[Any] = TypeAdapter(hint)
+    in_json = adapter.dump_python(adapter.validate_python(returned), mode="json")
+
+    output = await carried_out(facilities, node(give))
+
+    assert repr(output.value) == repr(in_json)
 
 
 async def test_a_result_that_does_not_fit_its_hint_is_a_permanent_failure(facilities):

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
+from types import NoneType, UnionType
+from typing import Any, Generic, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
@@ -15,6 +16,7 @@ from ropewalk.nodes.functions import as_function
 P = ParamSpec("P")
 R = TypeVar("R")
 PLAIN_TYPES = (dict, list, str, int, float, bool)
+JSON_TYPES = (str, int, bool, NoneType)
 
 
 class FunctionNode(NodeType, Generic[P, R]):
@@ -49,6 +51,8 @@ class FunctionNode(NodeType, Generic[P, R]):
         self._nothing = None if self._names else self.Parameters()
         # A result of exactly the hinted plain type needs no converting.
         self._plain_type = hints.get("return") if hints.get("return") in PLAIN_TYPES else None
+        # And one that fits a hint of nothing but text, whole numbers, flags and null is JSON as it is.
+        self._is_json = _is_json(hints.get("return", Any))
 
     def accept(self, inputs: Mapping[str, Any] | None) -> Any:
         """The function's arguments; a function without any accepts no inputs and costs no validation."""
@@ -91,7 +95,7 @@ class FunctionNode(NodeType, Generic[P, R]):
         try:
             # Not through the adapter's own methods: they only hand on a dozen options, for more than the work costs.
             valid = self._result.validator.validate_python(returned)
-            return self._result.serializer.to_python(valid, mode="json", by_alias=True)
+            return valid if self._is_json else self._result.serializer.to_python(valid, mode="json", by_alias=True)
         except ValidationError as refusal:
             raise NodeFailure.permanent(describe(refusal, "output")) from None
 
@@ -166,6 +170,16 @@ def _model(function: Callable[..., Any], names: Mapping[str, str], hints: Mappin
 
 def _default(parameter: inspect.Parameter) -> Any:
     return ... if parameter.default is inspect.Parameter.empty else parameter.default
+
+
+def _is_json(hint: Any) -> bool:
+    """Whether whatever fits the hint is plain JSON, so that there is nothing left to convert."""
+    if hint in JSON_TYPES:
+        return True
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is dict:
+        return parts[0] is str and _is_json(parts[1])
+    return origin in (list, Union, UnionType) and all(_is_json(part) for part in parts)
 
 
 def _adapter(hint: Any, name: str) -> TypeAdapter[Any] | None:

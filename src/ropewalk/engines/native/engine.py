@@ -345,10 +345,13 @@ class NativeEngine:
         commands.reverse()
         while commands:
             command = commands.pop()
-            if type(command) is RunNode:
-                self._run(live, command, now)
-            else:
+            if type(command) is not RunNode:
                 self._do(live, command)
+            elif self.store.is_shared and self.offers.takes(live, command):
+                self.hands.promised -= 1
+                self.offers.make(live, command)
+            else:
+                self.hands.start(live, command, now)
         if each.post:
             self.letters.deliver(each.post)
         if each.leaves:
@@ -368,13 +371,6 @@ class NativeEngine:
                 self.store.hint("queue")
             case _:
                 return  # what concerns other executions was written down with the events, and is told from there
-
-    def _run(self, live: Live, command: RunNode, now: int) -> None:
-        if self.store.is_shared and self.offers.takes(live, command):
-            self.hands.promised -= 1
-            self.offers.make(live, command)
-        else:
-            self.hands.start(live, command, now)
 
     def _wake_at(self, live: Live, at: int | None) -> None:
         if at is None:
