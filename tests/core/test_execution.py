@@ -42,6 +42,25 @@ def test_roots_start_together_in_document_order():
     assert started(workflow("c a b")) == ["c", "a", "b"]
 
 
+def test_what_follows_from_reports_that_came_together_is_decided_once():
+    execution = after(workflow("a b c d e", "a->c", "b->d", "a->e", "b->e"))
+
+    events = execution.handle_all([ok("a"), ok("b")], NOON)
+
+    assert names(events) == ["NodeSucceeded", "NodeSucceeded", "NodesStarted"]
+    assert runs(execution) == ["c", "d", "e"]
+
+
+def test_reports_that_came_together_lead_where_they_lead_one_by_one():
+    reports = [bad("b", error=WRONG), ok("c"), ok("c")]
+    together, apart = after(DIAMOND, ok("a")), after(DIAMOND, ok("a"), *reports)
+
+    together.handle_all(reports, NOON)
+
+    assert states(together) == states(apart)
+    assert together.state is apart.state is ExecutionState.FAILED
+
+
 def test_a_node_starts_as_soon_as_its_own_predecessors_are_done():
     execution = after(workflow("a b c d", "a->c", "b->d"))
 
