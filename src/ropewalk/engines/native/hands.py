@@ -197,8 +197,7 @@ class Hands:
         if running.task is not None:
             running.task.cancel()
         else:
-            # Still in line. Not at once: whoever asks is in the middle of what a commit asks for.
-            asyncio.get_running_loop().call_soon(self._end, running, _failed(running, _STOPPED))
+            self._end(running, _failed(running, _STOPPED))  # still in line: nobody begins with it any more
 
     def drop(self, live: Live) -> None:
         """Stop everything of an execution that is not ours any more; nothing of it is reported."""
