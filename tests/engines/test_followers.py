@@ -33,7 +33,9 @@ async def test_what_an_earlier_owner_wrote_last_is_told_before_what_the_new_one_
         await written(engine, live, 2, ExecutionStarted(2))
         paused = ExecutionPaused(3, "somebody")
         await written(engine, live, 3, paused)
-        committed = Committed(live, 3, [paused], commands=[], post=[], has_slot=True, is_ended=False, rows={})
+        committed = Committed(
+            live, 3, [paused], commands=[], post=[], has_slot=True, is_ended=False, leaves=False, written=None
+        )
         engine.followers.publish(committed)
         async with asyncio.timeout(PATIENCE):
             told += [(await next_one)[0], (await anext(following))[0]]
