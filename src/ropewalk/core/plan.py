@@ -38,7 +38,7 @@ class Plan:
 
     __slots__ = (
         "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "for_each", "has_error_edge",
-        "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "port_names", "ports", "retries",
+        "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools", "port_names", "ports", "retries",
         "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
     )  # fmt: skip
 
@@ -71,6 +71,7 @@ class Plan:
         self.tolerance: list[Tolerance] = [NO_TOLERANCE] * size
         # How long a node's results may be used again by the same work, if at all (µs).
         self.cache_ttl: list[int | None] = [None] * size
+        self.pools: list[str | None] = [None] * size
         self._inputs: list[Template | None] = [None] * size
         for i, node in enumerate(nodes):
             if len(node) > 2:
@@ -90,6 +91,8 @@ class Plan:
             self.tolerance[i] = parse_tolerance(node["failureTolerance"])
         if "cache" in node:
             self.cache_ttl[i] = parse_duration(node["cache"]["ttl"])
+        if "pool" in node:
+            self.pools[i] = node["pool"]
 
     def _take_settings(self, document: dict[str, Any]) -> None:
         self.output: Template | None = _optional_template(document, "output")

@@ -347,7 +347,7 @@ class NativeEngine:
             command = commands.pop()
             if type(command) is not RunNode:
                 self._do(live, command)
-            elif self.store.is_shared and self.offers.takes(live, command):
+            elif self.offers.takes(live, command):
                 self.hands.promised -= 1
                 self.offers.make(live, command)
             else:

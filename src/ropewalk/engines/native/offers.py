@@ -110,11 +110,11 @@ class Offers:
 
     def takes(self, live: Live, command: RunNode) -> bool:
         """Whether the run is for others: of a pool, or one too many for the own hands."""
-        if _is_expansion(live, command):
-            return False
-        if self._pool(live, command.node) != self._engine.settings.pool:
-            return True
-        return self._engine.store.is_shared and not self._engine.hands.has_room
+        engine = self._engine
+        is_others = self._pool(live, command.node) != engine.settings.pool
+        if is_others or (engine.store.is_shared and not engine.hands.has_room):
+            return not _is_expansion(live, command)
+        return False
 
     def make(self, live: Live, command: RunNode) -> None:
         """Write a run whose start is durable down for others."""
@@ -171,7 +171,7 @@ class Offers:
 
     def _pool(self, live: Live, node: str) -> str:
         plan = live.execution.plan
-        return str(plan.definition.nodes[plan.index[node]].get("pool", DEFAULT_POOL))
+        return plan.pools[plan.index[node]] or DEFAULT_POOL
 
     def stop(self, live: Live, command: Any) -> None:
         """Tell whoever has the run to stop."""
