@@ -47,6 +47,8 @@ insert into audit select 'a' || n, n, 'w' || n % 50, '', '', '', null, null, nul
 insert into event_wait select 'e' || n, 'a', 0, 1, 'w' || n % 50, 's', null from generate_series(1, 20000) n;
 insert into idempotency select 'w' || n % 50, 'r', 'k' || n, '', '', n from generate_series(1, 20000) n;
 insert into cached_result select 'w' || n % 50, 'k' || n, null, null, null, n from generate_series(1, 20000) n;
+insert into api_key (id, workspace, name, hash, role, is_root, created_at, created_by)
+select 'k' || n, 'w' || n % 50, '', '', 'viewer', 0, 0, '' from generate_series(1, 20000) n;
 insert into worker select 'o' || n, 1, '', 1, '', '', 0, 0, 0, n, 0, 0 from generate_series(1, 100) n
 """
 HOT = [

@@ -221,3 +221,10 @@ def pages(path: str, params: Mapping[str, Any], patience: float, most: int | Non
         if cursor is None:
             return
         most = None if most is None else most - len(page["items"])
+
+
+def whole(path: str, patience: float) -> Series[Any]:
+    """Every item of a list that is short enough to come at once."""
+    answer = yield from ask(get(path), patience)
+    for item in answer["items"]:
+        yield Item(item)

@@ -9,7 +9,7 @@ from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
 from ropewalk.client.definitions import DefinitionVerbs, identified, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
-from ropewalk.client.talking import Request, Series, Talk, ask, get, post, said
+from ropewalk.client.talking import Request, Series, Talk, ask, get, post, said, whole
 from ropewalk.client.verbs import Speaker, listing, verb
 from ropewalk.core.canonical import JSON
 
@@ -54,7 +54,7 @@ class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs):
     @listing
     def workers(self) -> Series[Worker]:
         """Everyone the server knows to execute, those heard of last first."""
-        return self._pages("/workers")
+        return whole("/workers", self.line.patience)
 
     @listing
     def breakers(self) -> Series[dict[str, Any]]:

@@ -38,8 +38,8 @@ class Plan:
 
     __slots__ = (
         "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "for_each", "has_error_edge",
-        "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools", "port_names", "ports", "retries",
-        "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
+        "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools", "port_names", "ports",
+        "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:

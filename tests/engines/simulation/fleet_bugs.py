@@ -69,11 +69,11 @@ LETTERS: Final = (
 )  # fmt: skip
 
 OFFERS: Final = (
-    Bug("report of a run that was lost", Offers._report, "None if reported is None else await", "await"),
-    Bug("expired runs not told", Offers._look_after, "in await offers.expired(tx, now, BATCH)", "in ()"),
+    Bug("report of a run that was lost", Offers._report, "[] if reported is None else [await", "[await"),
+    Bug("expired runs not told", Offers._end_silent, "in await offers.expired(tx, now, BATCH)", "in ()"),
     Bug("offers repeated after a lost answer", Offers._write,
         "self._engine.recovery.lost_the_store(list(lives.values()), error)", "self._rows[:0] = offered"),
-    Bug("offers of a dead owner taken for lost", Recovery._find_offers, "if self._engine.store.is_shared", "if False"),
+    Bug("offers of a dead owner taken for lost", Recovery._find_offers, "if live.found_running", "if False"),
 )  # fmt: skip
 
 CLAIMS: Final = (

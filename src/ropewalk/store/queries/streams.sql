@@ -8,7 +8,8 @@ select live.execution, execution.workflow,
  order by live.execution desc
  limit $3;
 
--- new_heads: the same for those whose id is after this, over or not, oldest first. Uses execution_by_workspace.
+-- new_heads: the same for those whose id is after this, over or not, oldest first.
+-- Only the newest ids are walked, by whichever index has them.
 select execution.id, execution.workflow,
        (select max(log.seq) from log where log.execution = execution.id)
   from execution
