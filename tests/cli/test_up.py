@@ -38,6 +38,17 @@ def test_the_first_start_prints_a_token_that_opens_and_the_next_ones_do_not(tmp_
     assert code == 0
 
 
+def test_whoever_has_the_store_and_lost_the_token_gets_another(tmp_path: Path):
+    with up(tmp_path) as server:
+        first = server.token
+        server.terminate()
+    with up(tmp_path, "--new-token") as again:
+        answers = [again.ask("GET", "/workflow/executions", token).status_code for token in (first, again.token)]
+
+    assert again.token not in (None, first)
+    assert answers == [200, 200]
+
+
 def test_people_are_told_the_address_and_the_token(start: Start):
     server = start("up", "--port", "0")
 

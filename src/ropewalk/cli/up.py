@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 @click.option("--workers", type=click.IntRange(1, 64),
               help="How many processes execute, on PostgreSQL; this is one of them. [default: 1]")  # fmt: skip
 @click.option("--no-dispatch", is_flag=True, help="Accept, and leave executing to others.")
+@click.option("--new-token", is_flag=True, help="Print another token with all rights; for when the first was lost.")
 @on_project
 def up(project: Project, host: str | None, port: int | None, allow_remote: bool, workers: int | None,
-       no_dispatch: bool) -> int:  # fmt: skip
+       no_dispatch: bool, new_token: bool) -> int:  # fmt: skip
     """Serve the API, and execute what is started.
 
     The first start on a store prints a token with all rights, once. SIGTERM or Ctrl-C drains: nobody is let in any
@@ -58,7 +59,7 @@ def up(project: Project, host: str | None, port: int | None, allow_remote: bool,
         raise InvalidInput(f"a file has one process, and --db is {project.place}: --workers needs PostgreSQL")
     if not said["server.allow_remote"]:
         _require_local(said["server.host"])
-    return finish(_serve(project))
+    return finish(_serve(project, wants_token=new_token))
 
 
 def _require_local(host: str) -> None:
@@ -81,11 +82,11 @@ class ServiceLog(LogView):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-async def _serve(project: Project) -> Code:
+async def _serve(project: Project, *, wants_token: bool) -> Code:
     # What a start makes stays, and is not looked through before it is all there.
     gc.disable()
     # Here, since every other command does without them.
-    from ropewalk.access.first import ensure_admin
+    from ropewalk.access.first import another_admin, ensure_admin
     from ropewalk.api.app import create_app
     from ropewalk.api.server import address_of, listen, serving
     from ropewalk.cli.crew import crew
@@ -102,7 +103,10 @@ async def _serve(project: Project) -> Code:
                 crew(project, others, view) if others else nullcontext(),
                 serving(app, listener, _server_settings(project)),
             ):
-                _introduce(project, address_of(listener), await ensure_admin(office.store))
+                token = await ensure_admin(office.store)
+                if token is None and wants_token:
+                    token = await another_admin(office.store)
+                _introduce(project, address_of(listener), token)
                 spare_the_collector()
                 gc.enable()
                 await asked.wait()

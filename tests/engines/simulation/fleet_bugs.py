@@ -85,9 +85,10 @@ BUGS: Final[tuple[Bug | SqlBug, ...]] = (*OWNERSHIP, *LETTERS, *OFFERS, *CLAIMS)
 
 
 SHOWN_BY: Final = {
-    "one that is over kept in memory": 59,
+    "epoch not checked by writes": 503,
+    "one that is over kept in memory": 40,
     "kept in memory under the old name": 137,
-    "offers repeated after a lost answer": 107,
+    "offers repeated after a lost answer": 161,
 }
 """Where those that take a hundred histories were seen last: a hunt that begins there is short."""
 
