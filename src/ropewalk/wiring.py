@@ -30,7 +30,6 @@ from ropewalk.service import Service
 from ropewalk.service.retention import Policy, run_forever
 from ropewalk.store import workspaces
 from ropewalk.store.access import Store
-from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -262,6 +261,9 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
     store: Store
     if is_shared(settings.db):
         fleet = settings.fleet
+        # Here, since whoever works on a file does without the driver, and starts the sooner.
+        from ropewalk.store.postgres import PostgresStore
+
         store = await PostgresStore.open(
             settings.db,
             version=version,
