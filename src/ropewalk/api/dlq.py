@@ -22,10 +22,9 @@ from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.state import GaveUp, Resolution
-from ropewalk.service import dead_letters, reading
+from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
 from ropewalk.service.dead_letters import LONGEST_NOTE
-from ropewalk.service.reading import payloads
 from ropewalk.service.reading.patient import patient
 from ropewalk.store import dlq
 

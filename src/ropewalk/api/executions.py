@@ -27,11 +27,9 @@ from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Prob
 from ropewalk.core.state import ExecutionState, RunState, TriggerType
 from ropewalk.core.trace import read_traceparent
 from ropewalk.engines.base import Version
-from ropewalk.service import explaining, reading
+from ropewalk.service import explaining, payloads, reading
 from ropewalk.service.definitions import startable
-from ropewalk.service.payloads import without_payloads
 from ropewalk.service.reading import executions as stories
-from ropewalk.service.reading import payloads
 from ropewalk.service.reading.patient import patient
 from ropewalk.service.reading.runs import Wanted
 from ropewalk.service.starting import LARGEST_BATCH, Once
@@ -258,7 +256,7 @@ async def list_execution_events(
     if await call.may(row.workflow, Right.READ_PAYLOADS):
         shown = [{**each, "payloads": True} for each in found]
     else:
-        shown = [without_payloads(each) for each in found]
+        shown = [payloads.without_payloads(each) for each in found]
     return page(call.office.cursors, listing, shown, limit, found[-1]["seq"] if found else None)
 
 

@@ -13,8 +13,7 @@ from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.state import RunState
-from ropewalk.service import reading
-from ropewalk.service.reading import payloads
+from ropewalk.service import payloads, reading
 from ropewalk.service.reading.runs import Whereabouts, output_text
 
 routes = Routes("/workflow/runs", "Runs")
