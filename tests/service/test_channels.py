@@ -9,8 +9,18 @@ from ropewalk.service.channels import Channel, Message
 STALL = 0.2
 
 
+class Bare(Channel):
+    """A channel of nothing in particular."""
+
+    async def open(self) -> None:
+        return
+
+    async def snapshot(self) -> tuple[int, str, bytes]:
+        return 0, "0", b"{}"
+
+
 async def test_a_round_that_was_held_up_is_not_followed_by_a_long_silence():
-    channel, loop = Channel(), asyncio.get_running_loop()
+    channel, loop = Bare(), asyncio.get_running_loop()
     channel.readers = 1
 
     async def read_slowly() -> None:

@@ -6,6 +6,7 @@ off by that alone, whatever the others do.
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from typing import Any, Final
 
 import msgspec
@@ -102,7 +103,7 @@ class Batch:
         return known
 
 
-class Channel:
+class Channel(ABC):
     """The latest messages of one stream, numbered without gaps."""
 
     def __init__(self, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES) -> None:
@@ -191,6 +192,7 @@ class Channel:
         """What follows this number and is not kept any more; None if nobody has it."""
         return None
 
+    @abstractmethod
     async def open(self) -> None:
         """From here on nothing is missed."""
 
@@ -199,9 +201,9 @@ class Channel:
             self._waking.cancel()
             self._waking = None
 
+    @abstractmethod
     async def snapshot(self) -> tuple[int, str, bytes]:
         """How things stand: at which number, its id for whoever comes back, and the text."""
-        raise NotImplementedError
 
 
 class ExecutionChannel(Channel):
