@@ -25,6 +25,9 @@ ASK = flow(node("ask", "approval", title="Really?"), name="asked")
 BROKEN = flow(act("a", 7, fails=99, retry=ONCE), name="broken")
 GATED = flow(node("a", "gate"), act("b"), edges="a->b", name="gated")
 EXECUTIONS = "/workflow/executions"
+START = f"{EXECUTIONS}/start"
+BATCH = f"{EXECUTIONS}/start-batch"
+ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 LETTERS = "/workflow/dead-letters"
 
 
@@ -94,3 +97,8 @@ async def town_on(db: str, **settings: Any) -> AsyncIterator[Town]:
         yield town
         for gate in outside.gates.values():
             gate.open()
+
+
+def fields(answer: httpx2.Response) -> list[str]:
+    """What is to be mended."""
+    return [each["field"] for each in answer.json()["problems"]]
