@@ -39,7 +39,7 @@ def _type(each: NodeType) -> Iterator[str]:
         yield "Ports: as its parameters say.\n"
     elif each.ports:
         yield "Ports: " + ", ".join(f"`{port}`" for port in each.ports) + ".\n"
-    schema = each.Parameters.model_json_schema(by_alias=True)
+    schema = {} if each.Parameters is None else each.Parameters.model_json_schema(by_alias=True)
     if schema.get("properties"):
         yield from _table(schema)
         yield ""

@@ -5,7 +5,6 @@ import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from enum import StrEnum
-from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -16,24 +15,20 @@ from ropewalk.access.rates import Limits as Rates
 from ropewalk.access.rates import Rate
 from ropewalk.access.settings import AccessSettings, Issuer
 from ropewalk.configuration import LONGEST_KEPT, Configuration, resolve
-from ropewalk.control import listening
 from ropewalk.core.definition import DEFAULT_LIMITS, Limits
 from ropewalk.core.duration import parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
-from ropewalk.engines.native.engine import NativeEngine, NativeSettings
-from ropewalk.engines.native.observing import watch
-from ropewalk.engines.native.offers import DEFAULT_POOL
-from ropewalk.nodes.base import Facilities, NodeType, Registry
-from ropewalk.nodes.functions import Functions
-from ropewalk.nodes.network import NetworkPolicy
-from ropewalk.service import Service
+from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.service.retention import Policy, run_forever
 from ropewalk.store import workspaces
 from ropewalk.store.access import Store
-from ropewalk.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from ropewalk.api.office import Office
+    from ropewalk.engines.native.engine import NativeEngine
+    from ropewalk.nodes.base import NodeType, Registry
+    from ropewalk.nodes.functions import Functions
+    from ropewalk.service import Service
     from ropewalk.telemetry.metrics import Metrics
 
 DEFAULT_DB = "ropewalk.db"
@@ -154,8 +149,10 @@ def path_of(url: str) -> str:
     return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
 
 
-def node_types(extra: Iterable[NodeType] = ()) -> Registry:
+def node_types(extra: "Iterable[NodeType]" = ()) -> "Registry":
     """The built-in types, those of installed packages, and these."""
+    from ropewalk.nodes.base import Registry  # here, since whoever only looks does without node types
+
     types = Registry.builtin()
     types.load_entry_points()
     for each in extra:
@@ -166,11 +163,17 @@ def node_types(extra: Iterable[NodeType] = ()) -> Registry:
 @asynccontextmanager
 async def open_service(
     settings: Settings,
-    types: Registry | None = None,
-    functions: Functions | None = None,
+    types: "Registry | None" = None,
+    functions: "Functions | None" = None,
     metrics: "Metrics | None" = None,
-) -> AsyncIterator[Service]:
+) -> "AsyncIterator[Service]":
     """A Ropewalk on its store, with everything under way taken up again; drained at the end."""
+    # Here, since whoever only looks, or reads the settings, does without an engine and starts the sooner.
+    from ropewalk.engines.native.engine import NativeEngine
+    from ropewalk.nodes.facilities import Facilities
+    from ropewalk.nodes.network import NetworkPolicy
+    from ropewalk.service import Service
+
     types = node_types() if types is None else types
     facilities = Facilities(NetworkPolicy(allow=settings.allow_hosts), functions=functions)
     try:
@@ -191,7 +194,7 @@ async def open_service(
 
 @asynccontextmanager
 async def open_office(
-    settings: Settings, types: Registry | None = None, functions: Functions | None = None
+    settings: Settings, types: "Registry | None" = None, functions: "Functions | None" = None
 ) -> AsyncIterator["Office"]:
     """What a server's handlers work with, on a Ropewalk of its own."""
     # Here, since whoever does not serve does without the web.
@@ -208,12 +211,15 @@ async def open_office(
 
 
 @asynccontextmanager
-async def _watched(engine: NativeEngine, settings: TelemetrySettings, metrics: "Metrics | None") -> AsyncIterator[None]:
+async def _watched(
+    engine: "NativeEngine", settings: TelemetrySettings, metrics: "Metrics | None"
+) -> AsyncIterator[None]:
     """What the engine does is counted and traced, as far as anybody wants to know; else it has no observer."""
     if metrics is None and settings.otlp_endpoint is None and settings.log is LogForm.PLAIN:
         yield
         return
     # Here, since most commands do without them.
+    from ropewalk.engines.native.observing import watch
     from ropewalk.telemetry.metrics import Metrics
     from ropewalk.telemetry.traces import open_spans
     from ropewalk.telemetry.watch import Watch
@@ -257,6 +263,9 @@ async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: s
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Store]:
+    # Here, as in `open_service`.
+    from importlib.metadata import version as installed_version
+
     version = installed_version("ropewalk")
     store: Store
     if is_shared(settings.db):
@@ -275,6 +284,8 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
             pooled=fleet.pooled,
         )
     else:
+        from ropewalk.store.sqlite import SqliteStore
+
         store = await SqliteStore.open(settings.db, version=version)
     try:
         yield store
@@ -296,7 +307,7 @@ async def _prepare(store: Store, settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def _running(engine: NativeEngine) -> AsyncIterator[None]:
+async def _running(engine: "NativeEngine") -> AsyncIterator[None]:
     await engine.open()
     try:
         yield
@@ -321,6 +332,10 @@ async def _swept(store: Store, settings: Settings) -> AsyncIterator[None]:
             await asyncio.gather(sweeping, return_exceptions=True)
 
 
-def _spoken_to(service: Service, store: Store) -> AbstractAsyncContextManager[None]:
+def _spoken_to(service: "Service", store: Store) -> AbstractAsyncContextManager[None]:
     """Other processes of this machine reach the one owner of a file through its socket; a shared store needs none."""
+    # Here, as in `open_service`.
+    from ropewalk.control.server import listening
+    from ropewalk.store.sqlite import SqliteStore
+
     return listening(service, store) if isinstance(store, SqliteStore) else nullcontext()

@@ -340,7 +340,8 @@ def _parameter(key: str) -> str:
 
 def _check_call(node_type: FunctionNode[..., Any], inputs: Mapping[str, Value], options: Mapping[str, Value]) -> None:
     """Refuses, as a call would, arguments that the function does not take or that it misses."""
-    fields = {field.alias or name: field for name, field in node_type.Parameters.model_fields.items()}
+    model = node_type.Parameters
+    fields = {} if model is None else {field.alias or name: field for name, field in model.model_fields.items()}
     for key in options:
         if key in fields and key not in inputs:
             raise TypeError(f"{node_type.name}: {key} configures the node; give the parameter as with_={{{key!r}: …}}")

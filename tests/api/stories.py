@@ -11,7 +11,7 @@ from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
 from ropewalk.core.events import Event
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.store import acl
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import House

@@ -15,7 +15,7 @@ from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import House
 from tests.api.streams import PATIENCE, served

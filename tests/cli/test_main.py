@@ -30,16 +30,27 @@ def test_a_command_is_introduced_with_its_own_words(name: str):
     assert (command.help or "").startswith(introduced)
 
 
-def test_help_does_not_wait_for_the_engine_to_be_imported():
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], ["pydantic", "aiohttp", "rich", "yaml", "msgspec"]),
+        (["executions", "ls"], ["pydantic", "aiohttp", "asyncpg", "yaml", "ropewalk.engines.native.engine"]),
+        (["executions", "ls", "--json"], ["pydantic", "asyncpg", "ropewalk.nodes.base"]),
+        (["validate", "hello.yaml"], ["rich", "asyncpg", "aiosmtplib", "ropewalk.engines.native.engine"]),
+        (["run", "hello.yaml"], ["fastapi", "aiohttp", "asyncpg", "aiosmtplib", "yarl"]),
+    ],
+)
+def test_a_command_does_not_wait_for_what_it_does_not_need(invoke: Invoke, arguments: list[str], unneeded: list[str]):
+    invoke("run", "hello.yaml")
     script = (
         "import sys; from ropewalk.cli.main import cli\n"
-        "try: cli.main(['--help'])\n"
-        "except SystemExit: print([name for name in ('pydantic', 'aiohttp', 'rich', 'yaml') if name in sys.modules])"
+        f"try: cli.main({arguments!r})\n"
+        f"except SystemExit as ended: print(ended.code, [name for name in {unneeded!r} if name in sys.modules])"
     )
 
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert ended.stdout.splitlines()[-1] == "[]"
+    assert ended.stdout.splitlines()[-1] == "0 []"
 
 
 def test_a_mistyped_command_is_guessed(invoke: Invoke):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.control import RemoteService
+from ropewalk.control.client import RemoteService
 from ropewalk.service import Service
 from ropewalk.store.sqlite import owner_info
 from ropewalk.wiring import Settings, open_service

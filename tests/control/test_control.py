@@ -12,8 +12,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from ropewalk.control import RemoteService, wire
-from ropewalk.control.client import NoAnswer
+from ropewalk.control import wire
+from ropewalk.control.client import NoAnswer, RemoteService
 from ropewalk.control.place import socket_path
 from ropewalk.control.server import ControlServer
 from ropewalk.core.errors import Conflict, InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Unavailable

@@ -23,7 +23,7 @@ from msgspec import Struct
 from ropewalk.core.errors import Conflict, InvalidTransition
 from ropewalk.core.state import ExecutionState, Resolution
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service import Service
 from ropewalk.store import dlq
 from ropewalk.store.sqlite import SqliteStore

@@ -11,7 +11,7 @@ from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.state import Resolution
 from ropewalk.engines.base import Ended, Version
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.nodes.base import NodeType
 from ropewalk.service import Service, reading
 from ropewalk.wiring import Settings, open_service

@@ -14,15 +14,15 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from importlib import metadata
 from typing import Final
 
 import msgspec
 import uvloop
 from msgspec import Struct
 
-from ropewalk import wiring
 from ropewalk.core.breaker import BreakerPolicy
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service import Service
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.wiring import FleetSettings, Settings, node_types, open_service
@@ -119,7 +119,7 @@ def _write_to(path: str) -> None:
 def _pretend(request: Request) -> None:
     """Another release of the code."""
     if request.version is not None:
-        setattr(wiring, "installed_version", lambda _: request.version)  # noqa: B010 (a name it only imports)
+        setattr(metadata, "version", lambda _: request.version)  # noqa: B010 (to mypy it is no variable)
 
 
 # The nursery

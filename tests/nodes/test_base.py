@@ -50,6 +50,7 @@ def entry(name, value):
 def test_the_builtin_types_are_there(registry):
     assert sorted(registry.infos()) == BUILTIN
     assert all(registry.get(name).summary for name in BUILTIN)
+    assert [registry.get(name).name for name in BUILTIN] == BUILTIN
     assert registry.get("nonsense") is None
 
 

@@ -9,8 +9,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope
 
 from ropewalk.core.errors import ErrorType
 from ropewalk.nodes.base import Facilities, NodeFailure
-from ropewalk.nodes.facilities import SmtpSettings
 from ropewalk.nodes.network import NetworkPolicy
+from ropewalk.nodes.smtp import SmtpSettings
 
 from .conftest import context_of
 

@@ -1,5 +1,7 @@
 """Functions under `@node`."""
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -199,3 +201,20 @@ def test_the_context_cannot_go_to_another_process():
     probe.__qualname__ = "probe"
     with pytest.raises(TypeError, match="context"):
         node(placement=Placement.PROCESS)(probe)
+
+
+def test_a_function_that_takes_nothing_waits_for_no_library():
+    script = (
+        "import asyncio, sys\n"
+        "from ropewalk.nodes.function import FunctionNode\n"
+        "from ropewalk.nodes.base import Registry\n"
+        "async def tick() -> None: ...\n"
+        "types = Registry([FunctionNode(tick)])\n"
+        "tick = types.get('tick')\n"
+        "ended = asyncio.run(tick.run(tick.accept({}), None))\n"
+        "print(ended.value, 'pydantic' in sys.modules)"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.split() == ["None", "False"]

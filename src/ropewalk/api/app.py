@@ -83,11 +83,9 @@ def assemble(version: str) -> FastAPI:
     )
     problems.install(app)
     for noun in NOUNS:
-        app.include_router(noun.routes.router, prefix=PREFIX)
-    app.include_router(resources.routes.router)
-    app.include_router(stream.seed_routes.router)
-    app.include_router(health.routes.router)
-    app.include_router(metrics.routes.router)
+        noun.routes.install(app, PREFIX)
+    for others in (resources.routes, stream.seed_routes, health.routes, metrics.routes):
+        others.install(app)
     openapi.install(app, (*NOUNS, health, metrics, resources))
     express.install(app)
     walls.install(app)

@@ -98,8 +98,7 @@ def _tags(nouns: Iterable[ModuleType]) -> list[dict[str, str]]:
     """Each tag with the first line of the first file that has it."""
     found: dict[str, str] = {}
     for noun in nouns:
-        for tag in noun.routes.router.tags:
-            found.setdefault(str(tag), (noun.__doc__ or "").partition("\n")[0])
+        found.setdefault(noun.routes.tag, (noun.__doc__ or "").partition("\n")[0])
     return [{"name": tag, "description": description} for tag, description in found.items()]
 
 

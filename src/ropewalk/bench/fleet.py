@@ -16,7 +16,7 @@ from ropewalk.bench.native import serving
 from ropewalk.bench.processes import Child, started
 from ropewalk.bench.shapes import diamond
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service import Service
 from ropewalk.wiring import Settings
 

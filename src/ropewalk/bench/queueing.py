@@ -20,7 +20,7 @@ from ropewalk.bench.rounds import Measured, turns
 from ropewalk.bench.stores import POSTGRES, Stores
 from ropewalk.bench.waiting import crowd
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.engine import NativeSettings
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.nodes.function import FunctionNode
 from ropewalk.service import Service
 from ropewalk.store import workspaces

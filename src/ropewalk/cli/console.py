@@ -2,17 +2,21 @@
 
 import json
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PIPE_WIDTH: Final = 500
 """Where there is no terminal, lines are not folded: whoever reads them wants them whole."""
 
 
-def console(*, is_error: bool = False) -> Console:
+def console(*, is_error: bool = False) -> "Console":
     """Plain text unless there is a terminal; nothing in what is printed is taken for markup."""
+    from rich.console import Console  # here, since answers in JSON and plain lines do without
+
     stream = sys.stderr if is_error else sys.stdout
     width = None if stream.isatty() else PIPE_WIDTH
     return Console(

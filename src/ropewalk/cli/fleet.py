@@ -1,21 +1,22 @@
 """Who works on a store, and who of them is alive."""
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
 from ropewalk.cli.project import Project
 from ropewalk.cli.view import now
 from ropewalk.core.duration import SECOND
-from ropewalk.engines.native.offers import DEFAULT_POOL
+from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.store import workers
-from ropewalk.store.postgres import PostgresReader
-from ropewalk.store.postgres import looking as postgres
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.store.workers import Worker
 
+if TYPE_CHECKING:
+    from ropewalk.store.postgres import PostgresReader
+
 MOST_WORKERS: Final = 1000
-AnyReader: TypeAlias = SqliteReader | PostgresReader
+AnyReader: TypeAlias = "SqliteReader | PostgresReader"
 
 
 class Seen(Struct, frozen=True):
@@ -39,11 +40,13 @@ class Seen(Struct, frozen=True):
 async def seen(project: Project, reader: AnyReader) -> list[Seen]:
     """Everyone the store knows of, those heard of last first."""
     known = await workers.listed(reader, MOST_WORKERS)
-    return await _of_fleet(project, reader, known) if isinstance(reader, PostgresReader) else _of_file(project, known)
+    return _of_file(project, known) if isinstance(reader, SqliteReader) else await _of_fleet(project, reader, known)
 
 
-async def _of_fleet(project: Project, reader: PostgresReader, known: list[Worker]) -> list[Seen]:
+async def _of_fleet(project: Project, reader: "PostgresReader", known: list[Worker]) -> list[Seen]:
     """Alive is who renews its lease, unless the database has seen its session end."""
+    from ropewalk.store.postgres import looking as postgres  # here, since whoever has a file does without the driver
+
     at, gone = await postgres.database_time(reader), await postgres.vanished(reader)
     lease = round(project.fleet.lease_seconds * SECOND)
     silences = {each.id: at - each.heartbeat_at if each.heartbeat_at else None for each in known}

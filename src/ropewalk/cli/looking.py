@@ -15,15 +15,13 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, Unavailable
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
-from ropewalk.service import bulk, dead_letters, explaining, reading
+from ropewalk.service import bulk, dead_letters, reading
 from ropewalk.service.bulk import LetterVerbs, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.store import dlq, executions, workflows
 from ropewalk.store.access import Blobs
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.dlq import Wanted
-from ropewalk.store.postgres import PostgresReader
-from ropewalk.store.postgres import looking as postgres
 from ropewalk.store.sqlite import OwnerInfo, SqliteReader, owner_info
 from ropewalk.store.workers import Worker
 
@@ -117,6 +115,8 @@ async def reading_from(project: Project) -> AsyncIterator[AnyReader]:
 
 async def _reader(project: Project) -> AnyReader:
     if project.is_shared:
+        from ropewalk.store.postgres import PostgresReader  # here, since whoever has a file does without the driver
+
         return await PostgresReader.open(project.db, pooled=project.fleet.pooled)
     require_file(project)
     return await SqliteReader.open(project.db)
@@ -130,9 +130,11 @@ def require_file(project: Project) -> None:
 
 def blobs_of(project: Project, reader: AnyReader) -> Blobs:
     """Where the values are that were too large for the log."""
-    if isinstance(reader, PostgresReader):
-        return postgres.blobs_of(reader)
-    return BlobFiles(f"{Path(project.db).resolve()}.blobs")
+    if isinstance(reader, SqliteReader):
+        return BlobFiles(f"{Path(project.db).resolve()}.blobs")
+    from ropewalk.store.postgres.looking import blobs_of as blobs_in  # here, as in `_reader`
+
+    return blobs_in(reader)
 
 
 class StoreLook:
@@ -202,6 +204,8 @@ class StoreLook:
             await asyncio.sleep(_SOON)
 
     async def explanation(self, execution: str, node: str | None) -> Json:
+        from ropewalk.service import explaining  # here, since it knows the engine, and nothing else here does
+
         lease = round(self._project.fleet.lease_seconds * SECOND)
         alive = _liveness(self._project)
         return await explaining.explain(

@@ -68,12 +68,7 @@ class Ropewalk(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        # What is imported stays: a collector that walks it again and again would find nothing.
-        gc.disable()
-        try:
-            command: click.Command = getattr(import_module(f"ropewalk.cli.{module}"), name)
-        finally:
-            gc.enable()
+        command: click.Command = getattr(import_module(f"ropewalk.cli.{module}"), name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -132,4 +127,6 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """The entry point."""
+    # Nearly all that a command makes is imported and stays: a collector that walks it again and again finds nothing.
+    gc.set_threshold(50_000, 20, 50)
     cli.main()

@@ -9,25 +9,24 @@ import asyncio
 import getpass
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.cli.fleet import living
-from ropewalk.cli.loading import Catalogue, catalogue
 from ropewalk.cli.looking import Look, OwnerUnknown, StoreLook, looking, owner_of, reading_from, require_file
 from ropewalk.cli.profiles import Server
 from ropewalk.cli.project import Project
-from ropewalk.control import RemoteService
-from ropewalk.control.client import NoAnswer
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
-from ropewalk.engines.native.process import spare_the_collector
-from ropewalk.service import Service
-from ropewalk.service.retention import Policy, Position, Swept
 from ropewalk.store.errors import StoreInUse
 from ropewalk.wiring import open_service
+
+if TYPE_CHECKING:
+    from ropewalk.cli.loading import Catalogue
+    from ropewalk.service import Service
+    from ropewalk.service.retention import Policy, Position, Swept
 
 _TRIES: Final = 100
 _PAUSE: Final = 0.05
@@ -54,7 +53,7 @@ class Verbs(Protocol):
     async def fix(self, letter: str, output: JSON, by: str = ..., ports: tuple[str, ...] = ...) -> str: ...
     async def discard(self, letter: str, by: str = ..., notes: str | None = ...) -> None: ...
     async def note(self, letter: str, text: str, by: str = ...) -> None: ...
-    async def sweep(self, policy: Policy, position: Position = ..., by: str = ...) -> Swept: ...
+    async def sweep(self, policy: "Policy", position: "Position" = ..., by: str = ...) -> "Swept": ...
     def follow(self, execution: str, after: int = ...) -> AsyncIterator[tuple[int, Event]]: ...
 
 
@@ -101,7 +100,7 @@ class Session(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def opened(project: Project, *, executes: bool = True, known: Catalogue | None = None,
+async def opened(project: Project, *, executes: bool = True, known: "Catalogue | None" = None,
                  creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
     """The store, owned by this process if nobody else does; nothing is executed unless wanted."""
     async with AsyncExitStack() as stack:
@@ -145,9 +144,11 @@ async def _require_store(project: Project) -> None:
         return
 
 
-async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: Catalogue | None
+async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None"
                  ) -> tuple[Verbs, Executor | None]:  # fmt: skip
     """An owner may come or go between looking and asking, so this is tried for a while."""
+    from ropewalk.control.client import NoAnswer, RemoteService  # here, since whoever only looks does without
+
     for _ in range(_TRIES):
         with suppress(NoAnswer, StoreInUse, OwnerUnknown):
             owner = owner_of(project)
@@ -160,7 +161,11 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
 
 
 @asynccontextmanager
-async def _own(project: Project, executes: bool, known: Catalogue | None) -> AsyncIterator[Service]:
+async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "AsyncIterator[Service]":
+    # Here, since whoever only looks, or asks a server, does without node types and an engine.
+    from ropewalk.cli.loading import catalogue
+    from ropewalk.engines.native.process import spare_the_collector
+
     known = known or catalogue(project)
     settings = project.settings
     if not executes:

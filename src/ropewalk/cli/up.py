@@ -1,5 +1,6 @@
 """`ropewalk up`: everything in one process."""
 
+import asyncio
 import gc
 import ipaddress
 import os
@@ -107,6 +108,8 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
                 if token is None and wants_token:
                     token = await another_admin(office.store)
                 _introduce(project, address_of(listener), token)
+                # In a thread: whoever asks at once does not wait for all of it.
+                await asyncio.to_thread(known.types.import_all)
                 spare_the_collector()
                 gc.enable()
                 await asked.wait()

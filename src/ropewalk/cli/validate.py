@@ -11,7 +11,6 @@ from ropewalk.cli.loading import catalogue, load_workflow
 from ropewalk.cli.profiles import Server
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.text import plain
-from ropewalk.cli.session import finish
 from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import Invalid, RopewalkError
@@ -47,6 +46,7 @@ def _here(project: Project) -> Check:
 def _there(server: Server) -> Check:
     # Here, since most commands do without the client.
     from ropewalk.cli.server import check_document
+    from ropewalk.cli.session import finish
 
     return lambda document: finish(check_document(server, document))
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
 from ropewalk.cli.console import console, print_json_line
@@ -72,6 +71,8 @@ class LiveView(View):
 
     def __init__(self, to: Console) -> None:
         super().__init__(to)
+        from rich.live import Live  # here, since only a terminal needs it
+
         # Drawn by the loop itself: a thread would read the picture while it changes.
         self._live = Live(console=to, auto_refresh=False, transient=False)
 

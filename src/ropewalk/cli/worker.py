@@ -70,6 +70,7 @@ async def _work(project: Project, settings: Settings) -> Code:
         async with open_service(settings, known.types, known.functions) as service:
             lookup.observer = service.engine.observer
             await _introduce(project, service, view)
+            await asyncio.to_thread(known.types.import_all)
             await _until_asked(service, view, asked)
             view.say(f"draining: {_load(service)}; another signal leaves at once")
         left = len(service.engine.memory.lives)

@@ -3,8 +3,3 @@
 There is never a second writer on a store. Whoever owns it listens on a unix socket, named in the lock file, and carries
 out the verbs of the service for those who ask; answers and refusals are what the service itself gives and raises.
 """
-
-from ropewalk.control.client import RemoteService
-from ropewalk.control.server import listening
-
-__all__ = ["RemoteService", "listening"]

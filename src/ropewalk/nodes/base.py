@@ -9,24 +9,27 @@ wait that the core keeps. It says that it failed with `NodeFailure`; anything el
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
 
 from ropewalk.core.definition.node_type import NodeTypeInfo
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.facilities import Facilities
-from ropewalk.nodes.failure import NodeFailure, describe, failure_of
+from ropewalk.nodes.failure import NodeFailure, failure_of
 from ropewalk.nodes.values import Output, check_output
 from ropewalk.nodes.work import Placement
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     import aiohttp
+    from pydantic import BaseModel
+
+    from ropewalk.nodes.inputs import Inputs
 
 __all__ = [
     "Facilities",
@@ -44,6 +47,25 @@ __all__ = [
 ]
 
 ENTRY_POINTS = "ropewalk.nodes"
+BUILTIN = {
+    "set": "ropewalk.nodes.control:Set",
+    "if": "ropewalk.nodes.control:If",
+    "switch": "ropewalk.nodes.control:Switch",
+    "merge": "ropewalk.nodes.control:Merge",
+    "filter": "ropewalk.nodes.control:Filter",
+    "noop": "ropewalk.nodes.control:Noop",
+    "fail": "ropewalk.nodes.control:Fail",
+    "log": "ropewalk.nodes.control:Log",
+    "delay": "ropewalk.nodes.waiting:Delay",
+    "wait": "ropewalk.nodes.waiting:WaitFor",
+    "approval": "ropewalk.nodes.waiting:Approval",
+    "subworkflow": "ropewalk.nodes.waiting:Subworkflow",
+    "python": "ropewalk.nodes.python:Python",
+    "http.request": "ropewalk.nodes.http:HttpRequest",
+    "email.send": "ropewalk.nodes.email:EmailSend",
+}
+"""The types that come with Ropewalk, each imported when it is first asked for."""
+
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*")
@@ -83,39 +105,24 @@ class NodeContext(Struct, frozen=True, kw_only=True):
         _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": dict(fields)})
 
 
-class Inputs(BaseModel):
-    """What parameters derive from: camelCase in documents, unknown fields refused, values never shown in errors."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, hide_input_in_errors=True, allow_inf_nan=False
-    )
-
-
-class _NoParameters(Inputs):
-    pass
-
-
-_NOTHING = _NoParameters()
-
-
 class NodeType(ABC):
-    """One kind of node. `ports` is None when they depend on the parameters."""
+    """One kind of node. `Parameters` is None when it takes none, `ports` when they depend on the parameters."""
 
     name: str
     summary: str = ""
-    Parameters: type[BaseModel] = _NoParameters
+    Parameters: "type[BaseModel] | None" = None
     ports: tuple[str, ...] | None = ()
     is_wait: bool = False
     placement: Placement = Placement.LOOP
 
     def accept(self, inputs: Mapping[str, Any] | None) -> Any:
         """The parameters made of resolved inputs; a permanent failure names every field that does not fit."""
-        if self.Parameters is _NoParameters and not inputs:
-            return _NOTHING
-        try:
-            return self.Parameters.model_validate(inputs or {})
-        except ValidationError as refusal:
-            raise NodeFailure.permanent(describe(refusal, "with")) from None
+        if self.Parameters is None and not inputs:
+            return None
+        # Here, since what takes no parameters does without the library that checks them.
+        from ropewalk.nodes.inputs import accepted
+
+        return accepted(self.Parameters, inputs or {})
 
     def target(self, parameters: Any) -> str | None:
         """What a circuit breaker watches: the type and the endpoint; None for work that reaches nobody."""
@@ -126,11 +133,38 @@ class NodeType(ABC):
         """Does the node's work once."""
 
 
+def __getattr__(name: str) -> object:
+    """`Inputs`, which node types derive their parameters from, comes with a library that is slow to import."""
+    if name != "Inputs":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("ropewalk.nodes.inputs").Inputs
+
+
 class NodeTypeProblem(Struct, frozen=True):
     """A node type that could not be loaded, and why."""
 
     name: str
     reason: str
+
+
+class _Infos(Mapping[str, NodeTypeInfo]):
+    """Each type is described when somebody asks for it."""
+
+    def __init__(self, names: Mapping[str, object], info: Callable[[str], NodeTypeInfo]) -> None:
+        self._names = names
+        self._info = info
+
+    def __getitem__(self, name: str) -> NodeTypeInfo:
+        return self._info(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Registry:
@@ -139,15 +173,17 @@ class Registry:
     def __init__(self, types: Iterable[type[NodeType] | NodeType] = ()) -> None:
         self._types: dict[str, NodeType] = {}
         self._infos: dict[str, NodeTypeInfo] = {}
+        # `module:class` of types that are imported when they are first asked for.
+        self._places: Mapping[str, str] = {}
         for node_type in types:
             self.register(node_type)
 
     @classmethod
     def builtin(cls) -> Self:
         """The types that come with Ropewalk."""
-        from ropewalk.nodes.builtin import TYPES  # here, since every family of types imports this module
-
-        return cls(TYPES)
+        found = cls()
+        found._places = BUILTIN
+        return found
 
     def register(self, node_type: type[NodeType] | NodeType) -> None:
         """Adds a type; ValueError if its name is taken or its description is no good."""
@@ -156,26 +192,47 @@ class Registry:
             raise ValueError(f"{instance!r} is no node type")
         if not _NAME.fullmatch(instance.name):
             raise ValueError(f"{instance.name!r} is no name for a node type; write it like send_invoice or crm.update")
-        if instance.name in self._types:
+        if instance.name in self.infos():
             raise ValueError(f"there is a node type {instance.name!r} already")
         self._infos[instance.name] = info_of(instance)
         self._types[instance.name] = instance
 
     def get(self, name: str) -> NodeType | None:
         """The type of this name, if there is one here."""
-        return self._types.get(name)
+        known = self._types.get(name)
+        return known if known is not None else self._imported(name)
+
+    def _imported(self, name: str) -> NodeType | None:
+        if name not in self._places:
+            return None
+        module, _, kind = self._places[name].partition(":")
+        found: NodeType = getattr(import_module(module), kind)()
+        self._types[name] = found
+        return found
 
     def infos(self) -> Mapping[str, NodeTypeInfo]:
         """What a definition is checked against."""
-        return self._infos
+        return _Infos({**self._places, **self._types}, self._info)
 
-    def load_entry_points(self, found: Iterable[EntryPoint] | None = None) -> tuple[NodeTypeProblem, ...]:
+    def _info(self, name: str) -> NodeTypeInfo:
+        if name not in self._infos and (known := self._types.get(name) or self._imported(name)) is not None:
+            self._infos[name] = info_of(known)
+        return self._infos[name]
+
+    def import_all(self) -> None:
+        """Imports every type: a process that lives long takes none from a release that was installed meanwhile."""
+        for name in self._places:
+            self._info(name)
+
+    def load_entry_points(self, found: "Iterable[EntryPoint] | None" = None) -> tuple[NodeTypeProblem, ...]:
         """Adds the types of installed packages; one that cannot be loaded is reported and leaves the others alone."""
+        from importlib.metadata import entry_points  # here, since nothing else in the module needs it
+
         points = entry_points(group=ENTRY_POINTS) if found is None else found
         reports = [self._load(point) for point in sorted(points, key=lambda point: (point.name, point.value))]
         return tuple(report for report in reports if report is not None)
 
-    def _load(self, point: EntryPoint) -> NodeTypeProblem | None:
+    def _load(self, point: "EntryPoint") -> NodeTypeProblem | None:
         try:
             self.register(point.load())
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing somebody's package may raise anything
@@ -189,7 +246,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
     """The type as definitions see it; ValueError if its ports or parameters cannot be described."""
     if "error" in (node_type.ports or ()):
         raise ValueError(f"{node_type.name}: a port cannot be named 'error', which is the edge of failures")
-    schema = _untitled(node_type.Parameters.model_json_schema())
+    schema = _schema(node_type)
     if problems := check_schema(schema):
         raise ValueError(f"{node_type.name}: its parameters cannot be described: {problems[0]}")
     return NodeTypeInfo(
@@ -199,6 +256,13 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         is_wait=node_type.is_wait,
         summary=node_type.summary,
     )
+
+
+def _schema(node_type: NodeType) -> dict[str, Any]:
+    if node_type.Parameters is None:
+        return {"additionalProperties": False, "properties": {}, "type": "object"}
+    schema: dict[str, Any] = _untitled(node_type.Parameters.model_json_schema())
+    return schema
 
 
 def _untitled(schema: Any) -> Any:

@@ -6,8 +6,9 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import Field, StrictBool, field_validator, model_validator
 
 from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output
+from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.failure import LONGEST_MESSAGE, shortened
+from ropewalk.nodes.inputs import Inputs
 
 JSON: TypeAlias = Any
 

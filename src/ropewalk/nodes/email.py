@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import aiosmtplib
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
 
-from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output
-from ropewalk.nodes.facilities import Encryption, SmtpSettings
+from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.failure import shortened
+from ropewalk.nodes.inputs import Inputs
+from ropewalk.nodes.smtp import Encryption, SmtpSettings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_RECIPIENTS = 100

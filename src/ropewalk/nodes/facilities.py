@@ -1,10 +1,7 @@
 """What a worker opens once and all its nodes share."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from ropewalk.nodes.functions import Function, Functions
 from ropewalk.nodes.network import Guard, NetworkPolicy, Resolve, system_resolve
@@ -13,28 +10,10 @@ from ropewalk.nodes.work import Placement, Processes, Threads
 if TYPE_CHECKING:
     import aiohttp
 
+    from ropewalk.nodes.smtp import SmtpSettings
+
 MOST_THREADS = 64
 MOST_PROCESSES = 2
-
-
-class Encryption(StrEnum):
-    """How the connection to a mail server is protected."""
-
-    NONE = "none"
-    STARTTLS = "starttls"
-    TLS = "tls"
-
-
-class SmtpSettings(BaseModel):
-    """A mail server and how to log in to it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    host: str = Field(min_length=1, max_length=253)
-    port: int = Field(587, ge=1, le=65535)
-    username: str | None = None
-    password: str | None = Field(None, repr=False)
-    tls: Encryption = Encryption.STARTTLS
 
 
 class Facilities:
@@ -44,7 +23,7 @@ class Facilities:
         self,
         policy: NetworkPolicy | None = None,
         *,
-        smtp: SmtpSettings | None = None,
+        smtp: "SmtpSettings | None" = None,
         sender: str | None = None,
         functions: Functions | None = None,
         resolve: Resolve = system_resolve,

@@ -1,13 +1,15 @@
 """How a node type says that it failed, and what an exception that says nothing counts as."""
 
+import sys
 import traceback
 from itertools import dropwhile
 from pathlib import Path
-from typing import Self
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Self, TypeGuard
 
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LONGEST_MESSAGE = 1_000
 LONGEST_DETAIL = 8_000
@@ -58,7 +60,7 @@ def failure_of(raised: BaseException) -> RunError:
     match raised:
         case NodeFailure():
             return raised.error
-        case ValidationError():
+        case _ if _is_refusal(raised):
             return _error(ErrorType.PERMANENT, describe(raised))
         case TimeoutError():
             return _error(ErrorType.TIMEOUT, _named(raised), _trace(raised))
@@ -66,7 +68,13 @@ def failure_of(raised: BaseException) -> RunError:
             return _error(ErrorType.TRANSIENT, _named(raised), _trace(raised))
 
 
-def describe(refusal: ValidationError, root: str = "") -> str:
+def _is_refusal(raised: BaseException) -> "TypeGuard[ValidationError]":
+    # Whoever raised one has imported the library, and a worker that never meets any does without.
+    library = sys.modules.get("pydantic")
+    return library is not None and isinstance(raised, library.ValidationError)
+
+
+def describe(refusal: "ValidationError", root: str = "") -> str:
     """Every field that does not fit and why, without the values: one of them may be a secret."""
     return "; ".join(
         f"{_field(root, error['loc'])}: {error['msg'].removeprefix('Value error, ')}"

@@ -2,20 +2,32 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import NoneType, UnionType
-from typing import Any, Generic, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints, overload
-
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output, Placement
 from ropewalk.nodes.failure import describe
 from ropewalk.nodes.functions import as_function
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 P = ParamSpec("P")
 R = TypeVar("R")
-PLAIN_TYPES = (dict, list, str, int, float, bool)
+PLAIN_TYPES = (dict, list, str, int, float, bool, NoneType)
 JSON_TYPES = (str, int, bool, NoneType)
 
 
@@ -46,17 +58,19 @@ class FunctionNode(NodeType, Generic[P, R]):
         if self._context_name and self.placement is Placement.PROCESS:
             raise TypeError(f"{self.name}: the context cannot go to another process")
         self._names = _parameter_names(function, self._context_name)
-        self.Parameters = _model(function, self._names, hints)
-        self._result = _adapter(hints.get("return", Any), self.name)
-        self._nothing = None if self._names else self.Parameters()
+        self.Parameters = _model(function, self._names, hints) if self._names else None
+        self._returns = hints.get("return", Any)
         # A result of exactly the hinted plain type needs no converting.
-        self._plain_type = hints.get("return") if hints.get("return") in PLAIN_TYPES else None
+        self._plain_type = self._returns if self._returns in PLAIN_TYPES else None
+        if self._plain_type is None:
+            # What has no form in JSON is refused here, where its author sees it.
+            _ = self._result
         # And one that fits a hint of nothing but text, whole numbers, flags and null is JSON as it is.
-        self._is_json = _is_json(hints.get("return", Any))
+        self._is_json = _is_json(self._returns)
 
-    def accept(self, inputs: Mapping[str, Any] | None) -> Any:
-        """The function's arguments; a function without any accepts no inputs and costs no validation."""
-        return self._nothing if not inputs and self._nothing is not None else super().accept(inputs)
+    @cached_property
+    def _result(self) -> "TypeAdapter[Any] | None":
+        return _adapter(self._returns, self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -65,7 +79,7 @@ class FunctionNode(NodeType, Generic[P, R]):
         """Calls the function where it belongs and hands on what it returns, as its hint says."""
         if self.placement is Placement.PROCESS:
             # Only JSON goes to another process; `call_with` makes models of it again there.
-            arguments = parameters.model_dump(mode="json", by_alias=True)
+            arguments = parameters.model_dump(mode="json", by_alias=True) if self._names else {}
         else:
             arguments = self._arguments(parameters, context)
         if self._is_async:
@@ -80,7 +94,7 @@ class FunctionNode(NodeType, Generic[P, R]):
         return returned if isinstance(returned, Wait) else Output(self._plain(returned))
 
     def _arguments(self, parameters: Any, context: NodeContext | None) -> dict[str, Any]:
-        if self._nothing is not None and not self._context_name:
+        if not self._names and not self._context_name:
             return {}
         arguments = {name: getattr(parameters, field) for field, name in self._names.items()}
         return arguments | {self._context_name: context} if self._context_name else arguments
@@ -92,6 +106,8 @@ class FunctionNode(NodeType, Generic[P, R]):
     def _plain(self, returned: Any) -> Any:
         if self._result is None:
             return returned
+        from pydantic import ValidationError  # here, as in `_model`
+
         try:
             # Not through the adapter's own methods: they only hand on a dozen options, for more than the work costs.
             valid = self._result.validator.validate_python(returned)
@@ -157,6 +173,10 @@ def _parameter_names(function: Callable[..., Any], context_name: str | None) -> 
 
 
 def _model(function: Callable[..., Any], names: Mapping[str, str], hints: Mapping[str, Any]) -> Any:
+    # Here, since a function that takes nothing and returns what it says is a node without the library.
+    from pydantic import ConfigDict, Field, create_model
+    from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
     parameters = inspect.signature(function).parameters
     fields: dict[str, Any] = {
         field: (hints.get(name, Any), Field(_default(parameters[name]), alias=name)) for field, name in names.items()
@@ -182,11 +202,14 @@ def _is_json(hint: Any) -> bool:
     return origin in (list, Union, UnionType) and all(_is_json(part) for part in parts)
 
 
-def _adapter(hint: Any, name: str) -> TypeAdapter[Any] | None:
+def _adapter(hint: Any, name: str) -> "TypeAdapter[Any] | None":
     """What checks and writes the result; None when the hint says nothing about JSON."""
     kinds = get_args(hint) or (hint,)
     if hint is Any or any(kind is Output or kind in get_args(Wait) for kind in kinds):
         return None
+    from pydantic import TypeAdapter  # here, as in `_model`
+    from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+
     try:
         return TypeAdapter(hint)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:

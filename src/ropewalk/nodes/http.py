@@ -14,9 +14,10 @@ from yarl import URL
 from ropewalk.core.duration import HOUR, MILLISECOND, SECOND, parse_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.retry import classify_status
-from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output
+from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.body import ResponseType, read_as, read_body, read_excerpt
 from ropewalk.nodes.failure import shortened
+from ropewalk.nodes.inputs import Inputs
 
 if TYPE_CHECKING:
     import aiohttp

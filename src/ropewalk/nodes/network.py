@@ -11,12 +11,14 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from yarl import URL
 
 from ropewalk.nodes.failure import NodeFailure
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 SETTING = "ROPEWALK_ALLOW_HOSTS"
 CONNECT_TIMEOUT = 10.0
@@ -158,7 +160,7 @@ class Guard:
         # Private addresses of hosts allowed by name: the socket factory sees only addresses.
         self._admitted: dict[tuple[str, int], None] = {}
 
-    def check_url(self, url: URL) -> None:
+    def check_url(self, url: "URL") -> None:
         """Refuses what needs no resolver to be refused: the scheme, userinfo, an address that may not be reached."""
         if url.scheme not in ("http", "https"):
             raise NodeFailure.permanent(f"only http and https are allowed, not {url.scheme or 'a relative address'!r}")

@@ -4,7 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
-from ropewalk.nodes.base import Inputs, NodeContext, NodeType, Output, Placement
+from ropewalk.nodes.base import NodeContext, NodeType, Output, Placement
+from ropewalk.nodes.inputs import Inputs
 
 
 class Python(NodeType):

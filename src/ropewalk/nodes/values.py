@@ -6,6 +6,7 @@ encoder cannot be asked instead: it writes NaN as null and bytes as base64 witho
 """
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,7 +17,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from pydantic import BaseModel
 
 from ropewalk.core.canonical import DEEPEST, LARGEST_INTEGER, step
 from ropewalk.nodes.failure import NodeFailure
@@ -241,6 +241,10 @@ def _converted(value: Any) -> Any:
     """One step towards plain JSON for what has an obvious form there."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    # Whoever has made a model has imported the library, and a worker that never meets any does without.
+    library = sys.modules.get("pydantic")
+    if library is not None and isinstance(value, library.BaseModel):
+        return value.model_dump(by_alias=True)
     raise _Refusal(f"{type(value).__name__} is not JSON")
 
 
@@ -273,11 +277,6 @@ def _real(value: float) -> float:
 @_converted.register
 def _member(value: Enum) -> Any:
     return value.value
-
-
-@_converted.register
-def _model(value: BaseModel) -> dict[str, Any]:
-    return value.model_dump(by_alias=True)
 
 
 @_converted.register

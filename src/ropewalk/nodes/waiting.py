@@ -10,7 +10,8 @@ from ropewalk.core.duration import SECOND, parse_duration
 from ropewalk.core.expression import ExpressionError, compile_expression
 from ropewalk.core.waits import Approval as ApprovalWait
 from ropewalk.core.waits import ChildWait, EventWait, SignalWait, Timer, Wait
-from ropewalk.nodes.base import Inputs, NodeContext, NodeType
+from ropewalk.nodes.base import NodeContext, NodeType
+from ropewalk.nodes.inputs import Inputs
 
 JSON: TypeAlias = Any
 

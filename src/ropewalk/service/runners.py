@@ -13,7 +13,7 @@ from ropewalk.core.instant import rfc3339
 from ropewalk.core.trace import span_id, trace_id
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.engines.native.lending import Kept, Lease, Leased, Seeker
-from ropewalk.engines.native.offers import DEFAULT_POOL
+from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.store.offers import RUNNER
 
 MOST_PORTS: Final = 16

@@ -3,8 +3,7 @@
 import asyncio
 
 from ropewalk.core.errors import RopewalkError
-from ropewalk.engines.native.engine import NativeSettings
-from ropewalk.engines.native.offers import DEFAULT_POOL
+from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from tests.engines.simulation.faults import Faults
 from tests.engines.simulation.member import Member, some_settings
 from tests.engines.simulation.people import FLEET_VERBS

@@ -7,7 +7,8 @@ from typing import Any
 
 from ropewalk.core.definition import DEFAULT_LIMITS
 from ropewalk.core.errors import RopewalkError
-from ropewalk.engines.native.engine import NativeEngine, NativeSettings
+from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.service import Service
 from ropewalk.store import workspaces

@@ -1,10 +1,12 @@
 """Words, times and colours."""
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 STYLES: Final = {
     "SUCCESS": "green",
@@ -44,8 +46,10 @@ def plain(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)
 
 
-def text(value: object, style: str = "") -> Text:
+def text(value: object, style: str = "") -> "Text":
     """User's text, as text."""
+    from rich.text import Text  # here, since plain words do without colours
+
     return Text("" if value is None else plain(str(value)), style=style)
 
 
@@ -55,7 +59,9 @@ def one_line(value: object, longest: int = 100) -> str:
     return words if len(words) <= longest else words[: longest - 1] + "…"
 
 
-def state(name: str) -> Text:
+def state(name: str) -> "Text":
+    from rich.text import Text  # here, as in `text`
+
     return Text(name, style=STYLES.get(name, ""))
 
 

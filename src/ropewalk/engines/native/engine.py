@@ -10,9 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
 import uuid_utils
-from msgspec import Struct
 
-from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event
@@ -29,11 +27,12 @@ from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.observing import observe
-from ropewalk.engines.native.offers import DEFAULT_POOL, Offers
+from ropewalk.engines.native.offers import Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
 from ropewalk.engines.native.publishing import Held
 from ropewalk.engines.native.recovery import Recovery
 from ropewalk.engines.native.reports import Reports
+from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.engines.native.shelf import WorkerShelf, shrink_output
 from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
@@ -46,18 +45,6 @@ from ropewalk.store.access import Store
 _ALL = 2**62
 
 _log = logging.getLogger("ropewalk.engine")
-
-
-class NativeSettings(Struct, frozen=True):
-    """How much a worker takes on at once; one that does not claim only records what it is told."""
-
-    claims: bool = True
-    pool: str = DEFAULT_POOL
-    hands: int = 5_000
-    executions: int = 20_000
-    drain_seconds: float = 10.0
-    runner_lease: float = 120.0
-    breaker: BreakerPolicy = BreakerPolicy()
 
 
 class NativeEngine:

@@ -24,6 +24,7 @@ from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Failed, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.engines.runner import Desk, Outcome, Run, run_node, with_jitter
 from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 EVERY = 1.0
 BATCH = 100
 MOST_OFFERED = 1_000
-DEFAULT_POOL = "default"
 STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
 
 _log = logging.getLogger("ropewalk.engine")

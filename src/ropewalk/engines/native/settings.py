@@ -1,0 +1,19 @@
+"""How much a worker takes on; apart from the engine, so that whoever only says so does without it."""
+
+from msgspec import Struct
+
+from ropewalk.core.breaker import BreakerPolicy
+
+DEFAULT_POOL = "default"
+
+
+class NativeSettings(Struct, frozen=True):
+    """How much a worker takes on at once; one that does not claim only records what it is told."""
+
+    claims: bool = True
+    pool: str = DEFAULT_POOL
+    hands: int = 5_000
+    executions: int = 20_000
+    drain_seconds: float = 10.0
+    runner_lease: float = 120.0
+    breaker: BreakerPolicy = BreakerPolicy()
