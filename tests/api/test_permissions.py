@@ -15,7 +15,7 @@ from ropewalk.access.rates import Limits
 from ropewalk.access.rights import RIGHTS, Right, Role
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import assemble
-from ropewalk.api.express import ExpressRoute
+from ropewalk.api.express import ways
 from ropewalk.api.gate import PUBLIC
 from ropewalk.api.metrics import Figures
 from ropewalk.api.routes import SocketGate
@@ -62,10 +62,10 @@ def operations() -> Iterator[Operation]:
             case APIRoute() | Route():
                 name = getattr(route, "operation_id", None) or route.name
                 yield from (Operation(name, each, path, getattr(route, "right", None)) for each in route.methods or ())
-            case ExpressRoute():
-                yield Operation(str(route._route.operation_id), "POST", path, route.right, "application/json")
             case WebSocketRoute() | Mount() | _:
                 yield Operation(str(getattr(route, "name", route)), SOCKET, path, None)
+    for path, way in ways(app).items():
+        yield Operation(str(way.route.operation_id), "POST", path, way.right, "application/json")
 
 
 EVERY = sorted(operations(), key=lambda each: (each.path, each.method))

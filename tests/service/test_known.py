@@ -2,10 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.service import definitions
+from ropewalk.service.known import KnownWorkflows
 from ropewalk.store import workflows
+from ropewalk.store.access import Row, Store, Value
 from ropewalk.wiring import Settings, open_service
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
@@ -38,13 +41,34 @@ async def test_what_others_change_is_seen_a_moment_later(tmp_path: Path):
     assert found is not None
 
 
+class Distant:
+    """A shared store: it answers in another turn of the loop, and counts how often it is asked."""
+
+    is_shared = True
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.looks = 0
+
+    def now(self) -> int:
+        return self._store.now()
+
+    async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
+        self.looks += 1
+        await asyncio.sleep(0)
+        return await self._store.fetch_one(name, *arguments)
+
+
 async def test_those_who_ask_at_the_same_time_share_one_look_and_one_who_leaves_takes_nothing_away(tmp_path: Path):
     async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
         saved = await service.save(ONE)
-        asking = [asyncio.ensure_future(service.known.get(saved.workflow)) for _ in range(5)]
+        distant = Distant(service.store)
+        known = KnownWorkflows(cast(Store, distant), "default")
+        asking = [asyncio.ensure_future(known.get(saved.workflow)) for _ in range(5)]
         await asyncio.sleep(0)
         asking[0].cancel()
         found = await asyncio.gather(*asking[1:])
 
     assert found[0] is not None
     assert all(each is found[0] for each in found)
+    assert distant.looks == 1

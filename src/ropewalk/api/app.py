@@ -10,7 +10,6 @@ from ropewalk.api import (
     dlq,
     events,
     executions,
-    express,
     expressions,
     health,
     keys,
@@ -30,7 +29,6 @@ from ropewalk.api import (
     workers,
     workspaces,
 )
-from ropewalk.api.metrics import Counted
 from ropewalk.api.office import Office
 
 PREFIX = "/api/v1"
@@ -63,14 +61,12 @@ def create_app(office: Office, version: str) -> FastAPI:
     app = assemble(version)
     app.state.office = office
     leases.welcome_runners(office)
-    if office.figures is not None:
-        app.add_middleware(Counted, metrics=office.figures.metrics)
     return app
 
 
 def assemble(version: str) -> FastAPI:
     """The routes without anything behind them: enough to describe the API."""
-    app = FastAPI(
+    app = walls.WalledApp(
         title="Ropewalk",
         version=version,
         summary="A durable workflow engine.",
@@ -87,6 +83,5 @@ def assemble(version: str) -> FastAPI:
     for others in (resources.routes, stream.seed_routes, health.routes, metrics.routes):
         others.install(app)
     openapi.install(app, (*NOUNS, health, metrics, resources))
-    express.install(app)
     walls.install(app)
     return app

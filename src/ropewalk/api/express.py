@@ -4,37 +4,41 @@ The rules are those of the route itself: its gate, its limit, the schemas of its
 A request that is anything but plain is left to the route.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute, iter_route_contexts
-from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from ropewalk.access.rights import Right
 from ropewalk.api.gate import enter
-from ropewalk.api.intake import StrictRequest
+from ropewalk.api.intake import require_readable, strict_json, whole_body
+from ropewalk.api.problems import answer_to
 from ropewalk.api.routes import GatedRoute, largest_of
 
 HOT: Final = frozenset({"startExecution"})
 PLAIN: Final = "application/json"
+_PLAIN: Final = PLAIN.encode()
 
 
-def install(app: FastAPI) -> None:
-    """To be called when every route is there."""
-    found = [(context.path, context.original_route) for context in iter_route_contexts(app.routes)]
-    for path, route in found:
-        if isinstance(route, GatedRoute) and route.operation_id in HOT:
-            app.router.routes.insert(0, ExpressRoute(str(path), route))
+def ways(app: FastAPI) -> dict[str, "ExpressRoute"]:
+    """The short ways by their paths; to be called when every route is there."""
+    found = [(str(context.path), context.original_route) for context in iter_route_contexts(app.routes)]
+    return {
+        path: ExpressRoute(route)
+        for path, route in found
+        if isinstance(route, GatedRoute) and route.operation_id in HOT
+    }
 
 
-class ExpressRoute(BaseRoute):
+class ExpressRoute:
     """The short way to a route that takes a body of JSON and perhaps some headers, and nothing else."""
 
-    def __init__(self, path: str, route: GatedRoute) -> None:
+    def __init__(self, route: GatedRoute) -> None:
         taken, right = route.dependant, route.right
         others = (*taken.path_params, *taken.query_params, *taken.cookie_params)
         if (
@@ -44,39 +48,50 @@ class ExpressRoute(BaseRoute):
             or [each.name for each in taken.dependencies] != ["call"]
         ):
             raise ValueError(f"{route.operation_id} takes more than an express route gives")
-        self.path = path
+        self.route = route
         self.right: Right = right
-        self._route = route
         self._largest = largest_of(route)
         self._method = min(route.methods or ())
+        self._body = taken.body_params[0]
+        self._headers = [(field.alias.lower().encode(), field) for field in taken.header_params]
+        self._unsaid = {field.name: field.get_default() for field in taken.header_params}
         self._answers = _Answers(route)
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        if scope["path"] == self.path and scope.get("method") == self._method and not scope["query_string"]:
-            headers = Headers(scope=scope)
-            if headers.get("content-type") == PLAIN and headers.get("content-length", "0") != "0":
-                return Match.FULL, {"route": self._route, "endpoint": self._route.endpoint}
-        return Match.NONE, {}
+    def takes(self, scope: Scope) -> bool:
+        """Whether a request is plain: a body of JSON, no query, and no header that comes twice."""
+        headers = dict(scope["headers"])
+        return (
+            scope["method"] == self._method
+            and not scope["query_string"]
+            and len(headers) == len(scope["headers"])
+            and headers.get(b"content-type") == _PLAIN
+            and headers.get(b"content-length", b"0") != b"0"
+        )
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = StrictRequest(scope, receive, self._largest)
-        call = await enter(request, self.right)
-        taken = self._taken(await request.json(), request.headers)
-        answer = self._answers.of(await self._route.endpoint(call=call, **taken))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self.route
+        try:
+            answer = await self._answer(scope, receive)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, nobody behind this answers it
+            answer = answer_to(error)
         await answer(scope, receive, send)
 
-    def _taken(self, body: Any, headers: Headers) -> dict[str, Any]:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        call = await enter(HTTPConnection(scope), self.right)
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        require_readable(headers[b"content-length"], headers.get(b"content-encoding"), self._largest)
+        taken = self._taken(strict_json(await whole_body(receive, self._largest)), headers)
+        return self._answers.of(await self.route.endpoint(call=call, **taken))
+
+    def _taken(self, body: Any, headers: Mapping[bytes, str]) -> dict[str, Any]:
         """What the handler gets; everything that is wrong with it is said together."""
-        taken: dict[str, Any] = {}
+        taken = self._unsaid.copy()
         problems: list[Any] = []
-        for field in self._route.dependant.header_params:
-            if (said := headers.get(field.alias)) is None:
-                taken[field.name] = field.get_default()
-            else:
+        for name, field in self._headers:
+            if (said := headers.get(name)) is not None:
                 taken[field.name], found = field.validate(said, {}, loc=("header", field.alias))
                 problems += found
-        field = self._route.dependant.body_params[0]
-        taken[field.name], found = field.validate(body, {}, loc=("body",))
+        taken[self._body.name], found = self._body.validate(body, {}, loc=("body",))
         problems += found
         if problems:
             raise RequestValidationError(problems, body=body)

@@ -31,42 +31,54 @@ class StrictRequest(Request):
         """All of it; without the generators of `stream`, since nearly every body comes in one piece."""
         if not hasattr(self, "_body"):
             self._require_readable()
-            parts, size, is_complete = [], 0, False
-            while not is_complete:
-                message = await self._receive()
-                if message["type"] == "http.disconnect":
-                    raise Refused(400, "the body did not come to its end", "body")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                self._require_size(size)
-                is_complete = not message.get("more_body", False)
-            self._body = b"".join(parts)
+            self._body = await whole_body(self._receive, self._largest)
         return self._body
-
-    def _require_size(self, size: int) -> None:
-        if size > self._largest:
-            raise self._too_large()
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         self._require_readable()
         size = 0
         async for chunk in super().stream():
             size += len(chunk)
-            self._require_size(size)
+            _require_size(size, self._largest)
             yield chunk
 
     def _require_readable(self) -> None:
-        announced = self.headers.get("content-length", "0")
-        if announced.isdecimal() and (len(announced) > _LONGEST_LENGTH or int(announced) > self._largest):
-            raise self._too_large()
-        if self.headers.get("content-encoding", "identity") != "identity":
-            raise Refused(415, "send the body as it is, without a content encoding", "header.content-encoding")
-
-    def _too_large(self) -> Refused:
-        return Refused(413, f"a body may have {self._largest:,} bytes here", "body")
+        headers = self.headers
+        require_readable(headers.get("content-length", "0"), headers.get("content-encoding"), self._largest)
 
     async def json(self) -> Any:
         return strict_json(await self.body())
+
+
+def require_readable(length: str, encoding: str | None, largest: int) -> None:
+    """Refuses a body by what its headers say about it."""
+    if length.isdecimal() and (len(length) > _LONGEST_LENGTH or int(length) > largest):
+        raise _too_large(largest)
+    if encoding is not None and encoding != "identity":
+        raise Refused(415, "send the body as it is, without a content encoding", "header.content-encoding")
+
+
+async def whole_body(receive: Receive, largest: int) -> bytes:
+    """Everything that comes; Refused if that is too much, or stops in the middle."""
+    parts, size, is_complete = [], 0, False
+    while not is_complete:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the body did not come to its end", "body")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        _require_size(size, largest)
+        is_complete = not message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _require_size(size: int, largest: int) -> None:
+    if size > largest:
+        raise _too_large(largest)
+
+
+def _too_large(largest: int) -> Refused:
+    return Refused(413, f"a body may have {largest:,} bytes here", "body")
 
 
 def strict_json(text: bytes) -> Any:

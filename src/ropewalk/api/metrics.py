@@ -1,10 +1,9 @@
 """The figures of this server, for Prometheus."""
 
-import time
 from typing import Final
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
@@ -41,29 +40,10 @@ async def get_metrics(call: Caller) -> Response:
     return Response(await figures.render(), media_type=CONTENT_TYPE)
 
 
-class Counted:
-    """Counts every request by its operation and its status, and how long it took."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.perf_counter(), 500
-
-        async def noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noted)
-        finally:
-            # The name of the route, never the path: that is the caller's, and without end.
-            operation = getattr(scope.get("route"), "operation_id", None) or _UNMATCHED
-            self._metrics.requests.labels(operation, str(status)).inc()
-            self._metrics.request_time.labels(operation).observe(time.perf_counter() - began)
+def count(scope: Scope, status: int, seconds: float) -> None:
+    """Counts a request by its operation and its status, if figures are kept."""
+    figures = scope["app"].state.office.figures
+    if figures is not None:
+        # The name of the route, never the path: that is the caller's, and without end.
+        operation = getattr(scope.get("route"), "operation_id", None) or _UNMATCHED
+        figures.metrics.request_ended(operation, status, seconds)

@@ -94,15 +94,25 @@ def problem(
 
 def install(app: Starlette) -> None:
     """Whatever goes wrong in this app is answered as a problem."""
-    app.add_exception_handler(RopewalkError, _refused_by_rule)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _our_fault)
+    for kind in (RopewalkError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _answered)
 
 
-async def _refused_by_rule(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RopewalkError)
-    return of_error(error)
+async def _answered(_: Request, error: Exception) -> Response:
+    return answer_to(error)
+
+
+def answer_to(error: Exception) -> Response:
+    """The answer to a request that ended with this."""
+    match error:
+        case RopewalkError():
+            return of_error(error)
+        case RequestValidationError():
+            return _invalid(error)
+        case HTTPException():
+            return _refused(error)
+        case _:
+            return _fault(error)
 
 
 def of_error(error: RopewalkError) -> Response:
@@ -131,9 +141,8 @@ def _listed(each: Problem) -> dict[str, str]:
     return {"field": each.where, "message": each.message}
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+def _invalid(error: RequestValidationError) -> Response:
     """What does not fit the schema of the route; the field as the caller wrote it."""
-    assert isinstance(error, RequestValidationError)
     listed = [_listed(_located(each)) for each in error.errors()]
     first = f"{listed[0]['field']}: {listed[0]['message']}"
     return problem(422, first if len(listed) == 1 else f"{len(listed)} things to mend", listed)
@@ -145,14 +154,9 @@ def _located(each: Mapping[str, Any]) -> Problem:
     return Problem(path[1:] if path[:1] == ("body",) and len(path) > 1 else path, str(each["msg"]))
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _refused(error: HTTPException) -> Response:
     problems = error.problems if isinstance(error, Refused) else ()
     return problem(error.status_code, error.detail, problems, error.headers)
-
-
-async def _our_fault(_: Request, error: Exception) -> Response:
-    return _fault(error)
 
 
 def _fault(error: Exception) -> Response:

@@ -1,26 +1,18 @@
 """Not more often from one address than everybody may: said before anything is read or looked up."""
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from ropewalk.access.rates import address_of, is_loopback
 from ropewalk.api.office import Office
 from ropewalk.api.problems import problem
 
 
-class RateLimit:
-    """Stands before the gate. This machine's own programs are not held back: they have other ways to be a burden."""
+def refusal(scope: Scope) -> Response | None:
+    """The answer to somebody who comes too often; to a WebSocket it is given in place of the handshake.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = None if scope["type"] == "lifespan" else _refusal(scope)
-        await (refusal or self._app)(scope, receive, send)
-
-
-def _refusal(scope: Scope) -> Response | None:
-    """The answer to somebody who comes too often; to a WebSocket it is given in place of the handshake."""
+    This machine's own programs are not held back: they have other ways to be a burden.
+    """
     client = scope.get("client")
     if client is None or is_loopback(client[0]):
         return None

@@ -1,6 +1,9 @@
 """The walls beside the gate: there is no way in but the routes we know, and no telling from outside where they are."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Coroutine, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIWebSocketRoute, iter_route_contexts
@@ -11,16 +14,28 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
+from ropewalk.api.express import ExpressRoute, ways
+from ropewalk.api.metrics import count
 from ropewalk.api.problems import Refused, of_error, problem
 from ropewalk.api.proofs import authenticate
-from ropewalk.api.rates import RateLimit
+from ropewalk.api.rates import refusal
 from ropewalk.api.routes import GatedRoute, SocketGate
 from ropewalk.core.errors import RopewalkError
 
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
-def install(app: FastAPI) -> None:
+class WalledApp(FastAPI):
+    """Whatever comes passes the walls first, before all that FastAPI puts around its routes."""
+
+    walls: "Walls"
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
+        scope["app"] = self
+        return self.walls(scope, receive, send)
+
+
+def install(app: WalledApp) -> None:
     """To be called when every route is there; refuses to go on with one that has no gate."""
     ungated = [str(getattr(route, "path", route)) for route in every_route(app) if not _is_gated(route)]
     if ungated:
@@ -30,8 +45,7 @@ def install(app: FastAPI) -> None:
     app.router.default = _no_route
     for status in (404, 405):
         app.add_exception_handler(status, _nothing_there)
-    app.add_middleware(RateLimit)
-    app.add_middleware(PlainHeaders)
+    app.walls = Walls(partial(FastAPI.__call__, app), ways(app))
 
 
 def every_route(app: FastAPI) -> Iterator[BaseRoute]:
@@ -69,18 +83,46 @@ def _said(request: Request, error: HTTPException) -> str:
     return f"there is no {request.method} here" if error.status_code == 405 else "there is nothing at this address"
 
 
-class PlainHeaders:
-    """Answers are what they say they are, and nobody keeps them who was not told to."""
+class Walls:
+    """What every request passes, in one layer, since each costs every request: the limit of its address, a count, and
+    headers that say what an answer is and that nobody keeps it who was not told to.
 
-    def __init__(self, app: ASGIApp) -> None:
+    What is asked most often and plainly goes on by a short way, the rest to the routes.
+    """
+
+    def __init__(self, app: ASGIApp, ways: Mapping[str, ExpressRoute]) -> None:
         self._app = app
+        self._ways = ways
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message.setdefault("headers", [])
-                there = {name for name, _ in headers}
-                headers.extend(header for header in _HEADERS if header[0] not in there)
-            await send(message)
+        if scope["type"] != "http":
+            refused = None if scope["type"] == "lifespan" else refusal(scope)
+            await (refused or self._app)(scope, receive, send)
+            return
+        began, answer = time.perf_counter(), _Answer(send)
+        try:
+            await (refusal(scope) or self._way(scope))(scope, receive, answer.send)
+        finally:
+            count(scope, answer.status, time.perf_counter() - began)
 
-        await self._app(scope, receive, sent if scope["type"] == "http" else send)
+    def _way(self, scope: Scope) -> ASGIApp:
+        short = self._ways.get(scope["path"])
+        return self._app if short is None or not short.takes(scope) else short
+
+
+class _Answer:
+    """One answer on its way out; the status of one that never begins is that of a fault."""
+
+    __slots__ = ("_send", "status")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 500
+
+    def send(self, message: Message) -> Awaitable[None]:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = message.setdefault("headers", [])
+            there = {name for name, _ in headers}
+            headers += [header for header in _HEADERS if header[0] not in there]
+        return self._send(message)

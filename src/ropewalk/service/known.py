@@ -38,21 +38,28 @@ class KnownWorkflows:
         held = self._known.found.get(workflow)
         if held is not None and self._store.now() < held[0]:
             return held[1]
-        asked = self._known.asked.get(workflow)
+        known = self._known
+        if not self._store.is_shared:
+            # An embedded store answers on the spot: there is no look to share, and nobody to wait for.
+            return await self._look_up(workflow, known)
+        asked = known.asked.get(workflow)
         if asked is None:
-            asked = self._known.asked[workflow] = asyncio.ensure_future(self._look_up(workflow, self._known))
+            asked = known.asked[workflow] = asyncio.ensure_future(self._look_up_for_all(workflow, known))
             # Whoever waits for it hears of a failure; if nobody does any more, it is nobody's.
             asked.add_done_callback(lambda done: done.cancelled() or done.exception())
         # One who leaves must not take the answer away from the others.
         return await asyncio.shield(asked)
 
+    async def _look_up_for_all(self, workflow: str, known: _Known) -> Workflow | None:
+        try:
+            return await self._look_up(workflow, known)
+        finally:
+            del known.asked[workflow]
+
     async def _look_up(self, workflow: str, known: _Known) -> Workflow | None:
         """Noted among what was known when the look began: if that is forgotten meanwhile, so is this."""
         until = self._store.now() + BELIEVED
-        try:
-            found = await workflows.get(self._store, self._workspace, workflow)
-        finally:
-            del known.asked[workflow]
+        found = await workflows.get(self._store, self._workspace, workflow)
         if found is not None:
             if len(known.found) >= MOST:
                 known.found.clear()

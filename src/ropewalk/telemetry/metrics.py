@@ -47,17 +47,35 @@ class Metrics:
             "store_up", "1 while the store answers; what it counted last is shown until then."
         )
 
+        # Looking a label up costs more than counting; there are a few dozen ways to end.
+        self._ends: dict[str, Counter] = {}
         self._ways: dict[tuple[str, str | None], tuple[Counter, Histogram]] = {}
+        self._answers: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def execution_ended(self, state: str) -> None:
+        """An execution ended in this state."""
+        end = self._ends.get(state)
+        if end is None:
+            end = self._ends[state] = self.ended.labels(str(state))
+        end.inc()
 
     def run_ended(self, state: str, error_type: str | None, seconds: float) -> None:
         """An attempt ended this way, after so long."""
-        # Looking a label up costs more than counting; there are a dozen ways to end.
         way = self._ways.get((state, error_type))
         if way is None:
             way = (self.runs.labels(state, error_type or ""), self.run_time.labels(state))
             self._ways[state, error_type] = way
         way[0].inc()
         way[1].observe(seconds)
+
+    def request_ended(self, operation: str, status: int, seconds: float) -> None:
+        """A request was answered, after so long."""
+        answer = self._answers.get((operation, status))
+        if answer is None:
+            answer = (self.requests.labels(operation, str(status)), self.request_time.labels(operation))
+            self._answers[operation, status] = answer
+        answer[0].inc()
+        answer[1].observe(seconds)
 
     def count_stale_writes(self, count: Callable[[], int]) -> None:
         """Shows what somebody else counts: writes of a worker that was taken over from."""

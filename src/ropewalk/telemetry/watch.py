@@ -137,7 +137,7 @@ class Watch:
                 self.metrics.attempts.observe(event.attempt)
 
     def _ended(self, accepted: ExecutionAccepted, state: ExecutionState, at: int) -> None:
-        self.metrics.ended.labels(str(state)).inc()
+        self.metrics.execution_ended(state)
         _tell("execution.ended", accepted, state=str(state))
         if self._spans is not None:
             self._spans.execution(accepted, state, at)
