@@ -13,9 +13,11 @@ from tests.fleet.fleet import Fleet, Member, until
 from tests.fleet.load import under_load
 
 MEMBERS: Final = 5
-"""So many that there is always one who has been there for longer than it takes to believe another dead."""
 EARLIEST, LATEST = 0.2, 1.6
 """How long after one kill the next comes, in seconds."""
+UNBURIED: Final = MEMBERS
+"""How many may lie dead with something in their hands before the next is killed. Where it takes longer to join than to
+be killed there would never be one who has been there for long enough to believe another dead."""
 STOPPED_AT_ONCE: Final = 10
 WATCHING: Final = 2
 """How many members see the others being stopped, and take over from them."""
@@ -45,6 +47,7 @@ class Campaign:
         self._seed = seed
         self._chance = random.Random(seed)
         self._progress = progress
+        self._graves = asyncio.Semaphore(UNBURIED)
 
     # Kills
 
@@ -54,6 +57,7 @@ class Campaign:
         async with under_load(self._fleet, self._seed) as load, asyncio.TaskGroup() as watching:
             for _ in range(cycles):
                 await asyncio.sleep(self._chance.uniform(EARLIEST, LATEST))
+                await self._graves.acquire()
                 victim = self._chance.choice(self._fleet.living)
                 victim.signal(signal.SIGKILL)
                 watching.create_task(self._watch(victim, time.monotonic()))
@@ -67,6 +71,7 @@ class Campaign:
         if await self._fleet.owned_by(victim.names):
             await self._gone(victim)
             self.figures.takeovers.append(time.monotonic() - died)
+        self._graves.release()
 
     async def _gone(self, victim: Member) -> None:
         async def is_gone() -> bool:

@@ -7,10 +7,12 @@ refused.
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError
+from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import workers
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ class Takeover:
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
-        # When we looked last, and when we came back from being away (s).
-        self._looked_at = self._back_at = 0.0
+        # When the last step was done, and when we came back from being away (s).
+        self._stepped_at = self._back_at = 0.0
 
     def open(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -49,9 +51,18 @@ class Takeover:
             except RopewalkError as error:
                 _log.warning("nothing can be taken over for now: %s", error)
                 self._engine.recovery.suspect_strays()
+                self._back_at = asyncio.get_running_loop().time()
             except Exception:  # noqa: BLE001 -- a fault of ours must not leave the dead's work lying
                 _log.exception("taking over failed; it is tried again in %s s", EVERY)
             await asyncio.sleep(EVERY)
+            self._step()
+
+    def _step(self) -> None:
+        """Something is done. Many steps that take a while are a store with much to do; a single long one is absence."""
+        now = asyncio.get_running_loop().time()
+        if now - self._stepped_at > GRACE:
+            self._back_at = now
+        self._stepped_at = now
 
     async def look(self) -> None:
         """Take over from everyone who is dead."""
@@ -59,18 +70,19 @@ class Takeover:
             while taken := await self._take(worker, before):
                 _log.warning("worker %s is dead; %d of its executions go on here", worker, len(taken))
                 for execution in taken:
-                    await self._engine.recovery.take_up(execution)
+                    with suppress(OwnedElsewhere):  # told something, and over or let go of, before its turn came
+                        await self._engine.recovery.take_up(execution)
+                    self._step()
 
     async def _dead(self) -> dict[str, int]:
         """Who is dead, and since when they must not have been heard of."""
-        store, now = self._engine.store, asyncio.get_running_loop().time()
+        store = self._engine.store
         silence = store.now() - round(store.lease_seconds * SECOND)
         silent = await workers.silent(store, silence, MOST_WORKERS)
+        self._step()
         departed = await store.departed()
-        if now - self._looked_at > GRACE:
-            self._back_at = now
-        self._looked_at = now
-        if now - self._back_at < GRACE:
+        self._step()
+        if self._stepped_at - self._back_at < GRACE:
             return {}  # whoever was away cannot tell who else is
         return dict.fromkeys(silent, silence) | dict.fromkeys(departed, NEVER)
 
