@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from tests.engines.simulation import shared
 from tests.engines.simulation.fleet_bugs import BUGS, MOST_HISTORIES, SHOWN_BY, SqlBug, hunt_fleet
 from tests.engines.simulation.fleet_history import simulate_fleet
 from tests.simulator.bugs import Bug
@@ -11,6 +12,8 @@ from tests.simulator.bugs import Bug
 HISTORIES = 150
 BATCH = 15
 TELLING = 20
+SLOW = 0.6
+"""How long a question, and its answer, is under way to a store with much to do (s)."""
 SOMETIMES = (
     "killed", "stopped", "stale write refused", "answer lost", "commit refused", "death after a commit",
     "stopped for 25 s", "blocked for 25 s", "cut off for 25 s", "start once", "start many", "rerun", "pause", "cancel",
@@ -23,6 +26,13 @@ def test_no_history_of_a_fleet_breaks_a_promise(first: int):
     outcomes = [simulate_fleet(seed) for seed in range(first, first + BATCH)]
 
     assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
+
+
+@pytest.mark.parametrize("seed", [2, 4, 8])
+def test_a_store_that_takes_its_time_keeps_nobody_from_taking_over(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shared, "LATENCIES", (SLOW,))
+
+    assert simulate_fleet(seed).violations == []
 
 
 @pytest.mark.parametrize("seed", [3, 29])

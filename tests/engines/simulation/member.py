@@ -3,8 +3,7 @@
 import asyncio
 from random import Random
 
-from ropewalk.engines.native.engine import NativeSettings
-from ropewalk.engines.native.offers import DEFAULT_POOL
+from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.store.access import Store
 from tests.engines.simulation.faults import Faults
 from tests.engines.simulation.process import DRAIN, Process, Setup
@@ -16,6 +15,8 @@ DRIFTS = (0, 0, -0.0001, -0.001)
 HANDS = (1, 1, 1, 2, 2, 5_000)
 ROOM = 4
 """How much more a worker is ready to take on than it has hands for."""
+LATE_HEARTS = (0, 0.01, 0.1, 1)
+"""How much later than its loop the heart of a stopped worker goes on (s): until then it knows of nothing it missed."""
 
 
 class Member(Process):
@@ -58,8 +59,10 @@ class Member(Process):
             self.store.heartbeat.actor.pause()
 
     def go_on(self) -> None:
+        """Which of its threads is first is up to the machine."""
         if self.store.heartbeat is not None:
-            self.store.heartbeat.actor.resume()
+            late = self.store.database.chance.choice(LATE_HEARTS)
+            asyncio.get_running_loop().call_later(late, self.store.heartbeat.actor.resume)
         self.actor.resume()
 
     def cut_off(self) -> None:

@@ -260,10 +260,15 @@ class SharedStore:
     # Writing
 
     async def write(self, batch: Batch) -> None:
-        async with self._turn, self._committing():
-            for name, rows in batch:
-                self.database.watch.look_at(self.worker, name, rows)
-                self.database.connection.executemany(*bound(statements()[name], rows))
+        worker = self.worker
+        async with self._turn:
+            if worker != self.worker:
+                self.stale_writes += 1
+                raise StoreUnavailable(f"{worker} has come back as {self.worker}: nothing of this was written")
+            async with self._committing():
+                for name, rows in batch:
+                    self.database.watch.look_at(self.worker, name, rows)
+                    self.database.connection.executemany(*bound(statements()[name], rows))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SharedTransaction]:
