@@ -35,6 +35,7 @@ class Client(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._heard = b""
+        self._turn = asyncio.Lock()
         self._answered: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -45,10 +46,11 @@ class Client(asyncio.Protocol):
             self._answered.set_exception(Broken("the server hung up"))
 
     async def ask(self, request: bytes) -> None:
-        """One request, until its answer is there."""
-        self._answered = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        await self._answered
+        """One request, until its answer is there; the next one of a steady pace waits for it."""
+        async with self._turn:
+            self._answered = asyncio.get_running_loop().create_future()
+            self.transport.write(request)
+            await self._answered
 
     def data_received(self, data: bytes) -> None:
         self._heard += data
