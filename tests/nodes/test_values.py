@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from ropewalk.core.errors import ErrorType
 from ropewalk.nodes.base import NodeFailure
-from ropewalk.nodes.values import check_output
+from ropewalk.nodes.values import check_output, recorded
 
 JSON = st.recursive(
     st.none()
@@ -55,6 +55,12 @@ class Level(IntEnum):
 
 Point = namedtuple("Point", "x y")
 
+ODD = st.sampled_from(
+    [math.nan, math.inf, 2**53, 2**53 + 1, -(2**60), 10**400, -0.0, 1e308, True, "\ud800", "ä", b"x", (1,), {1},
+     Level.HIGH, Colour.RED, Decimal("1.0"), date(2026, 11, 15), UUID(int=7), OrderedDict(a=1), [], {}, object()]
+)  # fmt: skip
+KEYS = st.text(max_size=3) | st.sampled_from([1, None, Colour.RED, "\udfff", (1,)])
+
 
 def refusal(value, **options):
     with pytest.raises(NodeFailure) as caught:
@@ -66,6 +72,43 @@ def refusal(value, **options):
 @given(JSON)
 def test_plain_json_comes_back_as_the_very_same_value(value):
     assert check_output(value) is value
+
+
+def told(check, value):
+    """What comes of a value: its type, itself and its JSON, or why it is refused."""
+    try:
+        plain = check(value)
+    except NodeFailure as failure:
+        return failure.error.message
+    return type(plain), plain, msgspec.json.encode(plain)
+
+
+@given(JSON | ODD | st.dictionaries(KEYS, ODD | JSON, max_size=4))
+def test_what_is_recorded_is_what_the_check_gives(value):
+    assert told(lambda value: recorded(value, 10**6)[0], value) == told(check_output, value)
+
+
+@pytest.mark.parametrize("value", [{"a": "x"}, {"a": ["x"]}, ["x"]])
+def test_what_is_recorded_is_a_copy(value):
+    copy, text = recorded(value, 100)
+
+    assert copy == value
+    assert copy is not value
+    assert text == msgspec.json.encode(value)
+
+
+@pytest.mark.parametrize("value", [{"a": "x" * 10}, ["x" * 10], "x" * 17])
+def test_of_what_is_longer_only_the_json_is_there(value):
+    text = msgspec.json.encode(value)
+
+    assert recorded(value, len(text) - 1) == (None, text)
+    assert recorded(value, len(text)) == (value, text)
+
+
+@pytest.mark.parametrize("value", [{"a": "x" * 2**26}, {f"k{place}": "x" * 2**20 for place in range(64)}])
+def test_an_object_of_texts_is_too_large_like_any_other(value):
+    with pytest.raises(NodeFailure, match="larger than 64 MiB"):
+        recorded(value, 100)
 
 
 @pytest.mark.parametrize(

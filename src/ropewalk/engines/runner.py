@@ -5,7 +5,8 @@ inputs → cache → breaker → the node's own code → a classified outcome
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from typing import Any, Protocol
 
@@ -30,14 +31,13 @@ from ropewalk.nodes.base import (
     failure_of,
 )
 from ropewalk.nodes.failure import LONGEST_DETAIL, LONGEST_MESSAGE, shortened
+from ropewalk.nodes.values import recorded
 
 INLINE_LIMIT = 64 * 1024
 LONGEST_HOLD = HOUR
 TYPE_MISSING_PAUSE = 60 * SECOND
 
 Outcome = Succeeded | Failed | Suspended
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder()
 _waits = msgspec.json.Decoder(Wait)
 
 
@@ -103,7 +103,10 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
         parameters = node_type.accept(_copied(run.inputs) if run.inputs else {})
         if run.cache_ttl is not None:
             return await _through_cache(run, desk, node_type, parameters, run.cache_ttl)
-        return await _work(run, desk, node_type, parameters)
+        target = node_type.target(parameters)
+        if target is not None:
+            return await _through_breaker(run, desk, node_type, parameters, target)
+        return await _carry_out(run, desk, node_type, parameters)
     except BaseException as raised:  # noqa: BLE001 -- a node's SystemExit is a failed node, not the end of the worker
         if isinstance(raised, asyncio.CancelledError):
             return failure(run, RunError(ErrorType.TRANSIENT, "the run was stopped"))
@@ -116,18 +119,12 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
         return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
-    outcome = await _work(run, desk, node_type, parameters)
+    target = node_type.target(parameters)
+    work = _carry_out if target is None else partial(_through_breaker, target=target)
+    outcome = await work(run, desk, node_type, parameters)
     if isinstance(outcome, Succeeded) and outcome.blob is None:
         desk.shelf.cache(run.workspace, key, Output(outcome.output, outcome.ports), ttl)
     return outcome
-
-
-def _work(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Coroutine[Any, Any, Outcome]:
-    """The node's own code, behind the breaker of its target if it has one; to be awaited."""
-    target = node_type.target(parameters)
-    if target is None:
-        return _carry_out(run, desk, node_type, parameters)
-    return _through_breaker(run, desk, node_type, parameters, target)
 
 
 async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
@@ -158,17 +155,12 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     result = await node_type.run(parameters, context_of(run, desk))
     if not isinstance(result, Output):
         return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
-    value = check_output(result.value)
+    value, text = recorded(result.value, INLINE_LIMIT)
     if result.ports != () and not _is_text(result.ports):
         raise NodeFailure.permanent("the ports of an output must be a tuple of names")
-    encoded = _encoder.encode(value)
     # One that fits goes into the log, a larger one is kept apart.
-    if len(encoded) <= INLINE_LIMIT:
-        # What is recorded, and not an object that the node may still change.
-        value = _decoder.decode(encoded) if type(value) in (dict, list) else value
-        return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None)
-    blob = await desk.shelf.keep(encoded)
-    return Succeeded(run.node, run.attempt, None, result.ports, run.item, run.inputs or None, blob)
+    blob = None if len(text) <= INLINE_LIMIT else await desk.shelf.keep(text)
+    return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob)
 
 
 def _copied(value: Any) -> Any:

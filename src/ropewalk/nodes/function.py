@@ -23,12 +23,13 @@ from ropewalk.nodes.failure import describe
 from ropewalk.nodes.functions import as_function
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 PLAIN_TYPES = (dict, list, str, int, float, bool, NoneType)
 JSON_TYPES = (str, int, bool, NoneType)
+Answer = Output | Wait
 
 
 class FunctionNode(NodeType, Generic[P, R]):
@@ -50,7 +51,6 @@ class FunctionNode(NodeType, Generic[P, R]):
         self.summary = summary if summary is not None else _first_line(function)
         self.ports = ports
         self.placement = self._work.placement
-        self._is_async = self.placement is Placement.LOOP
         # What a workflow built in Python says about nodes of this type unless told otherwise: retry, timeout, pool …
         self.defaults = dict(defaults or {})
         hints = _hints(function)
@@ -59,6 +59,9 @@ class FunctionNode(NodeType, Generic[P, R]):
             raise TypeError(f"{self.name}: the context cannot go to another process")
         self._names = _parameter_names(function, self._context_name)
         self.Parameters = _model(function, self._names, hints) if self._names else None
+        # What is simply awaited: an async function that takes nothing.
+        is_bare = self.placement is Placement.LOOP and not (self._names or self._context_name)
+        self._bare: Callable[[], Any] | None = self._work.call if is_bare else None
         self._returns = hints.get("return", Any)
         # A result of exactly the hinted plain type needs no converting.
         self._plain_type = self._returns if self._returns in PLAIN_TYPES else None
@@ -75,27 +78,31 @@ class FunctionNode(NodeType, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
-    async def run(self, parameters: Any, context: NodeContext) -> Output | Wait:
+    async def run(self, parameters: Any, context: NodeContext) -> Answer:
         """Calls the function where it belongs and hands on what it returns, as its hint says."""
+        bare = self._bare
+        if bare is not None:
+            return self._answer(await bare())
+        if self.placement is Placement.LOOP:
+            # As the facilities would, without their share of the price of every node.
+            return self._answer(await self._work.call(**self._arguments(parameters, context)))
         if self.placement is Placement.PROCESS:
             # Only JSON goes to another process; `call_with` makes models of it again there.
             arguments = parameters.model_dump(mode="json", by_alias=True) if self._names else {}
         else:
             arguments = self._arguments(parameters, context)
-        if self._is_async:
-            # As the facilities would, without their share of the price of every node.
-            returned: Any = await self._work.call(**arguments)
-        else:
-            returned = await context.facilities.carry_out(self._work, arguments)
-        if type(returned) is self._plain_type:
+        return self._answer(await context.facilities.carry_out(self._work, arguments))
+
+    def _answer(self, returned: Any) -> Answer:
+        kind = type(returned)
+        if kind is self._plain_type:
             return Output(returned)
-        if isinstance(returned, Output):
+        # Plain values first: to ask for one of many classes takes longer than all the rest.
+        if kind not in PLAIN_TYPES and isinstance(returned, Answer):
             return returned
-        return returned if isinstance(returned, Wait) else Output(self._plain(returned))
+        return Output(self._plain(returned))
 
     def _arguments(self, parameters: Any, context: NodeContext | None) -> dict[str, Any]:
-        if not self._names and not self._context_name:
-            return {}
         arguments = {name: getattr(parameters, field) for field, name in self._names.items()}
         return arguments | {self._context_name: context} if self._context_name else arguments
 
@@ -106,13 +113,11 @@ class FunctionNode(NodeType, Generic[P, R]):
     def _plain(self, returned: Any) -> Any:
         if self._result is None:
             return returned
-        from pydantic import ValidationError  # here, as in `_model`
-
         try:
             # Not through the adapter's own methods: they only hand on a dozen options, for more than the work costs.
             valid = self._result.validator.validate_python(returned)
             return valid if self._is_json else self._result.serializer.to_python(valid, mode="json", by_alias=True)
-        except ValidationError as refusal:
+        except _refusals() as refusal:
             raise NodeFailure.permanent(describe(refusal, "output")) from None
 
 
@@ -143,6 +148,12 @@ def node(
         return FunctionNode(function, name=name, summary=summary, ports=ports, placement=placement, defaults=defaults)
 
     return made if function is None else made(function)
+
+
+def _refusals() -> "type[ValidationError]":
+    from pydantic import ValidationError  # here, as in `_model`
+
+    return ValidationError
 
 
 def _first_line(function: Callable[..., Any]) -> str:

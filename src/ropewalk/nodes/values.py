@@ -2,7 +2,8 @@
 
 Nearly every output is plain already, so a quick look says yes or "perhaps not"; only then a full walk converts (a
 tuple, a dataclass, a date) or says what is wrong and where. Plain values come back as the very same object. The
-encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word.
+encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word. Of an object with nothing
+but scalars in it, though, what it wrote is plain exactly if it reads back as the same.
 """
 
 import dataclasses
@@ -13,7 +14,8 @@ from decimal import Decimal
 from enum import Enum
 from functools import singledispatch
 from math import isfinite
-from typing import Any
+from types import NoneType
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -24,6 +26,15 @@ from ropewalk.nodes.failure import NodeFailure
 LARGEST_OUTPUT = 64 * 1024 * 1024
 # What the walk counts is at most this many times too little: an integer of seventeen characters is counted as one.
 LARGEST_UNDERCOUNT = 20
+# So few texts can be encoded before anyone has counted them, even if it is one large text again and again.
+MOST_UNCOUNTED = 64
+
+_TEXT: Final = frozenset({str})
+_SCALARS: Final = frozenset({str, int, float, bool, NoneType})
+_Integer = Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+_decode_flat: Final = msgspec.json.Decoder(dict[str, str | _Integer | float | bool | None]).decode
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -31,6 +42,33 @@ class Output(msgspec.Struct, frozen=True):
 
     value: Any = None
     ports: tuple[str, ...] = ()
+
+
+def recorded(value: Any, longest: int) -> tuple[Any, bytes]:
+    """The value as the log will have it, or None if its JSON is longer than that, and the JSON.
+
+    A copy: the node may still change what it handed on. What is no JSON fails as in `check_output`.
+    """
+    if (
+        type(value) is dict
+        and len(value) <= MOST_UNCOUNTED
+        and _TEXT.issuperset(map(type, value))
+        and _SCALARS.issuperset(map(type, value.values()))
+    ):
+        try:
+            text = _encode(value)
+            copy = _decode_flat(text)
+        except (UnicodeEncodeError, msgspec.ValidationError):
+            pass  # the walk says what is wrong, and where
+        else:
+            # NaN and infinity were written as null.
+            if copy == value and len(text) <= longest:
+                return copy, text
+    plain = check_output(value)
+    text = _encode(plain)
+    if len(text) > longest:
+        return None, text
+    return _decode(text) if type(plain) in (dict, list) else plain, text
 
 
 def check_output(value: Any, limit: int = LARGEST_OUTPUT) -> Any:
