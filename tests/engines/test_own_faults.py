@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ropewalk.core.errors import Unavailable
+from ropewalk.core.execution.work import Work
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native import claims, commit
 from ropewalk.engines.native.live import Live
@@ -97,15 +98,15 @@ async def test_an_execution_whose_commit_cannot_be_carried_out_goes_on_from_its_
 ):
     version = await world.save(flow(*(act(name, 1, retry=PATIENT) for name in "abc")))
     hands = world.service.engine.hands
-    watch, left = hands._watch, [nth]
+    start, left = hands.start, [nth]
 
-    def faulty(deadline: int) -> None:
+    def faulty(live: Live, work: Work, now: int) -> None:
+        start(live, work, now)
         left[0] -= 1
         if not left[0]:
             raise ZeroDivisionError
-        watch(deadline)
 
-    hands._watch = faulty  # type: ignore[method-assign]  # no input is known to cause a fault
+    hands.start = faulty  # type: ignore[method-assign]  # no input is known to cause a fault
     started = await asyncio.gather(*(world.service.start(version) for _ in range(3)))
 
     assert [(await at_most(20, world.ended(each))).output for each in started] == [{"a": 1, "b": 1, "c": 1}] * 3

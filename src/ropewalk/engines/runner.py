@@ -5,7 +5,6 @@ inputs → cache → breaker → the node's own code → a classified outcome
 
 import asyncio
 import random
-from collections.abc import Callable
 from functools import partial
 from math import isfinite
 from typing import Any, Protocol
@@ -41,7 +40,7 @@ Outcome = Succeeded | Failed | Suspended
 _waits = msgspec.json.Decoder(Wait)
 
 
-class Run(Struct, frozen=True, gc=False):
+class Run(Struct, eq=False):
     """One attempt, with everything its node needs to know."""
 
     execution: str
@@ -49,22 +48,20 @@ class Run(Struct, frozen=True, gc=False):
     node: str
     type: str
     attempt: int
+    item: int | None
     inputs: Any
     now: int
-    item: int | None = None
-    deadline: int | None = None
-    held_since: int | None = None
-    cache_ttl: int | None = None
-    configured: Callable[[], str] = str
+    deadline: int
+    held_since: int | None
+    cache_ttl: int | None
 
-    @property
     def config_hash(self) -> str:
         """What the node is told to do, whatever its inputs; computed when asked for."""
-        return self.configured()
+        raise NotImplementedError
 
     def idempotency_key(self) -> str:
         return idempotency_key(
-            self.workspace, self.execution, self.node, self.item, content_hash(self.inputs), self.config_hash
+            self.workspace, self.execution, self.node, self.item, content_hash(self.inputs), self.config_hash()
         )
 
 
@@ -115,7 +112,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
 
 async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
     """The same inputs and configuration in the same workspace give the result that is kept."""
-    key = content_hash([run.config_hash, content_hash(run.inputs)])
+    key = content_hash([run.config_hash(), content_hash(run.inputs)])
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
         return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)

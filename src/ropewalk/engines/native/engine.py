@@ -254,11 +254,13 @@ class NativeEngine:
 
     def _take_commands(self, live: Live) -> None:
         commands = live.execution.take_commands()
+        runs = 0
         for command in commands:
             if type(command) is RunNode:
-                self.hands.promised += 1
+                runs += 1
             else:
                 self.children.write_down(live, command)
+        self.hands.promised += runs
         live.commands += commands
 
     def _remember_hungry(self, live: Live) -> None:
@@ -332,19 +334,27 @@ class NativeEngine:
         commands.reverse()
         while commands:
             command = commands.pop()
-            if type(command) is not RunNode:
-                self._do(live, command)
-            elif self.offers.takes(live, command):
-                self.hands.promised -= 1
-                self.offers.make(live, command)
+            if type(command) is RunNode:
+                self._begin(live, command, now)
             else:
-                self.hands.start(live, command, now)
+                self._do(live, command)
         if each.post:
             self.letters.deliver(each.post)
         if each.leaves:
             self.memory.left(live)
         if not live.has_slot:
             self.let_go(live)
+
+    def _begin(self, live: Live, command: RunNode, now: int) -> None:
+        """Start an attempt, here or elsewhere, unless it is no more to be started."""
+        self.hands.promised -= 1
+        work = live.execution.work(command.node, command.item)
+        if work is None or work.attempt != command.attempt:
+            return
+        if self.offers.takes(live, work):
+            self.offers.make(live, command)
+        else:
+            self.hands.start(live, work, now)
 
     def _do(self, live: Live, command: Command) -> None:
         match command:

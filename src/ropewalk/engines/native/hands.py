@@ -13,9 +13,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from functools import partial
 
-from ropewalk.core.commands import RunNode
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.execution.view import inputs_of, items_of
@@ -23,10 +21,11 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
 from ropewalk.engines.native.live import Live, Load, Running
-from ropewalk.engines.runner import Desk, Run, run_node
+from ropewalk.engines.runner import Desk, run_node
 
 DEFAULT_TIMEOUT = 5 * MINUTE
 MOST_RESTING = 100
+NEVER = 2**62
 Report = Callable[[Live, Signal], None]
 _STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
 
@@ -40,14 +39,14 @@ class Hands:
         self._count = count
         self._now = now
         self._report = report
-        self._running: dict[Running, None] = {}
+        self._running: dict[Running, bool] = {}
         self._line: deque[Running] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: list[asyncio.Future[None]] = []
         # Whether a hand was called that has not looked at the line yet.
         self._is_one_coming = False
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_for: int | None = None
+        self._timer_for = NEVER
         self._idle = asyncio.Event()
         self._idle.set()
         self.promised = 0
@@ -66,19 +65,20 @@ class Hands:
     def busy(self) -> int:
         return len(self._running)
 
-    def start(self, live: Live, command: RunNode, now: int) -> None:
+    def start(self, live: Live, work: Work, now: int) -> None:
         """Carry out an attempt whose start is durable."""
-        self.promised -= 1
-        work = live.execution.work(command.node, command.item)
-        if work is None or work.attempt != command.attempt:
-            return
-        timeout = live.execution.plan.timeouts[work.node] or DEFAULT_TIMEOUT
-        running = Running(live, command.node, command.item, work, now, timeout)
-        live.running[command.node, command.item] = running
+        plan, node, item = live.execution.plan, work.node, work.item
+        name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_TIMEOUT)
+        running = Running(
+            live.id, live.accepted.workspace, name, plan.types[node], work.attempt, item, None, now, deadline,
+            work.held_since, plan.cache_ttl[node], live, work,
+        )  # fmt: skip
+        live.running[name, item] = running
         if not self._running:
             self._idle.clear()
-        self._running[running] = None
-        self._watch(running.deadline)
+        self._running[running] = True
+        if deadline < self._timer_for:
+            self._set_timer(deadline)
         self._line.append(running)
         if not self._is_one_coming:
             self._call_one()
@@ -117,23 +117,26 @@ class Hands:
             if line and not self._is_one_coming:
                 self._call_one()
             running.task = task
-            await self._carry_out(running, running.work)
+            await self._carry_out(running)
             # What a node sets for itself, or a cancellation that has not come through yet, is not for the next one.
             if task.cancelling() or copy_context() != untouched:
                 return False
         return True
 
-    async def _carry_out(self, running: Running, work: Work) -> None:
+    async def _carry_out(self, running: Running) -> None:
+        live, work, item = running.live, running.work, running.item
+        x = live.execution
         signal: Signal
         try:
-            if running.item is None and running.live.execution.plan.for_each[work.node] is not None:
+            if x.plan.has_maps and item is None and x.plan.for_each[work.node] is not None:
                 signal = await self._expand(running, work)
             else:
-                if running.live.has_blobs:
-                    await self._load_inputs(running.live, work.node)
-                signal = await run_node(self._run(running, work), self._desk)
+                if live.has_blobs:
+                    await self._load_inputs(live, work.node)
+                running.inputs = inputs_of(x, work, None if item is None else live.item(work.node, item))
+                signal = await run_node(running, self._desk)
                 if type(signal) is Succeeded and signal.blob is not None:
-                    await running.live.expect_blob(self._load, work.node, signal.blob)
+                    await live.expect_blob(self._load, work.node, signal.blob)
         except ExpressionError as error:
             signal = _failed(running, RunError(ErrorType.PERMANENT, f"with: {error}"))
         except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
@@ -157,35 +160,16 @@ class Hands:
         plan = live.execution.plan
         await live.load_blobs(self._load, plan.with_template(node), plan.for_each[node])
 
-    def _run(self, running: Running, work: Work) -> Run:
-        live, plan = running.live, running.live.execution.plan
-        item = None if running.item is None else live.item(work.node, running.item)
-        return Run(
-            live.id,
-            live.accepted.workspace,
-            running.node,
-            plan.types[work.node],
-            running.attempt,
-            inputs_of(live.execution, work, item),
-            running.started,
-            running.item,
-            running.deadline,
-            work.held_since,
-            plan.cache_ttl[work.node],
-            partial(plan.config_hash, work.node),
-        )
-
     def _end(self, running: Running, signal: Signal) -> None:
         """Report an end, unless it was reported already."""
-        if running not in self._running:
+        if not self._running.pop(running, False):
             return
-        del self._running[running]
-        key = (running.node, running.item)
-        if running.live.running.get(key) is running:
-            del running.live.running[key]
+        live, key = running.live, (running.node, running.item)
+        if live.running.get(key) is running:
+            del live.running[key]
         if not self._running:
             self._idle.set()
-        self._report(running.live, signal)
+        self._report(live, signal)
 
     # Stopping
 
@@ -221,10 +205,6 @@ class Hands:
 
     # Time limits
 
-    def _watch(self, deadline: int) -> None:
-        if self._timer_for is None or deadline < self._timer_for:
-            self._set_timer(deadline)
-
     def _set_timer(self, deadline: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -233,7 +213,7 @@ class Hands:
         self._timer = asyncio.get_running_loop().call_later(delay, self._look)
 
     def _look(self) -> None:
-        self._timer = self._timer_for = None
+        self._timer, self._timer_for = None, NEVER
         now = self._now()
         for running in [each for each in self._running if each.deadline <= now]:
             self._overdue(running)

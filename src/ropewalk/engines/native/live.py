@@ -16,27 +16,23 @@ from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Version
+from ropewalk.engines.runner import Run
 
 Key = tuple[str, int | None]
 Row = tuple[Any, ...]
 Load = Callable[[Blob], Awaitable[Any]]
 
 
-class Running:
-    """One attempt under way in this process."""
+class Running(Run, eq=False):
+    """One attempt under way in this process; its inputs are there once it is begun with."""
 
-    __slots__ = ("attempt", "deadline", "item", "live", "node", "started", "task", "work")
+    live: "Live"
+    work: Work
+    # Who carries it out; nobody while it is in line.
+    task: asyncio.Task[None] | None = None
 
-    def __init__(self, live: "Live", node: str, item: int | None, work: Work, started: int, timeout: int) -> None:
-        self.live = live
-        self.node = node
-        self.item = item
-        self.work = work
-        self.attempt = work.attempt
-        self.started = started
-        self.deadline = started + timeout
-        # Who carries it out; nobody while it is in line.
-        self.task: asyncio.Task[None] | None = None
+    def config_hash(self) -> str:
+        return self.live.execution.plan.config_hash(self.work.node)
 
 
 class Written(msgspec.Struct):

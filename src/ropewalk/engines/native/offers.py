@@ -20,6 +20,7 @@ from ropewalk.core.commands import RunNode
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 from ropewalk.core.execution.view import inputs_of
+from ropewalk.core.execution.work import Work as Attempts
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Failed, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
@@ -54,6 +55,15 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_ttl: int | None = None
     run: str | None = None
     trace: str | None = None
+
+
+class Leased(Run, eq=False):
+    """A run of somebody else's execution that is carried out here."""
+
+    config: str
+
+    def config_hash(self) -> str:
+        return self.config
 
 
 class Posted(msgspec.Struct, frozen=True):
@@ -108,19 +118,17 @@ class Offers:
         """How many runs may be started beyond the own hands: others are there to take them."""
         return MOST_OFFERED if self._has_company else 0
 
-    def takes(self, live: Live, command: RunNode) -> bool:
+    def takes(self, live: Live, work: Attempts) -> bool:
         """Whether the run is for others: of a pool, or one too many for the own hands."""
-        engine = self._engine
-        is_others = self._pool(live, command.node) != engine.settings.pool
+        engine, plan = self._engine, live.execution.plan
+        is_others = (plan.pools[work.node] or DEFAULT_POOL) != engine.settings.pool
         if is_others or (engine.store.is_shared and not engine.hands.has_room):
-            return not _is_expansion(live, command)
+            # The list of a map is evaluated by the owner, who needs it.
+            return work.item is not None or plan.for_each[work.node] is None
         return False
 
     def make(self, live: Live, command: RunNode) -> None:
         """Write a run whose start is durable down for others."""
-        work = live.execution.work(command.node, command.item)
-        if work is None or work.attempt != command.attempt:
-            return
         self._engine.children.spawn(self._make(live, command))
 
     async def _make(self, live: Live, command: RunNode) -> None:
@@ -158,7 +166,7 @@ class Offers:
         place = NO_ITEM if command.item is None else command.item
         about = (live.id, live.accepted.workspace, command.node, place, command.attempt)
         text = msgspec.json.encode(told).decode()
-        row = NewOffer(str(uuid_utils.uuid7()), *about, self._pool(live, command.node), text, now)
+        row = NewOffer(str(uuid_utils.uuid7()), *about, plan.pools[work.node] or DEFAULT_POOL, text, now)
         self._rows.append((live, row))
         self.watch()
         self._wake.set()
@@ -168,10 +176,6 @@ class Offers:
         self._has_any = True
         if self._task is None and not self._engine.store.is_shared:
             self.open()
-
-    def _pool(self, live: Live, node: str) -> str:
-        plan = live.execution.plan
-        return plan.pools[plan.index[node]] or DEFAULT_POOL
 
     def stop(self, live: Live, command: Any) -> None:
         """Tell whoever has the run to stop."""
@@ -259,9 +263,9 @@ class Offers:
         work = msgspec.json.decode(offer.work, type=Work)
         item = None if offer.item == NO_ITEM else offer.item
         now = self._engine.store.now()
-        run = Run(
-            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, work.inputs, now, item,
-            now + work.timeout, work.held_since, work.cache_ttl, lambda: work.config_hash,
+        run = Leased(
+            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item, work.inputs, now,
+            now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
         )  # fmt: skip
         signal: Outcome | Returned
         try:
@@ -363,9 +367,3 @@ def _failed(command: RunNode, error: RunError) -> Failed:
 
 def _lost(reported: Reported) -> Lost:
     return Lost(reported.node, reported.attempt, reported.item, random.random())
-
-
-def _is_expansion(live: Live, command: RunNode) -> bool:
-    """The list of a map is evaluated by the owner, who needs it."""
-    plan = live.execution.plan
-    return command.item is None and plan.for_each[plan.index[command.node]] is not None
