@@ -1,6 +1,7 @@
 """A fault of our own is told with its traceback, and concerns nobody but the execution it happened to."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ import pytest
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.execution.work import Work
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import claims, commit
+from ropewalk.engines.native import claims, projecting
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.projecting import Batch, put_rows
+from ropewalk.engines.native.projecting import Row, Rows, _runs
 from tests.engines.judging import every_execution
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -46,18 +47,19 @@ async def test_claiming_goes_on_after_a_fault(
 
 
 class FaultyRows:
-    """Makes the rows of one execution, the nth that is asked for, and fails when they are made."""
+    """Makes rows of one execution, the nth that is asked for, and fails when they are made."""
 
     def __init__(self, nth: int) -> None:
         self.left = nth
         self.victim = ""
 
-    def __call__(self, live: Live, owner: str | None, batch: Batch) -> None:
-        put_rows(live, owner, batch)
+    def __call__(self, live: Live, rows: Rows) -> Sequence[Row]:
+        made = _runs(live, rows)
         self.left -= 1
         if not self.left:
             self.victim = live.id
             raise ZeroDivisionError
+        return made
 
 
 async def test_a_start_whose_rows_cannot_be_made_is_refused_alone(
@@ -65,7 +67,7 @@ async def test_a_start_whose_rows_cannot_be_made_is_refused_alone(
 ):
     version = await world.save(flow(act("a", 1, retry=PATIENT)))
     faulty = FaultyRows(2)
-    monkeypatch.setattr(commit, "put_rows", faulty)
+    monkeypatch.setattr(projecting, "_runs", faulty)
 
     first, second, third = await asyncio.gather(
         *(world.service.start(version) for _ in range(3)), return_exceptions=True
@@ -84,7 +86,7 @@ async def test_an_execution_whose_rows_cannot_be_made_goes_on_from_its_log(
     started = [await world.service.start(version) for _ in range(3)]
     await world.outside.gate().arrived(3)
     faulty = FaultyRows(2)
-    monkeypatch.setattr(commit, "put_rows", faulty)
+    monkeypatch.setattr(projecting, "_runs", faulty)
 
     world.outside.gate().open()
 

@@ -18,7 +18,7 @@ BUGS: Final = (
         "await self._store.write(part.batch)",
         "self._carry_out(part.committed); part.committed = []; await self._store.write(part.batch)"),
     Bug("slot never written as free", projecting._put_live, "int(x.has_slot)", "1"),
-    Bug("key never given back", projecting._put_live, 'batch.append(("delete_live", (live.id,)))', "pass"),
+    Bug("key never given back", projecting._put_live, 'rows.append(("delete_live", (live.id,)))', "pass"),
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
     Bug("letters of the last process not read", NativeEngine.open, "await self.letters.catch_up()", "pass"),
     Bug("lost attempts not told at the opening", Recovery._take_up, "in live.found_running", "in ()"),

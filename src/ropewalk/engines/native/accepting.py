@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ropewalk.engines.base import StartRequest
-from ropewalk.engines.native.projecting import Batch, Row, put_rows
+from ropewalk.engines.native.projecting import Batch, put_rows
 from ropewalk.store.access import Transaction
 
 if TYPE_CHECKING:
@@ -14,16 +14,13 @@ if TYPE_CHECKING:
 
 async def accept(engine: "NativeEngine", tx: Transaction, requests: Sequence[StartRequest]) -> list[str]:
     """Write executions that wait for their turn; accepted with the transaction, all or none. Call `accepted` then."""
-    rows: Batch = []
+    batch: Batch = defaultdict(list)
     ids = []
     for request in requests:
         live = engine.memory.new(request, engine.store.now())
         engine.audit(live, request.actor, "start")
-        put_rows(live, None, rows)
+        put_rows(live, live.first_seq, None, batch)
         ids.append(live.id)
-    batch: defaultdict[str, list[Row]] = defaultdict(list)
-    for statement, row in rows:
-        batch[statement].append(row)
     for statement, some in batch.items():
         await tx.execute_many(statement, some)
     return ids

@@ -7,7 +7,7 @@ whose cause could be forgotten.
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -39,7 +39,8 @@ class Committed(Struct, frozen=True):
     has_slot: bool
     is_ended: bool
     leaves: bool
-    written: Batch | None
+    runs: Sequence[Row]
+    """The rows of its runs that were written; kept only for an observer."""
 
 
 class Part(Struct):
@@ -83,11 +84,13 @@ class GroupCommit:
 
     def add(self, live: Live) -> None:
         """This execution has something for the next commit."""
-        if not (live.is_dirty or live.is_dropped):
-            live.is_dirty = True
-            self._number += 1
-            self._dirty[live] = self._number
+        if live.is_dirty or live.is_dropped:
+            return
+        live.is_dirty = True
+        if not self._dirty:
             self._wake.set()
+        self._number += 1
+        self._dirty[live] = self._number
 
     def add_row(self, statement: str, row: Row) -> None:
         """A row that belongs to no execution in particular."""
@@ -153,24 +156,31 @@ class GroupCommit:
         """
         self._wake.clear()
         rows, self._rows = self._rows, []
-        batch: defaultdict[str, list[Row]] = defaultdict(list)
+        batch: Batch = defaultdict(list)
         for statement, row in rows:
             batch[statement].append(row)
-        part = Part(rows, [], [], [])
-        for live in list(islice(self._dirty, LARGEST_BATCH)):
-            its_rows: Batch = []
+        committed: list[Committed] = []
+        for live in self._take_dirty():
             try:
-                part.committed.append(self._take(live, its_rows))
+                committed.append(self._take(live, batch))
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: its rows cannot be made", live.id)
                 self._give_up([live], error)
-                continue
-            for statement, row in its_rows:
-                batch[statement].append(row)
         # Inserts first: what one execution changes, another may have come to be with.
-        part.batch = sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
+        ordered = sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
+        part = Part(rows, committed, ordered, [])
         self._take_waiters(part)
         return part
+
+    def _take_dirty(self) -> list[Live]:
+        """Those whose turn it is; they wait for it no more."""
+        lives = list(islice(self._dirty, LARGEST_BATCH))
+        if len(lives) == len(self._dirty):
+            self._dirty = {}
+        else:
+            for live in lives:
+                del self._dirty[live]
+        return lives
 
     def _take_waiters(self, part: Part) -> None:
         """Those for whom nothing is left to be written after this."""
@@ -180,17 +190,18 @@ class GroupCommit:
         if self._dirty:
             self._wake.set()
 
-    def _take(self, live: Live, rows: Batch) -> Committed:
-        """What one execution has for this commit, apart from the others: it may fail half-way."""
-        del self._dirty[live]
+    def _take(self, live: Live, batch: Batch) -> Committed:
+        """What one execution has for this commit."""
         live.is_dirty = False
-        first_seq, x = live.first_seq, live.execution
-        leaves = live.may_leave
-        put_rows(live, None if leaves else self._store.worker, rows)
+        x, seq = live.execution, live.first_seq
+        # Whoever has a slot stays: nobody need be asked.
+        leaves = not x.has_slot and live.may_leave
+        runs = put_rows(live, seq, None if leaves else self._store.worker, batch)
         if leaves:
             self._memory.leaves(live)
-        kept = rows if self.is_observed else None
-        each = Committed(live, first_seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, leaves, kept)
+        if not self.is_observed:
+            runs = ()
+        each = Committed(live, seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, leaves, runs)
         live.events, live.commands, live.post = [], [], []
         live.commits += 1
         return each

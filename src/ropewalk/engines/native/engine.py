@@ -75,6 +75,8 @@ class NativeEngine:
         self.takeover = Takeover(self)
         self.offers, self.lending = Offers(self, desk), Lending(self)
         self.observer: Observer | None = None
+        # Whether a run of no pool in particular may be for others.
+        self._has_a_choice = store.is_shared or settings.pool != DEFAULT_POOL
         self._hungry: deque[Live] = deque()
         self.is_closing = False
 
@@ -246,7 +248,7 @@ class NativeEngine:
                 return []
         if x.commands:
             self._take_commands(live)
-        if events or live.commands:
+        if not live.is_dirty and (events or live.commands):
             self.commit.add(live)
         if x.ready_count and x.has_slot:
             self._remember_hungry(live)
@@ -254,13 +256,13 @@ class NativeEngine:
 
     def _take_commands(self, live: Live) -> None:
         commands = live.execution.take_commands()
-        runs = 0
+        promised = 0
         for command in commands:
             if type(command) is RunNode:
-                runs += 1
+                promised += 1
             else:
                 self.children.write_down(live, command)
-        self.hands.promised += runs
+        self.hands.promised += promised
         live.commands += commands
 
     def _remember_hungry(self, live: Live) -> None:
@@ -300,10 +302,14 @@ class NativeEngine:
         """A commit is durable: say so, and do what it asks for; what fails for one execution stops no other."""
         if self.observer is not None:
             observe(self.observer, committed)
-        now = self.store.now()
+        now, is_followed = self.store.now(), self.followers.has_listeners
         for each in committed:
             try:
-                self._after_commit(each)
+                # Of one that goes on in its slot nobody hears but those who listen.
+                if not each.has_slot or each.live.written.event_waits:
+                    self._after_commit(each)
+                if is_followed or each.is_ended:
+                    self.followers.publish(each)
                 self._follow(each, now)
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
@@ -326,7 +332,6 @@ class NativeEngine:
             self.store.hint(live.id)
         if live.written.event_waits:
             self.held.doubt(each)
-        self.followers.publish(each)
 
     def _follow(self, each: Committed, now: int) -> None:
         live, commands = each.live, each.commands
@@ -348,10 +353,11 @@ class NativeEngine:
     def _begin(self, live: Live, command: RunNode, now: int) -> None:
         """Start an attempt, here or elsewhere, unless it is no more to be started."""
         self.hands.promised -= 1
-        work = live.execution.work(command.node, command.item)
+        x = live.execution
+        work = x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        if self.offers.takes(live, work):
+        if (self._has_a_choice or x.plan.pools[work.node] is not None) and self.offers.takes(live, work):
             self.offers.make(live, command)
         else:
             self.hands.start(live, work, now)

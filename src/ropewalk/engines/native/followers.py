@@ -63,6 +63,11 @@ class Followers:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def has_listeners(self) -> bool:
+        """Whether anyone wants to hear more than how an execution ended."""
+        return bool(self._queues or self._watchers or self._interests)
+
     def publish(self, committed: Committed) -> None:
         execution = committed.live.id
         if execution in self._queues:

@@ -4,6 +4,8 @@ Nothing here decides: a row is written when the state it stands for differs from
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,46 +22,58 @@ from ropewalk.store.blobs import named_in
 from ropewalk.store.events import NO_ITEM, breaker_subject
 
 Row = tuple[Any, ...]
-Batch = list[tuple[str, Row]]
+Rows = list[tuple[str, Row]]
+Batch = defaultdict[str, list[Row]]
+"""The rows of one commit, by the statement that writes them."""
 
 SUCCESS = RunState.SUCCESS.value
+
+_NONE: Sequence[Row] = ()
 
 _NUMBER = re.compile(r"\d+")
 
 
-def put_rows(live: Live, owner: str | None, batch: Batch) -> None:
-    """Put what the next commit writes for this execution into the batch; from then on it counts as written."""
+def put_rows(live: Live, seq: int, owner: str | None, batch: Batch) -> Sequence[Row]:
+    """Put what the next commit writes for this execution into the batch; from then on it counts as written.
+
+    `seq` is the number of the first event. The rows of its runs are given back. If a row cannot be made, none is put.
+    """
+    x, written, runs = live.execution, live.written, _NONE
+    rows: Rows = []
     if live.events:
-        seq = live.first_seq
         entry = log.encode(seq, live.events)
-        batch.append(("insert_log", (live.id, seq, entry)))
         for digest in named_in(entry):
-            batch.append(("insert_blob_reference", (digest, live.id)))
-        _put_runs(live, batch)
-        if not live.ledger.is_simple:
-            _put_event_waits(live, batch)
-    if live.execution.is_ended or live.execution.state is not live.written.state:
-        _put_execution(live, batch)
-    _put_live(live, owner, batch)
-    if live.written.queued is not None or not live.execution.has_slot:
-        _put_queue(live, batch)
-    if live.offered and live.execution.is_ended:
-        batch.append(("delete_offers", (live.id,)))
-    if live.written.event_waits:
-        _drop_event_waits(live, batch)
+            rows.append(("insert_blob_reference", (digest, live.id)))
+        runs = _runs(live, rows)
+    if x.is_ended or x.state is not written.state:
+        _put_execution(live, rows)
+    # As long as it runs, its row says the same again and again.
+    if not x.has_slot or written.live != (owner, None, True, live.has_key):
+        _put_live(live, owner, rows)
+    if written.queued is not None or not x.has_slot:
+        _put_queue(live, rows)
+    if written.event_waits:
+        _drop_event_waits(live, rows)
     if live.rows:
-        batch += live.rows
+        rows += live.rows
         live.rows = []
+    if live.events:
+        batch["insert_log"].append((live.id, seq, entry))
+    if runs:
+        batch["upsert_run"] += runs
+    for statement, row in rows:
+        batch[statement].append(row)
+    return runs
 
 
-def _put_execution(live: Live, batch: Batch) -> None:
+def _put_execution(live: Live, rows: Rows) -> None:
     x, written = live.execution, live.written
     row = (x.state.value, x.started_at, x.now if x.is_ended else None, _error(live))
     if written.execution is None:
-        batch.append(("insert_execution", _accepted(live, row[0], row[1])))
+        rows.append(("insert_execution", _accepted(live, row[0], row[1])))
         written.execution = (*row[:2], None, None)
     if row != written.execution:
-        batch.append(("set_execution", (*row, live.id)))
+        rows.append(("set_execution", (*row, live.id)))
     written.execution, written.state = row, x.state
 
 
@@ -80,24 +94,26 @@ def _error(live: Live) -> str | None:
     return live.written.execution[3] if live.execution.is_ended and live.written.execution else None
 
 
-def _put_live(live: Live, owner: str | None, batch: Batch) -> None:
+def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
     x, written = live.execution, live.written
     if x.is_ended:
         if written.live is not None:
-            batch.append(("delete_live", (live.id,)))
+            rows.append(("delete_live", (live.id,)))
+        if live.offered:
+            rows.append(("delete_offers", (live.id,)))
         written.live = None
         return
     row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(live.has_key))
     if written.live is None:
         accepted = live.accepted
         about = (accepted.concurrency_key, accepted.priority)
-        batch.append(("insert_live", (live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about)))
+        rows.append(("insert_live", (live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about)))
     elif row != written.live:
-        batch.append(("update_live", (owner, x.seq, *row[1:], live.id)))
+        rows.append(("update_live", (owner, x.seq, *row[1:], live.id)))
     written.live = row
 
 
-def _put_queue(live: Live, batch: Batch) -> None:
+def _put_queue(live: Live, rows: Rows) -> None:
     """An execution is in the queue exactly while it needs a slot."""
     x, written = live.execution, live.written
     queued = "PENDING" if x.needs_slot and not x.is_ended else None
@@ -106,37 +122,41 @@ def _put_queue(live: Live, batch: Batch) -> None:
     if queued is not None:
         accepted = live.accepted
         is_new = int(x.started_at is None and accepted.parent is None)
-        batch.append(
-            ("insert_queue", (live.id, accepted.workspace, "PENDING", accepted.priority, is_new, x.now, x.now))
-        )
+        rows.append(("insert_queue", (live.id, accepted.workspace, "PENDING", accepted.priority, is_new, x.now, x.now)))
     else:
-        batch.append(("delete_queue", (live.id,)))
+        rows.append(("delete_queue", (live.id,)))
     written.queued = queued
 
 
-def _put_runs(live: Live, batch: Batch) -> None:
-    """The runs and dead letters these events change."""
-    live.ledger.add(live.events)
-    runs, letters = live.ledger.take()
-    # What is under way is in the log; a row is for what ended, or waits where others must see it.
-    batch += [
-        ("upsert_run", _run(live, run)) for run in runs if run.finished is not None or run.state is RunState.WAITING
-    ]
+def _runs(live: Live, rows: Rows) -> list[Row]:
+    """The rows of runs these events change; those of dead letters and waits are put with the others."""
+    ledger, execution = live.ledger, live.id
+    ledger.add(live.events)
+    runs, letters = ledger.take()
+    if ledger.is_simple:
+        return [
+            (run.id, execution, run.node, run.item, run.attempt, SUCCESS, None, None, run.started, run.finished, None,
+             None)
+            for run in runs
+        ]  # fmt: skip
     for letter in letters:
         if letter.resolution is Resolution.PENDING:
-            batch.append(("upsert_dead_letter", _letter(live, letter)))
+            rows.append(("upsert_dead_letter", _letter(live, letter)))
         else:
             resolved = (letter.resolution.value, letter.resolved, letter.by, None, letter.id)
-            batch.append(("resolve_dead_letter", resolved))
+            rows.append(("resolve_dead_letter", resolved))
+    _put_event_waits(live, rows)
+    # What is under way is in the log; a row is for what ended, or waits where others must see it.
+    return [_run(live, run) for run in runs if run.finished is not None or run.state is RunState.WAITING]
 
 
-def _put_event_waits(live: Live, batch: Batch) -> None:
+def _put_event_waits(live: Live, rows: Rows) -> None:
     """Those who begin to wait for an event, or for a breaker, can be found by whoever brings it about."""
     for event in live.events:
         if type(event) is RunWaiting and (waits_for := _subject(event.wait)) is not None:
             item = NO_ITEM if event.item is None else event.item
             about = (event.attempt, live.accepted.workspace, *waits_for)
-            batch.append(("insert_event_wait", (live.id, event.node, item, *about)))
+            rows.append(("insert_event_wait", (live.id, event.node, item, *about)))
             live.written.event_waits[event.node, item] = None
 
 
@@ -146,20 +166,18 @@ def _subject(wait: Wait) -> tuple[str, str | None] | None:
     return (breaker_subject(wait.target), None) if isinstance(wait, BreakerWait) else None
 
 
-def _drop_event_waits(live: Live, batch: Batch) -> None:
+def _drop_event_waits(live: Live, rows: Rows) -> None:
     for node, item in list(live.written.event_waits):
         work = live.execution.work(node, None if item == NO_ITEM else item)
         if work is None or work.phase is not Phase.WAITING:
-            batch.append(("delete_event_wait", (live.id, node, item)))
+            rows.append(("delete_event_wait", (live.id, node, item)))
             del live.written.event_waits[node, item]
 
 
 def _run(live: Live, run: RunRow) -> Row:
     error = run.error
-    # A property of an enum costs as much as all the rest; most runs succeed.
-    state = SUCCESS if run.state is RunState.SUCCESS else run.state.value
     return (
-        run.id, live.id, run.node, run.item, run.attempt, state, None, run.retry_after, run.started,
+        run.id, live.id, run.node, run.item, run.attempt, run.state.value, None, run.retry_after, run.started,
         run.finished, None if error is None else str(error.type), None if error is None else error.message,
     )  # fmt: skip
 

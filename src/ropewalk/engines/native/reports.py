@@ -37,19 +37,19 @@ class Reports:
         now = self._engine.store.now()
         for live in lives:
             try:
-                self._take(live, now)
+                if live.reports:
+                    self._take(live, now)
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: what was reported cannot be taken in", live.id)
                 self._engine.recovery.lost_the_store([live], error)
         self._engine.feed()
 
     def take(self, live: Live) -> None:
-        """The same for one, before it is told anything else."""
+        """The same for one that has reports, before it is told anything else."""
         self._take(live, self._engine.store.now())
 
     def _take(self, live: Live, now: int) -> None:
         reports, live.reports = live.reports, []
-        if reports:
-            self._engine.tell_together(live, reports, now)
-            if not live.is_dirty:
-                self._engine.let_go(live)  # they came too late to change anything
+        self._engine.tell_together(live, reports, now)
+        if not live.is_dirty:
+            self._engine.let_go(live)  # they came too late to change anything
