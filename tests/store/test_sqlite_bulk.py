@@ -1,6 +1,7 @@
 """Rows written together are the rows written one by one."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ KINDS: dict[str, tuple[str, Callable[[int], Rows]]] = {
 }
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200])
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200, 256, 600])
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_written_together_are_those_written_one_by_one(tmp_path: Path, name: str, count: int):
     table, make = KINDS[name]
@@ -61,7 +62,22 @@ def test_only_the_rows_named_are_removed(tmp_path: Path, count: int):
     assert left == sorted(log_rows(80)[count:])
 
 
-def test_an_update_is_carried_out_row_by_row(tmp_path: Path):
+@pytest.mark.parametrize("error", [None, "boom"])
+@pytest.mark.parametrize("count", [1, 8, 75, 300])
+def test_only_the_rows_named_are_changed_each_as_it_is_told(tmp_path: Path, count: int, error: str | None):
+    told = [("SUCCESS" if place % 2 else "FAILED", place, 1000 + place, error, f"x{place}") for place in range(count)]
+
+    def write(writer: Any, carry_out: Callable[..., object]) -> None:
+        new = [(f"x{place}", "w", "f", 1, "PENDING", "MANUAL", *[None] * 5, 1, None) for place in range(310)]
+        writer.executemany(statements()["insert_execution"], new)
+        carry_out(statements()["set_execution"], told)
+
+    together = written(tmp_path / "a.db", "execution", lambda writer: write(writer, partial(carry_out, writer)))
+
+    assert together == written(tmp_path / "b.db", "execution", lambda writer: write(writer, writer.executemany))
+
+
+def test_updates_of_one_row_are_carried_out_one_after_another(tmp_path: Path):
     rows = [("RUNNING" if place < 99 else "SUCCESS", place, None, None, "x") for place in range(100)]
 
     def write(writer: Any) -> None:
