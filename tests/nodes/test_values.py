@@ -92,17 +92,16 @@ def test_what_is_recorded_is_what_the_check_gives(value):
 def test_what_is_recorded_is_a_copy(value):
     copy, text = recorded(value, 100)
 
-    assert copy == value
+    assert (copy, text) == (value, None)
     assert copy is not value
-    assert text == msgspec.json.encode(value)
 
 
 @pytest.mark.parametrize("value", [{"a": "x" * 10}, ["x" * 10], "x" * 17])
-def test_of_what_is_longer_only_the_json_is_there(value):
+def test_what_is_longer_is_there_as_json(value):
     text = msgspec.json.encode(value)
 
     assert recorded(value, len(text) - 1) == (None, text)
-    assert recorded(value, len(text)) == (value, text)
+    assert recorded(value, len(text)) == (value, None)
 
 
 @pytest.mark.parametrize("value", [{"a": "x" * 2**26}, {f"k{place}": "x" * 2**20 for place in range(64)}])

@@ -149,14 +149,25 @@ def _held(run: Run, target: str, until: int) -> Outcome:
 
 
 async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
-    result = await node_type.run(parameters, context_of(run, desk))
+    context = NodeContext(
+        execution=run.execution,
+        workspace=run.workspace,
+        node=run.node,
+        make_key=run.idempotency_key,
+        now=run.now,
+        facilities=desk.facilities,
+        attempt=run.attempt,
+        item=run.item,
+        deadline=run.deadline,
+    )
+    result = await node_type.run(parameters, context)
     if not isinstance(result, Output):
         return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
-    value, text = recorded(result.value, INLINE_LIMIT)
+    # One that fits goes into the log, a larger one is kept apart.
+    value, large = recorded(result.value, INLINE_LIMIT)
     if result.ports != () and not _is_text(result.ports):
         raise NodeFailure.permanent("the ports of an output must be a tuple of names")
-    # One that fits goes into the log, a larger one is kept apart.
-    blob = None if len(text) <= INLINE_LIMIT else await desk.shelf.keep(text)
+    blob = None if large is None else await desk.shelf.keep(large)
     return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob)
 
 
@@ -176,20 +187,6 @@ def _checked_wait(result: Any) -> Wait:
     except (NodeFailure, msgspec.ValidationError) as error:
         raise NodeFailure.permanent(f"the wait cannot be recorded: {error}") from error
     return wait
-
-
-def context_of(run: Run, desk: Desk) -> NodeContext:
-    return NodeContext(
-        execution=run.execution,
-        workspace=run.workspace,
-        node=run.node,
-        make_key=run.idempotency_key,
-        now=run.now,
-        facilities=desk.facilities,
-        attempt=run.attempt,
-        item=run.item,
-        deadline=run.deadline,
-    )
 
 
 def _is_text(ports: Any) -> bool:

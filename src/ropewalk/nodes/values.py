@@ -44,8 +44,8 @@ class Output(msgspec.Struct, frozen=True):
     ports: tuple[str, ...] = ()
 
 
-def recorded(value: Any, longest: int) -> tuple[Any, bytes]:
-    """The value as the log will have it, or None if its JSON is longer than that, and the JSON.
+def recorded(value: Any, longest: int) -> tuple[Any, bytes | None]:
+    """The value as the log will have it; if its JSON is longer than that, the JSON instead.
 
     A copy: the node may still change what it handed on. What is no JSON fails as in `check_output`.
     """
@@ -63,12 +63,12 @@ def recorded(value: Any, longest: int) -> tuple[Any, bytes]:
         else:
             # NaN and infinity were written as null.
             if copy == value and len(text) <= longest:
-                return copy, text
+                return copy, None
     plain = check_output(value)
     text = _encode(plain)
     if len(text) > longest:
         return None, text
-    return _decode(text) if type(plain) in (dict, list) else plain, text
+    return _decode(text) if type(plain) in (dict, list) else plain, None
 
 
 def check_output(value: Any, limit: int = LARGEST_OUTPUT) -> Any:

@@ -75,8 +75,6 @@ class NativeEngine:
         self.takeover = Takeover(self)
         self.offers, self.lending = Offers(self, desk), Lending(self)
         self.observer: Observer | None = None
-        # Whether a run of no pool in particular may be for others.
-        self._has_a_choice = store.is_shared or settings.pool != DEFAULT_POOL
         self._hungry: deque[Live] = deque()
         self.is_closing = False
 
@@ -152,7 +150,7 @@ class NativeEngine:
             self.take_slot(live)
         else:
             live.commands.append(NeedSlot())
-        self.commit.add(live)
+            self.commit.add(live)
         await self.commit.settled()
         # Dropped before its first commit, it was never accepted; after it, it goes on from its log.
         if live.is_dropped and await executions.load(self.store, live.id) is None:
@@ -340,7 +338,7 @@ class NativeEngine:
         while commands:
             command = commands.pop()
             if type(command) is RunNode:
-                self._begin(live, command, now)
+                self.offers.place(live, command, now)
             else:
                 self._do(live, command)
         if each.post:
@@ -349,18 +347,6 @@ class NativeEngine:
             self.memory.left(live)
         if not live.has_slot:
             self.let_go(live)
-
-    def _begin(self, live: Live, command: RunNode, now: int) -> None:
-        """Start an attempt, here or elsewhere, unless it is no more to be started."""
-        self.hands.promised -= 1
-        x = live.execution
-        work = x.work(command.node, command.item)
-        if work is None or work.attempt != command.attempt:
-            return
-        if (self._has_a_choice or x.plan.pools[work.node] is not None) and self.offers.takes(live, work):
-            self.offers.make(live, command)
-        else:
-            self.hands.start(live, work, now)
 
     def _do(self, live: Live, command: Command) -> None:
         match command:
@@ -387,7 +373,8 @@ class NativeEngine:
         """The execution has a slot; it starts what it can. One it did not need is given back by the commit."""
         live.has_slot = True
         self.signal(live, Start())
-        self.commit.add(live)
+        if not live.is_dirty:
+            self.commit.add(live)
 
     def _due(self, live: Live) -> None:
         if self.memory.owns(live):

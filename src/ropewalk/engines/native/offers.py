@@ -86,6 +86,8 @@ class Offers:
         self._task: asyncio.Task[None] | None = None
         self._leased: dict[str, tuple[Offer, asyncio.Task[None]]] = {}
         self._has_company = False
+        # Whether a run of no pool in particular may be for others.
+        self._has_a_choice = engine.store.is_shared or engine.settings.pool != DEFAULT_POOL
         # Whether anybody is there to be told anything; found out anew every second.
         self.has_others = True
         self._looked_at = 0
@@ -118,18 +120,26 @@ class Offers:
         """How many runs may be started beyond the own hands: others are there to take them."""
         return MOST_OFFERED if self._has_company else 0
 
-    def takes(self, live: Live, work: Attempts) -> bool:
-        """Whether the run is for others: of a pool, or one too many for the own hands."""
+    def place(self, live: Live, command: RunNode, now: int) -> None:
+        """Carry out an attempt whose start is durable, here or elsewhere; not if it was called off meanwhile."""
+        hands, x = self._engine.hands, live.execution
+        hands.promised -= 1
+        work = x.work(command.node, command.item)
+        if work is None or work.attempt != command.attempt:
+            return
+        if (self._has_a_choice or x.plan.pools[work.node] is not None) and self._is_for_others(live, work):
+            self._engine.children.spawn(self._make(live, command))
+        else:
+            hands.start(live, work, now)
+
+    def _is_for_others(self, live: Live, work: Attempts) -> bool:
+        """Whether the run is of a pool, or one too many for the own hands."""
         engine, plan = self._engine, live.execution.plan
         is_others = (plan.pools[work.node] or DEFAULT_POOL) != engine.settings.pool
         if is_others or (engine.store.is_shared and not engine.hands.has_room):
             # The list of a map is evaluated by the owner, who needs it.
             return work.item is not None or plan.for_each[work.node] is None
         return False
-
-    def make(self, live: Live, command: RunNode) -> None:
-        """Write a run whose start is durable down for others."""
-        self._engine.children.spawn(self._make(live, command))
 
     async def _make(self, live: Live, command: RunNode) -> None:
         engine = self._engine
