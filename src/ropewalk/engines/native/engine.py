@@ -244,24 +244,17 @@ class NativeEngine:
             live.events += events
             if x.is_ended and not self._is_output_kept(live):
                 return []
-        if x.commands:
-            self._take_commands(live)
+        for command in x.take_commands():
+            live.commands.append(command)
+            if type(command) is RunNode:
+                self.hands.promised += 1
+            else:
+                self.children.write_down(live, command)
         if not live.is_dirty and (events or live.commands):
             self.commit.add(live)
         if x.ready_count and x.has_slot:
             self._remember_hungry(live)
         return events
-
-    def _take_commands(self, live: Live) -> None:
-        commands = live.execution.take_commands()
-        promised = 0
-        for command in commands:
-            if type(command) is RunNode:
-                promised += 1
-            else:
-                self.children.write_down(live, command)
-        self.hands.promised += promised
-        live.commands += commands
 
     def _remember_hungry(self, live: Live) -> None:
         """It has more to start than there are hands; it is asked again when one is free."""

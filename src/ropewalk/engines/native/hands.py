@@ -124,19 +124,17 @@ class Hands:
         return True
 
     async def _carry_out(self, running: Running) -> None:
-        live, work, item = running.live, running.work, running.item
+        live = running.live
         x = live.execution
         signal: Signal
         try:
-            if x.plan.has_maps and item is None and x.plan.for_each[work.node] is not None:
-                signal = await self._expand(running, work)
+            if x.plan.has_maps or live.has_blobs:
+                signal = await self._look_around(running)
             else:
-                if live.has_blobs:
-                    await self._load_inputs(live, work.node)
-                running.inputs = inputs_of(x, work, None if item is None else live.item(work.node, item))
+                running.inputs = inputs_of(x, running.work)
                 signal = await run_node(running, self._desk)
-                if type(signal) is Succeeded and signal.blob is not None:
-                    await live.expect_blob(self._load, work.node, signal.blob)
+            if type(signal) is Succeeded and signal.blob is not None:
+                await live.expect_blob(self._load, running.work.node, signal.blob)
         except ExpressionError as error:
             signal = _failed(running, RunError(ErrorType.PERMANENT, f"with: {error}"))
         except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
@@ -144,6 +142,16 @@ class Hands:
         except asyncio.CancelledError:
             signal = _failed(running, _STOPPED)
         self._end(running, signal)
+
+    async def _look_around(self, running: Running) -> Signal:
+        """The same where the node may be a map or an item of one, and large results may be among its inputs."""
+        live, work, item = running.live, running.work, running.item
+        if item is None and live.execution.plan.for_each[work.node] is not None:
+            return await self._expand(running, work)
+        if live.has_blobs:
+            await self._load_inputs(live, work.node)
+        running.inputs = inputs_of(live.execution, work, None if item is None else live.item(work.node, item))
+        return await run_node(running, self._desk)
 
     async def _expand(self, running: Running, work: Work) -> Signal:
         """Evaluate a map's list; it stays at hand for its items."""

@@ -15,7 +15,7 @@ from ropewalk.core.canonical import content_hash
 from ropewalk.core.events import ExecutionFailed, RunWaiting
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
-from ropewalk.core.state import Resolution, RunState
+from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.core.waits import BreakerWait, EventWait, Wait
 from ropewalk.engines.native.live import Live
 from ropewalk.store.blobs import named_in
@@ -27,6 +27,8 @@ Batch = defaultdict[str, list[Row]]
 """The rows of one commit, by the statement that writes them."""
 
 SUCCESS = RunState.SUCCESS.value
+# To ask a member of an enum for its value takes longer than to look it up.
+STATES = {state: state.value for state in ExecutionState}
 
 _NONE: Sequence[Row] = ()
 
@@ -68,10 +70,11 @@ def put_rows(live: Live, seq: int, owner: str | None, batch: Batch) -> Sequence[
 
 def _put_execution(live: Live, rows: Rows) -> None:
     x, written = live.execution, live.written
-    row = (x.state.value, x.started_at, x.now if x.is_ended else None, _error(live))
+    state, started_at = STATES[x.state], x.started_at
+    row = (state, started_at, x.now, _error(live)) if x.is_ended else (state, started_at, None, None)
     if written.execution is None:
-        rows.append(("insert_execution", _accepted(live, row[0], row[1])))
-        written.execution = (*row[:2], None, None)
+        rows.append(("insert_execution", _accepted(live, state, started_at)))
+        written.execution = (state, started_at, None, None)
     if row != written.execution:
         rows.append(("set_execution", (*row, live.id)))
     written.execution, written.state = row, x.state
@@ -88,10 +91,11 @@ def _accepted(live: Live, state: str, started_at: int | None) -> Row:
 
 
 def _error(live: Live) -> str | None:
+    """Why an execution that is over has failed, if it has."""
     if live.events:
         last = live.events[-1]
         return last.error if isinstance(last, ExecutionFailed) else None
-    return live.written.execution[3] if live.execution.is_ended and live.written.execution else None
+    return live.written.execution[3] if live.written.execution else None
 
 
 def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
