@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
@@ -69,16 +69,19 @@ class Followers:
         return bool(self._queues or self._watchers or self._interests)
 
     def publish(self, committed: Committed) -> None:
-        execution = committed.live.id
-        if execution in self._queues:
-            numbered = enumerate(committed.events, committed.first_seq)
-            for seq, event in numbered:
-                self._put(execution, (seq, event))
-        if committed.events and (self._watchers or self._interests):
+        execution, events = committed.live.id, committed.events
+        if not events:
+            return
+        is_followed = execution in self._queues
+        if is_followed:
+            for numbered in enumerate(events, committed.first_seq):
+                self._put(execution, numbered)
+        if self._watchers or self._interests:
             self._tell_watchers(committed)
-        if committed.is_ended and committed.events:
-            self._put(execution, None)
-            self._tell_end(execution, committed.events[-1])
+        if committed.is_ended:
+            if is_followed:
+                self._put(execution, None)
+            self._tell_end(execution, events[-1])
 
     def _tell_watchers(self, committed: Committed) -> None:
         execution, workspace = committed.live.id, committed.live.accepted.workspace
@@ -271,7 +274,7 @@ def _end_of(execution: str, entry: bytes) -> Ended | None:
 
 
 def ending(execution: str, event: Event) -> Ended:
-    output: Any = event.output if isinstance(event, ExecutionSucceeded) else None
-    blob = event.blob if isinstance(event, ExecutionSucceeded) else None
-    error = event.error if isinstance(event, ExecutionFailed) else None
-    return Ended(execution, TERMINAL[type(event)], output, error, blob)
+    if type(event) is ExecutionSucceeded:
+        return Ended(execution, ExecutionState.SUCCESS, event.output, None, event.blob)
+    error = event.error if type(event) is ExecutionFailed else None
+    return Ended(execution, TERMINAL[type(event)], None, error)

@@ -58,16 +58,18 @@ class Memory:
         live = self.lives.get(execution)
         return live is not None and not live.execution.is_ended
 
-    def forget(self, live: Live) -> None:
-        if self.owns(live):
-            del self.lives[live.id]
-            if self.departed is not None:
-                self.departed[live.id] = None
+    def forget(self, live: Live) -> bool:
+        """It is not here any more; False if it was not."""
+        if self.lives.get(live.id) is not live:
+            return False
+        del self.lives[live.id]
+        if self.departed is not None:
+            self.departed[live.id] = None
+        return True
 
     def leaves(self, live: Live) -> None:
         """The commit that is made now says that the execution is nobody's."""
-        if self.owns(live):
-            self.forget(live)
+        if self.forget(live):
             self._leaving[live.id] = None
 
     def left(self, live: Live) -> None:

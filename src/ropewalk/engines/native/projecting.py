@@ -62,7 +62,7 @@ def put_rows(live: Live, seq: int, owner: str | None, batch: Batch) -> Sequence[
     if live.events:
         batch["insert_log"].append((live.id, seq, entry))
     if runs:
-        batch["upsert_run"] += runs
+        batch["upsert_run"].extend(runs)
     for statement, row in rows:
         batch[statement].append(row)
     return runs
