@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 _log = logging.getLogger("ropewalk.engine")
 
 
-class Committed(Struct, frozen=True):
+class Committed(Struct, frozen=True, gc=False):
     """What one commit made durable for one execution."""
 
     live: Live

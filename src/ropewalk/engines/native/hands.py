@@ -110,6 +110,7 @@ class Hands:
         """Carry out what is in line; whether the task is as good as new afterwards."""
         self._is_one_coming = False
         line = self._line
+        signal: Signal
         while line:
             running = line.popleft()
             if running not in self._running:
@@ -117,34 +118,24 @@ class Hands:
             if line and not self._is_one_coming:
                 self._call_one()
             running.task = task
-            await self._carry_out(running)
+            try:
+                if running.live.execution.plan.has_maps or running.live.has_blobs:
+                    signal = await self._look_around(running)
+                else:
+                    running.inputs = inputs_of(running.live.execution, running.work)
+                    signal = await run_node(running, self._desk)
+                if type(signal) is Succeeded and signal.blob is not None:
+                    await running.live.expect_blob(self._load, running.work.node, signal.blob)
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
+                signal = _failed(running, _why(error))
+            self._end(running, signal)
             # What a node sets for itself, or a cancellation that has not come through yet, is not for the next one.
             if task.cancelling() or copy_context() != untouched:
                 return False
         return True
 
-    async def _carry_out(self, running: Running) -> None:
-        live = running.live
-        x = live.execution
-        signal: Signal
-        try:
-            if x.plan.has_maps or live.has_blobs:
-                signal = await self._look_around(running)
-            else:
-                running.inputs = inputs_of(x, running.work)
-                signal = await run_node(running, self._desk)
-            if type(signal) is Succeeded and signal.blob is not None:
-                await live.expect_blob(self._load, running.work.node, signal.blob)
-        except ExpressionError as error:
-            signal = _failed(running, RunError(ErrorType.PERMANENT, f"with: {error}"))
-        except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
-            signal = _failed(running, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}"))
-        except asyncio.CancelledError:
-            signal = _failed(running, _STOPPED)
-        self._end(running, signal)
-
     async def _look_around(self, running: Running) -> Signal:
-        """The same where the node may be a map or an item of one, and large results may be among its inputs."""
+        """Carry out what may be a map or an item of one, and may have large results among its inputs."""
         live, work, item = running.live, running.work, running.item
         if item is None and live.execution.plan.for_each[work.node] is not None:
             return await self._expand(running, work)
@@ -242,3 +233,12 @@ class Hands:
 
 def _failed(running: Running, error: RunError) -> Failed:
     return Failed(running.node, running.attempt, error, running.item)
+
+
+def _why(error: BaseException) -> RunError:
+    """What kept an attempt from ending by itself."""
+    if isinstance(error, asyncio.CancelledError):
+        return _STOPPED
+    if isinstance(error, ExpressionError):
+        return RunError(ErrorType.PERMANENT, f"with: {error}")
+    return RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}")
