@@ -338,7 +338,7 @@ class NativeEngine:
             self.letters.deliver(each.post)
         if each.leaves:
             self.memory.left(live)
-        if not live.has_slot:
+        elif not live.has_slot:
             self.let_go(live)
 
     def _do(self, live: Live, command: Command) -> None:
