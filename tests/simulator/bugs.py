@@ -75,11 +75,10 @@ SHELL = (
 
 GRAPH = (
     Bug("skip not propagated", graph.Frontier._spread, "for node in skipped:", "for node in ():"),
-    Bug("one live edge is enough", graph.Frontier._decide,
-        "if not undecided[target]:", "if not undecided[target] or live[target]:"),
+    Bug("one live edge is enough", graph.Frontier.succeeded, "if not left:", "if True:"),
     Bug("error edge taken on success", graph.Frontier.succeeded,
-        "if taken else _NO_PORT", "if taken else (None, ERROR_PORT)"),
-    Bug("ports ignored", graph.Frontier._decide, "if port in taken:", "if True:"),
+        "(None, *(port", "(None, ERROR_PORT, *(port"),
+    Bug("ports ignored", graph.Frontier._decide, "if port not in taken:", "if False:"),
     Bug("unhandled failure lets successors start", evolving.node_failed, "if event.handled:", "if True:"),
     Bug("unhandled failure treated as handled", settling.give_up, "handled = bool(", "handled = True or bool("),
     Bug("handled failure treated as unhandled", settling.give_up, "handled = bool(", "handled = False and bool("),
