@@ -59,22 +59,22 @@ def due(x: Progress, signal: Due, now: int) -> None:
 # Reports
 
 
-def _under_way(x: Progress, report: Report) -> Work | None:
+def _under_way(x: Progress, report: Report, item: int | None) -> Work | None:
     """The attempt a report is about, if it is running."""
-    work = x.work(report.node, None if isinstance(report, Expanded) else report.item)
+    work = x.work(report.node, item)
     if work is None or work.phase is not RUNNING or work.attempt != report.attempt:
         return None
     return work
 
 
 def succeeded(x: Progress, report: Succeeded, now: int) -> None:
-    if (work := _under_way(x, report)) is not None:
+    if (work := _under_way(x, report, report.item)) is not None:
         succeed(x, work, report, now)
 
 
 def failed(x: Progress, report: Failed, now: int) -> None:
     """Retry while the error is worth it and the budget lasts, else give up."""
-    work = _under_way(x, report)
+    work = _under_way(x, report, report.item)
     if work is None:
         return
     policy = x.plan.retries[work.node]
@@ -92,7 +92,7 @@ def _reason(error_type: ErrorType) -> GaveUp:
 
 def lost(x: Progress, report: Lost, now: int) -> None:
     """The attempt counts, so a node that kills its worker gives up; the first loss is made good at once."""
-    work = _under_way(x, report)
+    work = _under_way(x, report, report.item)
     if work is None:
         return
     failure = Failed(report.node, report.attempt, WORKER_LOST, report.item)
@@ -106,7 +106,7 @@ def lost(x: Progress, report: Lost, now: int) -> None:
 
 def suspended(x: Progress, report: Suspended, now: int) -> None:
     """The attempt waits; a wait for a signal that was told already is over at once."""
-    work = _under_way(x, report)
+    work = _under_way(x, report, report.item)
     if work is None:
         return
     wait = report.wait
@@ -127,7 +127,7 @@ def _patience(x: Progress, work: Work, report: Suspended, now: int) -> int | Non
 
 
 def expanded(x: Progress, report: Expanded, now: int) -> None:
-    work = _under_way(x, report)
+    work = _under_way(x, report, None)
     if work is None or work.node in x.maps:
         return
     if report.count > MAX_ITEMS:
@@ -139,7 +139,7 @@ def expanded(x: Progress, report: Expanded, now: int) -> None:
 
 
 def returned(x: Progress, report: Returned, now: int) -> None:
-    if _under_way(x, report) is not None:
+    if _under_way(x, report, report.item) is not None:
         record(x, RunReturned(now, report.node, report.attempt, report.item))
 
 

@@ -26,7 +26,7 @@ from ropewalk.core.events import (
     SignalReceived,
 )
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.execution.work import Map, NodeError, Phase, Work
+from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, Work
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import BreakerWait, ChildWait, SignalWait
 
@@ -40,16 +40,38 @@ def value_of(output: Any, blob: Blob | None) -> Any:
 
 
 def nodes_started(x: Progress, event: NodesStarted) -> None:
-    indexes, works, nodes = x.plan.index, x.works, x.nodes
-    for node in event.nodes:
-        index = indexes[node]
-        work = works[index]
+    indexes, works = x.plan.index, x.works
+    started = [works[indexes[node]] for node in event.nodes]
+    if x.is_simple:
+        first_starts(x, started)
+    else:
+        for work in started:
+            _node_started(x, work)
+
+
+def first_starts(x: Progress, works: list[Work]) -> tuple[str, ...]:
+    """The first attempts at these nodes are under way; the nodes' names."""
+    ids, nodes, commands = x.plan.ids, x.nodes, x.commands
+    names = []
+    for work in works:
+        index = work.node
         nodes[index] = NODE_RUNNING
-        if index in x.maps:
-            _go_on(x, work)
-        else:
-            x.start(work)
-            x.commands.append(RunNode(node, work.attempt))
+        work.phase = RUNNING
+        work.attempt = work.used = 1
+        names.append(ids[index])
+        commands.append(RunNode(ids[index], 1))
+    x.ready_count -= len(works)
+    x.running += len(works)
+    return tuple(names)
+
+
+def _node_started(x: Progress, work: Work) -> None:
+    x.nodes[work.node] = NODE_RUNNING
+    if work.node in x.maps:
+        _go_on(x, work)
+    else:
+        x.start(work)
+        x.commands.append(RunNode(x.plan.ids[work.node], work.attempt))
 
 
 def _go_on(x: Progress, work: Work) -> None:
@@ -65,16 +87,30 @@ def nodes_skipped(x: Progress, event: NodesSkipped) -> None:
 
 
 def node_succeeded(x: Progress, event: NodeSucceeded) -> None:
-    index = x.plan.index[event.node]
-    work = x.works.pop(index)
+    succeed_node(x, x.works[x.plan.index[event.node]], event)
+
+
+def succeed_node(x: Progress, work: Work, event: NodeSucceeded) -> None:
+    """The node is done: its last attempt was under way or has waited, or its map is over."""
+    index = work.node
+    del x.works[index]
+    output = event.output if event.blob is None else event.blob
+    if work.phase is RUNNING:
+        work.phase = ENDED
+        x.running -= 1
+    else:
+        _answered(x, work, event)
+        output = x.maps[index].outputs if index in x.maps else output
+    settle_node(x, index, output, event.ports)
+
+
+def _answered(x: Progress, work: Work, event: NodeSucceeded) -> None:
+    """Whatever the node waited for has come, or will not be waited for any longer."""
     if event.ports == EXPIRED:
         stop_waiting(x, work)
     else:
         x.leave(work)
-        if work.wait is not None:
-            _use_signal(x, work)
-    output = event.output if event.blob is None else event.blob
-    settle_node(x, index, x.maps[index].outputs if index in x.maps else output, event.ports)
+        _use_signal(x, work)
 
 
 def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) -> None:
@@ -84,7 +120,7 @@ def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) ->
     x.outputs[index] = output
     if ports:
         x.ports[index] = ports
-    x.open_up(x.frontier.succeeded(index, ports))
+    x.take_in(x.frontier.succeeded(index, ports))
 
 
 def node_failed(x: Progress, event: NodeFailed) -> None:
@@ -98,7 +134,7 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
     x.open_nodes -= 1
     x.errors[index] = NodeError(event.error.type, event.error.message, event.attempt)
     if event.handled:
-        x.open_up(x.frontier.failed(index))
+        x.take_in(x.frontier.failed(index))
     else:
         x.unhandled[index] = x.new_failures[index] = None
 

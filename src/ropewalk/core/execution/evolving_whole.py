@@ -58,11 +58,8 @@ def evolve(x: Progress, event: Event) -> None:
 
 
 def record(x: Progress, event: Event) -> None:
-    """Make something a fact: note it for the log, and apply it."""
+    """Make something a fact: note it for the log, and apply it; `handle` sees to time and number."""
     x.events.append(event)
-    # As `evolve` does, without the call: the engine passes here for every event.
-    x.now = event.at
-    x.seq += 1
     EVOLVE[type(event)](x, event)
 
 

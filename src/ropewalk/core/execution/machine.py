@@ -75,6 +75,9 @@ class Execution(Progress):
         if self.wake_at != self._wake_told:
             self._tell_wake()
         events, self.events = self.events, []
+        if events:
+            self.now = now
+            self.seq += len(events)
         return events
 
     def take_commands(self) -> list[Command]:

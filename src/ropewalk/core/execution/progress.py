@@ -25,7 +25,7 @@ class Progress:
 
     __slots__ = (
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "deadline", "ending", "errors",
-        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_started", "listeners", "maps",
+        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_simple", "is_started", "listeners", "maps",
         "new_failures", "nodes", "now", "open_nodes", "outputs", "plan", "ports", "ready", "ready_count", "ready_first",
         "remaining", "room", "running", "seq", "signals", "started_at", "state", "timers", "to_skip", "unhandled",
         "waiting", "works",
@@ -62,10 +62,11 @@ class Progress:
         self.ready: list[tuple[Work, int]] = []
         self.ready_first: list[tuple[Work, int]] = []
         self.ready_count = self.running = self.open_nodes = 0
+        # Whether nodes have only become ready, started and succeeded so far: nothing is in line for a second time.
+        self.is_simple = True
         # How many more attempts the worker has hands for; set by it before a signal, None for any number.
         self.room: int | None = None
-        for root in self.plan.roots:
-            self.make_ready(root)
+        self.open_up(self.plan.roots)
 
     def _start_waits(self) -> None:
         self.waiting: dict[Key, Work] = {}
@@ -151,16 +152,26 @@ class Progress:
 
     # Steps
 
-    def open_up(self, ripe: Ripe) -> None:
-        """Take in what newly decided edges mean."""
+    def take_in(self, ripe: Ripe) -> None:
+        """Newly decided edges open some nodes up, and shut others out."""
         ready, skipped = ripe
-        for node in ready:
-            self.make_ready(node)
+        if ready:
+            self.open_up(ready)
         if skipped:
             self.to_skip += skipped
 
+    def open_up(self, ready: list[int]) -> None:
+        """Every edge into these nodes is decided and one is live: they wait for nothing but room."""
+        nodes, works, line = self.nodes, self.works, self.ready
+        for node in ready:
+            nodes[node] = NODE_READY
+            works[node] = work = Work(node)
+            line.append((work, 1))
+        self.open_nodes += len(ready)
+        self.ready_count += len(ready)
+
     def make_ready(self, node: int) -> None:
-        """Every edge into the node is decided and one is live: it waits for nothing but room."""
+        """A node that was cancelled or has failed is to have its turn, perhaps for the first time."""
         self.nodes[node] = NODE_READY
         self.open_nodes += 1
         work = self.works.get(node)
@@ -170,6 +181,7 @@ class Progress:
 
     def queue(self, work: Work) -> None:
         """Put an attempt at the end of the line."""
+        self.is_simple = False
         work.phase = READY
         work.turn += 1
         self.ready.append((work, work.turn))
@@ -177,6 +189,9 @@ class Progress:
 
     def next_in_line(self, most: int) -> list[Work]:
         """The attempts that have been ready longest; those that left the line by another way are passed over."""
+        if self.is_simple and not self.ready_first and len(self.ready) <= most:
+            line, self.ready = self.ready, []
+            return [work for work, _ in line if work.phase is READY]
         works: list[Work] = []
         while len(works) < most and (self.ready or self.ready_first):
             for work, turn in self._head(most - len(works)):
@@ -218,6 +233,7 @@ class Progress:
 
     def leave(self, work: Work) -> None:
         """Take an attempt out of whatever it was in."""
+        self.is_simple = False
         phase = work.phase
         if phase is RUNNING:
             self.running -= 1

@@ -24,7 +24,7 @@ from ropewalk.core.events import (
     SlotReleased,
     StopRequested,
 )
-from ropewalk.core.execution.evolving import EXPIRED
+from ropewalk.core.execution.evolving import EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.view import output_of
@@ -49,9 +49,9 @@ def settle(x: Progress, now: int) -> None:
         go_on(x, now)
     if x.ending is not None:
         end_when_quiet(x, now)
-    elif x.has_slot and not x.running and x.state is PAUSED:
+    elif x.state is PAUSED and x.has_slot and not x.running:
         record(x, SlotReleased(now))
-    if not x.has_slot:
+    if not x.has_slot and not x.is_ended:
         x.ask_for_slot()
 
 
@@ -91,6 +91,9 @@ def start_ready(x: Progress, now: int) -> None:
         room = room if most is None else min(room, most - x.running)
         works = x.next_in_line(room)
         if not works:
+            return
+        if x.is_simple:
+            x.events.append(NodesStarted(now, first_starts(x, works)))
             return
         _start(x, works, now)
         if x.to_skip:
@@ -150,11 +153,13 @@ def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
 
 def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
     """An attempt ended well, and with it its node or item."""
-    node = x.plan.ids[work.node]
+    node, attempt = report.node, report.attempt
     if work.item is None:
-        record(x, NodeSucceeded(now, node, work.attempt, report.output, report.ports, report.inputs, report.blob))
+        event = NodeSucceeded(now, node, attempt, report.output, report.ports, report.inputs, report.blob)
+        x.events.append(event)
+        succeed_node(x, work, event)
     else:
-        record(x, ItemSucceeded(now, node, work.item, work.attempt, report.output, report.inputs, report.blob))
+        record(x, ItemSucceeded(now, node, work.item, attempt, report.output, report.inputs, report.blob))
         settle_map(x, work.node, now)
 
 

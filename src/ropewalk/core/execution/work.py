@@ -42,7 +42,7 @@ class Work(Struct, eq=False, gc=False):
     node: int
     item: int | None = None
     phase: Phase = Phase.READY
-    turn: int = 0
+    turn: int = 1
     attempt: int = 0
     used: int = 0
     lost: int = 0
