@@ -86,7 +86,7 @@ def _started(x: Progress, event: ExecutionStarted) -> None:
     x.started_at = x.started_at or event.at
     x.about = None
     x.is_started = x.has_slot = True
-    x.deadline = event.deadline
+    _set_deadline(x, event.deadline)
     x.slot_answered()
 
 
@@ -109,9 +109,15 @@ def _paused(x: Progress, event: ExecutionPaused) -> None:
 
 def _resumed(x: Progress, event: ExecutionResumed) -> None:
     x.state = ExecutionState.RUNNING if x.is_started else ExecutionState.PENDING
-    x.deadline = event.deadline
+    _set_deadline(x, event.deadline)
     x.remaining = None
     x.commands.extend(ResumeChild(wait.child) for wait in _children(x))
+
+
+def _set_deadline(x: Progress, deadline: int | None) -> None:
+    if deadline is not None:
+        x.deadline = deadline
+        x.is_timed = True
 
 
 def _children(x: Progress) -> list[ChildWait]:
@@ -143,6 +149,7 @@ def _begin_ending(x: Progress, state: ExecutionState, grace_until: int | None) -
         x.commands.extend(CancelChild(wait.child) for wait in _children(x))
     x.ending = state
     x.grace_until = grace_until
+    x.is_timed = True
     for work in list(x.waiting.values()):
         if not isinstance(work.wait, ChildWait):
             x.leave(work)

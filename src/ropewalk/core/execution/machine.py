@@ -72,7 +72,7 @@ class Execution(Progress):
             DECIDE[type(signal)](self, signal, now)
         if not self.is_ended:
             settle(self, now)
-        if self.wake_at != self._wake_told:
+        if self.is_timed and self.wake_at != self._wake_told:
             self._tell_wake()
         events, self.events = self.events, []
         if events:

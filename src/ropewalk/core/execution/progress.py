@@ -18,6 +18,8 @@ from ropewalk.core.state import ExecutionState, NodeState
 
 Key = tuple[int, int | None]
 NODE_READY = NodeState.READY
+NOWHERE = -1
+"""The index of a node the workflow does not have."""
 
 
 class Progress:
@@ -25,10 +27,10 @@ class Progress:
 
     __slots__ = (
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "deadline", "ending", "errors",
-        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_simple", "is_started", "listeners", "maps",
-        "new_failures", "nodes", "now", "open_nodes", "outputs", "plan", "ports", "ready", "ready_count", "ready_first",
-        "remaining", "room", "running", "seq", "signals", "started_at", "state", "timers", "to_skip", "unhandled",
-        "waiting", "works",
+        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_simple", "is_started", "is_timed",
+        "listeners", "maps", "new_failures", "nodes", "now", "open_nodes", "outputs", "plan", "ports", "ready",
+        "ready_count", "ready_first", "remaining", "room", "running", "seq", "signals", "started_at", "state",
+        "timers", "to_skip", "unhandled", "waiting", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan) -> None:
@@ -74,6 +76,8 @@ class Progress:
         self.signals: dict[str, deque[Any]] = {}
         self.timers: list[tuple[int, int, Work]] = []
         self._timer_order = 0
+        # Whether time alone could ever have changed something.
+        self.is_timed = False
 
     def _start_whole(self) -> None:
         self.started_at: int | None = None
@@ -130,9 +134,7 @@ class Progress:
 
     def work(self, node: str, item: int | None) -> Work | None:
         """The attempts at this node or item, if there are any to speak of."""
-        index = self.plan.index.get(node)
-        if index is None:
-            return None
+        index = self.plan.index.get(node, NOWHERE)
         if item is None:
             return self.works.get(index)
         map_ = self.maps.get(index)
@@ -246,6 +248,7 @@ class Progress:
 
     def set_timer(self, work: Work, due: int) -> None:
         work.due = due
+        self.is_timed = True
         self._timer_order += 1
         heappush(self.timers, (due, self._timer_order, work))
 

@@ -41,7 +41,7 @@ PARK_AFTER = 10 * SECOND
 
 def settle(x: Progress, now: int) -> None:
     """Draw every conclusion from what is known at `now` about an execution that is not over."""
-    if x.timers or x.deadline is not None:
+    if x.is_timed:
         fire_timers(x, now)
     if x.to_skip:
         skip(x, now)

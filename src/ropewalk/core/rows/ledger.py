@@ -44,29 +44,31 @@ class RunLedger:
 
     def add(self, events: Iterable[Event]) -> None:
         """Take in the next events of the log."""
-        for event in events:
-            if self._full is not None:
-                self._full.add((event,))
-            elif type(event) is NodeSucceeded and event.node in self._started:
-                self._end(event)
+        if self._full is not None:
+            self._full.add(events)
+            return
+        started, rest = self._started, iter(events)
+        for event in rest:
+            if type(event) is NodeSucceeded and event.node in started:
+                self._end(event, started.pop(event.node))
             elif type(event) is NodesStarted and not self._plan.has_maps:
                 for node in event.nodes:
-                    self._started[node] = event.at
+                    started[node] = event.at
             elif type(event) not in _WITHOUT_RUNS:
-                self._hand_over(event)
+                self._hand_over().add((event, *rest))
 
-    def _end(self, event: NodeSucceeded) -> None:
-        node, started = event.node, self._started.pop(event.node)
-        name = run_id(self._accepted.execution, node, None, 1, started)
+    def _end(self, event: NodeSucceeded, at: int) -> None:
+        node = event.node
+        name = run_id(self._accepted.execution, node, None, 1, at)
         has_inputs = event.inputs is not None
-        self._runs.append(RunRow(name, node, None, 1, started, _SUCCESS, event.at, None, None, has_inputs, True))
+        self._runs.append(RunRow(name, node, None, 1, at, _SUCCESS, event.at, None, None, has_inputs, True))
 
-    def _hand_over(self, event: Event) -> None:
+    def _hand_over(self) -> RunProjection:
         self.is_simple = False
         self._full = RunProjection(self._plan)
         self._full.add((self._accepted, *(NodesStarted(at, (node,)) for node, at in self._started.items())))
         self._full.take()
-        self._full.add((event,))
+        return self._full
 
     def run(self, node: str, item: int | None) -> str | None:
         """The id of the attempt under way at a node or item, if there is one."""

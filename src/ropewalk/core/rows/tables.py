@@ -117,7 +117,7 @@ def letter_id(execution: str, node: str, item: int | None, attempt: int, created
 
 def _uuid7(at: int, key: str) -> str:
     # Built by hand: the core knows no clock and no chance, and the standard module brings both.
-    digest = sha256(key.encode()).digest()[:10].hex()
+    digest = sha256(key.encode()).hexdigest()
     return f"{_moment(at // 1000)}-7{digest[:3]}-{_VARIANT[digest[3]]}{digest[4:7]}-{digest[7:19]}"
 
 
