@@ -157,6 +157,7 @@ SLOTS = (
     Bug("slot kept while paused", settling.settle, "record(x, SlotReleased(now))", "pass"),
     Bug("slot asked for only once", progress.Progress.slot_answered, "self._slot_asked = False", "pass"),
     Bug("maxParallel exceeded", settling.start_ready, "limit - x.running", "limit"),
+    Bug("maxParallel exceeded by retries", settling._start_mixed, "limit - x.running", "limit"),
     Bug("parked with work under way", settling.go_on, "and not x.running and not x.ready_count and", "and"),
 )  # fmt: skip
 

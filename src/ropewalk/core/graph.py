@@ -7,18 +7,17 @@ A decision costs the out-degree of the node it is about, never the size of the g
 from ropewalk.core.definition.topology import ERROR_PORT
 from ropewalk.core.plan import Plan
 
-Ripe = tuple[list[int], list[int]]
-
 
 class Frontier:
-    """The edge counters of one execution."""
+    """The edge counters of one execution; `skipped` gathers what will never run, until someone takes it."""
 
-    __slots__ = ("_dead", "_plan", "_undecided")
+    __slots__ = ("_dead", "_plan", "_undecided", "skipped")
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._undecided = plan.indegree.copy()
         self._dead: dict[int, int] = {}
+        self.skipped: list[int] = []
 
     def is_ripe(self, node: int) -> bool:
         """Whether every edge into the node is decided and one is live; a root always is."""
@@ -27,8 +26,8 @@ class Frontier:
     def _is_live(self, node: int) -> bool:
         return self._dead.get(node, 0) < self._plan.indegree[node]
 
-    def succeeded(self, node: int, taken: tuple[str, ...]) -> Ripe:
-        """Edges without a port and those of the ports taken are live, the others dead."""
+    def succeeded(self, node: int, taken: tuple[str, ...]) -> list[int]:
+        """Edges without a port and those of the ports taken are live, the others dead: what is ready now."""
         plan, undecided = self._plan, self._undecided
         if plan.port_names[node]:
             return self._decide(node, (None, *(port for port in taken if port != ERROR_PORT)))
@@ -39,13 +38,13 @@ class Frontier:
             if not left:
                 ready.append(target)
         ready.sort()
-        return ready, []
+        return ready
 
-    def failed(self, node: int) -> Ripe:
-        """A handled failure: its error edges are live, the others dead."""
+    def failed(self, node: int) -> list[int]:
+        """A handled failure: its error edges are live, the others dead: what is ready now."""
         return self._decide(node, (ERROR_PORT,))
 
-    def _decide(self, node: int, taken: tuple[str | None, ...]) -> Ripe:
+    def _decide(self, node: int, taken: tuple[str | None, ...]) -> list[int]:
         undecided, dead = self._undecided, self._dead
         ready: list[int] = []
         skipped: list[int] = []
@@ -57,7 +56,7 @@ class Frontier:
                 (ready if self._is_live(target) else skipped).append(target)
         return self._spread(ready, skipped)
 
-    def _spread(self, ready: list[int], skipped: list[int]) -> Ripe:
+    def _spread(self, ready: list[int], skipped: list[int]) -> list[int]:
         """Walk on through what will never run: the edges out of a skipped node are dead."""
         undecided, dead, targets = self._undecided, self._dead, self._plan.targets
         for node in skipped:  # grows while we walk
@@ -66,6 +65,6 @@ class Frontier:
                 dead[target] = dead.get(target, 0) + 1
                 if not undecided[target]:
                     (ready if self._is_live(target) else skipped).append(target)
+        self.skipped += sorted(skipped)
         ready.sort()
-        skipped.sort()
-        return ready, skipped
+        return ready

@@ -120,7 +120,9 @@ def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) ->
     x.outputs[index] = output
     if ports:
         x.ports[index] = ports
-    x.take_in(x.frontier.succeeded(index, ports))
+    ready = x.frontier.succeeded(index, ports)
+    if ready:
+        x.open_up(ready)
 
 
 def node_failed(x: Progress, event: NodeFailed) -> None:
@@ -134,7 +136,7 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
     x.open_nodes -= 1
     x.errors[index] = NodeError(event.error.type, event.error.message, event.attempt)
     if event.handled:
-        x.take_in(x.frontier.failed(index))
+        x.open_up(x.frontier.failed(index))
     else:
         x.unhandled[index] = x.new_failures[index] = None
 

@@ -78,7 +78,7 @@ def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
             x.leave(x.works.pop(index))
             node.settle_node(x, index, event.outputs[name], event.ports.get(name, ()))
     # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
-    x.to_skip = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
+    x.to_skip[:] = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
 
 
 def _started(x: Progress, event: ExecutionStarted) -> None:

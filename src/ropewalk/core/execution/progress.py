@@ -12,7 +12,7 @@ from ropewalk.core.commands import Command, NeedSlot
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.execution.work import ENDED, READY, RUNNING, WAITING, Map, NodeError, Work
-from ropewalk.core.graph import Frontier, Ripe
+from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
 from ropewalk.core.state import ExecutionState, NodeState
 
@@ -59,7 +59,7 @@ class Progress:
         self.unhandled: dict[int, None] = {}
         # Those since the last reopening: only they stop an execution with `onFailure: stop`.
         self.new_failures: dict[int, None] = {}
-        self.to_skip: list[int] = []
+        self.to_skip = self.frontier.skipped
         # Those that came last, and (the last one first) those before them. No deque: an empty one takes 600 bytes.
         self.ready: list[tuple[Work, int]] = []
         self.ready_first: list[tuple[Work, int]] = []
@@ -153,14 +153,6 @@ class Progress:
         return InvalidTransition(f"cannot {verb}: the execution is {self.state}{ending}")
 
     # Steps
-
-    def take_in(self, ripe: Ripe) -> None:
-        """Newly decided edges open some nodes up, and shut others out."""
-        ready, skipped = ripe
-        if ready:
-            self.open_up(ready)
-        if skipped:
-            self.to_skip += skipped
 
     def open_up(self, ready: list[int]) -> None:
         """Every edge into these nodes is decided and one is live: they wait for nothing but room."""

@@ -84,6 +84,18 @@ def _only_waits(x: Progress, now: int) -> bool:
 
 def start_ready(x: Progress, now: int) -> None:
     """Start attempts in the order they became ready, as many as `maxParallel` and the worker have room for."""
+    if not x.is_simple:
+        _start_mixed(x, now)
+        return
+    room = x.ready_count if x.room is None else x.room
+    limit = x.plan.max_parallel
+    works = x.next_in_line(room if limit is None else min(room, limit - x.running))
+    if works:
+        x.events.append(NodesStarted(now, first_starts(x, works)))
+
+
+def _start_mixed(x: Progress, now: int) -> None:
+    """The same where some are further attempts or items of maps: these may end, or put others in line, at once."""
     limit = x.plan.max_parallel
     most = None if x.room is None else x.running + x.room
     while x.ready_count and not (x.new_failures and _must_stop(x)):
@@ -91,9 +103,6 @@ def start_ready(x: Progress, now: int) -> None:
         room = room if most is None else min(room, most - x.running)
         works = x.next_in_line(room)
         if not works:
-            return
-        if x.is_simple:
-            x.events.append(NodesStarted(now, first_starts(x, works)))
             return
         _start(x, works, now)
         if x.to_skip:
@@ -153,13 +162,13 @@ def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
 
 def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
     """An attempt ended well, and with it its node or item."""
-    node, attempt = report.node, report.attempt
     if work.item is None:
-        event = NodeSucceeded(now, node, attempt, report.output, report.ports, report.inputs, report.blob)
+        event = NodeSucceeded(now, report.node, report.attempt, report.output, report.ports, report.inputs, report.blob)
         x.events.append(event)
         succeed_node(x, work, event)
     else:
-        record(x, ItemSucceeded(now, node, work.item, attempt, report.output, report.inputs, report.blob))
+        item = work.item
+        record(x, ItemSucceeded(now, report.node, item, report.attempt, report.output, report.inputs, report.blob))
         settle_map(x, work.node, now)
 
 

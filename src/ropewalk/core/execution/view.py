@@ -10,8 +10,6 @@ from ropewalk.core.expression import Scope
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
 
-NOTHING = Scope()
-
 
 class NodesView(Mapping[str, Any]):
     """`nodes`: each node's output, state and errors, looked up only when asked for."""
@@ -95,5 +93,5 @@ def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     if work.inputs is not None:
         return work.inputs
     template = x.plan.with_template(work.node)
-    resolved = template.resolve(NOTHING if template.is_constant else scope(x, item, work.item))
+    resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item))
     return {**resolved, **work.overrides} if work.overrides else resolved

@@ -23,10 +23,10 @@ Path = tuple[str | int, ...]
 class Template:
     """A JSON value to be completed from a scope."""
 
-    __slots__ = ("_resolve", "_value", "functions", "is_constant", "references")
+    __slots__ = ("_resolve", "functions", "is_constant", "references", "value")
 
     def __init__(self, value: JSON, resolve: Resolve | None, expressions: Iterable[Expression]) -> None:
-        self._value = value
+        self.value = value
         self._resolve = resolve
         self.is_constant = resolve is None
         known = list(expressions)
@@ -35,7 +35,7 @@ class Template:
 
     def resolve(self, scope: Scope) -> JSON:
         """The value with every expression evaluated; what is constant is shared, not copied."""
-        return self._value if self._resolve is None else self._resolve(scope)
+        return self.value if self._resolve is None else self._resolve(scope)
 
 
 def has_expression(text: str) -> bool:

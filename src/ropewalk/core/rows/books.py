@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ropewalk.core.errors import RunError
 from ropewalk.core.events import ItemFailed, ItemSucceeded, MapExpanded, NodeFailed, NodeSucceeded
-from ropewalk.core.graph import Frontier, Ripe
+from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows.tables import Changes, ExecutionRow, LetterRow, NodeRow, RunRow, letter_id, run_id
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState
@@ -131,9 +131,9 @@ class Books:
         """The edges out of a node whose failure is handled are decided."""
         self._open_up(self.frontier.failed(index))
 
-    def _open_up(self, ripe: Ripe) -> None:
+    def _open_up(self, ready: list[int]) -> None:
         """Take in which nodes became ready; what is to be skipped is said by an event of its own."""
-        for index in ripe[0]:
+        for index in ready:
             self.set_node(index, NodeState.READY)
 
     # Runs
