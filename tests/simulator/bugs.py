@@ -89,6 +89,8 @@ GRAPH = (
 REPORTS = (
     Bug("report of an earlier attempt accepted", deciding._under_way, " or work.attempt != report.attempt", ""),
     Bug("repeated report accepted", deciding._under_way, "work.phase is not RUNNING or ", ""),
+    Bug("success of an earlier attempt accepted", deciding.succeeded, " and work.attempt == report.attempt", ""),
+    Bug("repeated success accepted", deciding.succeeded, "work.phase is RUNNING and ", ""),
     Bug("match of an earlier wait accepted", deciding.matched, " and work.attempt == signal.attempt", ""),
     Bug("one attempt too many", deciding.failed,
         "work.used < policy.max_attempts", "work.used <= policy.max_attempts"),

@@ -28,16 +28,15 @@ class Frontier:
 
     def succeeded(self, node: int, taken: tuple[str, ...]) -> list[int]:
         """Edges without a port and those of the ports taken are live, the others dead: what is ready now."""
-        plan, undecided = self._plan, self._undecided
-        if plan.port_names[node]:
+        followers = self._plan.followers[node]
+        if followers is None:
             return self._decide(node, (None, *(port for port in taken if port != ERROR_PORT)))
         # Every edge is live, so nothing is skipped: most nodes pass here.
-        ready: list[int] = []
-        for target in plan.targets[node]:
+        undecided, ready = self._undecided, []
+        for target in followers:
             undecided[target] = left = undecided[target] - 1
             if not left:
                 ready.append(target)
-        ready.sort()
         return ready
 
     def failed(self, node: int) -> list[int]:

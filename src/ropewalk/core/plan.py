@@ -37,9 +37,10 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "for_each", "has_error_edge",
-        "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools", "port_names", "ports",
-        "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "types",
+        "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "followers", "for_each",
+        "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools",
+        "port_names", "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts",
+        "tolerance", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -58,6 +59,11 @@ class Plan:
         self.order = topology.order
         self.roots = topology.roots
         self.sinks = topology.sinks
+        # Who may start when a node succeeds, in document order; None where that depends on the ports it takes.
+        self.followers = [
+            None if names else tuple(sorted(targets)) if len(targets) > 1 else targets
+            for targets, names in zip(self.targets, self.port_names, strict=True)
+        ]
 
     def _take_nodes(self, nodes: list[dict[str, Any]]) -> None:
         size = len(nodes)

@@ -15,7 +15,7 @@ from ropewalk.core.events import (
     SlotTaken,
 )
 from ropewalk.core.execution.evolving_whole import record
-from ropewalk.core.execution.progress import NOWHERE, Progress
+from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.settling import give_up, release, retry_later, settle_map, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.retry import delay_after, is_retryable
@@ -61,15 +61,16 @@ def due(x: Progress, signal: Due, now: int) -> None:
 
 def _under_way(x: Progress, report: Report, item: int | None) -> Work | None:
     """The attempt a report is about, if it is running."""
-    # As `work` does, without the call: nearly all reports are about a node.
-    work = x.works.get(x.plan.index.get(report.node, NOWHERE)) if item is None else x.work(report.node, item)
+    work = x.work(report.node, item)
     if work is None or work.phase is not RUNNING or work.attempt != report.attempt:
         return None
     return work
 
 
 def succeeded(x: Progress, report: Succeeded, now: int) -> None:
-    if (work := _under_way(x, report, report.item)) is not None:
+    # As `_under_way` does, without the call: nearly all reports are of successes.
+    work = x.work(report.node, report.item)
+    if work is not None and work.phase is RUNNING and work.attempt == report.attempt:
         succeed(x, work, report, now)
 
 

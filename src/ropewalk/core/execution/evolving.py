@@ -58,8 +58,9 @@ def first_starts(x: Progress, works: list[Work]) -> tuple[str, ...]:
         nodes[index] = NODE_RUNNING
         work.phase = RUNNING
         work.attempt = work.used = 1
-        names.append(ids[index])
-        commands.append(RunNode(ids[index], 1))
+        name = ids[index]
+        names.append(name)
+        commands.append(RunNode(name, 1))
     x.ready_count -= len(works)
     x.running += len(works)
     return tuple(names)

@@ -17,7 +17,7 @@ from ropewalk.core.plan import Plan
 from ropewalk.core.state import ExecutionState, NodeState
 
 Key = tuple[int, int | None]
-NODE_READY = NodeState.READY
+PENDING, NODE_WAITING, NODE_READY = ExecutionState.PENDING, NodeState.WAITING, NodeState.READY
 NOWHERE = -1
 """The index of a node the workflow does not have."""
 
@@ -35,7 +35,7 @@ class Progress:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.state = ExecutionState.PENDING
+        self.state = PENDING
         self.accepted: ExecutionAccepted | None = None
         self.about: dict[str, Any] | None = None
         self.now = 0
@@ -47,7 +47,7 @@ class Progress:
         self._start_whole()
 
     def _start_nodes(self) -> None:
-        self.nodes = [NodeState.WAITING] * len(self.plan.ids)
+        self.nodes = [NODE_WAITING] * len(self.plan.ids)
         self.frontier = Frontier(self.plan)
         self.works: dict[int, Work] = {}
         self.maps: dict[int, Map] = {}
@@ -97,7 +97,7 @@ class Progress:
         """Whether something could start if there were a slot."""
         if self.has_slot or self.ending is not None:
             return False
-        if self.state is ExecutionState.PENDING:
+        if self.state is PENDING:
             return True
         return self.ready_count > 0 and self.state is ExecutionState.RUNNING
 

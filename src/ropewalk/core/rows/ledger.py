@@ -49,11 +49,12 @@ class RunLedger:
             return
         started, rest = self._started, iter(events)
         for event in rest:
-            if type(event) is NodeSucceeded and event.node in started:
-                self._end(event, started.pop(event.node))
+            if type(event) is NodeSucceeded and (at := started.pop(event.node, None)) is not None:
+                self._end(event, at)
             elif type(event) is NodesStarted and not self._plan.has_maps:
+                at = event.at
                 for node in event.nodes:
-                    started[node] = event.at
+                    started[node] = at
             elif type(event) not in _WITHOUT_RUNS:
                 self._hand_over().add((event, *rest))
 
