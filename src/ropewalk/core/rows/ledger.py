@@ -25,19 +25,20 @@ from ropewalk.core.state import RunState
 _WITHOUT_RUNS = frozenset(
     {ExecutionAccepted, ExecutionStarted, ExecutionSucceeded, NodesSkipped, SignalReceived, SlotReleased, SlotTaken}
 )
-_SUCCESS = RunState.SUCCESS
+FirstRun = tuple[str, str, int, int, bool]
+"""The run of a node that succeeded at its first attempt: id, node, start, end, whether it has inputs of its own."""
 
 
 class RunLedger:
     """Runs and dead letters of one execution, as they change."""
 
-    __slots__ = ("_accepted", "_full", "_plan", "_runs", "_started", "is_simple")
+    __slots__ = ("_accepted", "_first_runs", "_full", "_plan", "_started", "is_simple")
 
     def __init__(self, plan: Plan, accepted: ExecutionAccepted) -> None:
         self._plan = plan
         self._accepted = accepted
         self._started: dict[str, int] = {}
-        self._runs: list[RunRow] = []
+        self._first_runs: list[FirstRun] = []
         self._full: RunProjection | None = None
         # Whether nodes have only started and succeeded so far: nothing has waited, failed or been told.
         self.is_simple = True
@@ -47,22 +48,17 @@ class RunLedger:
         if self._full is not None:
             self._full.add(events)
             return
-        started, rest = self._started, iter(events)
+        execution, started, rest = self._accepted.execution, self._started, iter(events)
         for event in rest:
             if type(event) is NodeSucceeded and (at := started.pop(event.node, None)) is not None:
-                self._end(event, at)
+                name = run_id(execution, event.node, None, 1, at)
+                self._first_runs.append((name, event.node, at, event.at, event.inputs is not None))
             elif type(event) is NodesStarted and not self._plan.has_maps:
                 at = event.at
                 for node in event.nodes:
                     started[node] = at
             elif type(event) not in _WITHOUT_RUNS:
                 self._hand_over().add((event, *rest))
-
-    def _end(self, event: NodeSucceeded, at: int) -> None:
-        node = event.node
-        name = run_id(self._accepted.execution, node, None, 1, at)
-        has_inputs = event.inputs is not None
-        self._runs.append(RunRow(name, node, None, 1, at, _SUCCESS, event.at, None, None, has_inputs, True))
 
     def _hand_over(self) -> RunProjection:
         self.is_simple = False
@@ -79,12 +75,20 @@ class RunLedger:
         started = self._started.get(node)
         return None if started is None else run_id(self._accepted.execution, node, None, 1, started)
 
+    def take_first_runs(self) -> list[FirstRun]:
+        """The runs that ended since the last call; while the ledger is simple, no other row has changed."""
+        runs, self._first_runs = self._first_runs, []
+        return runs
+
     def take(self) -> tuple[list[RunRow], list[LetterRow]]:
         """The rows that changed since the last call; to be used at once."""
-        runs = self._runs
-        if runs:
-            self._runs = []
+        runs = [_row(run) for run in self.take_first_runs()]
         if self._full is None:
             return runs, []
         more, letters = self._full.take()
         return runs + more, letters
+
+
+def _row(run: FirstRun) -> RunRow:
+    name, node, started, finished, has_inputs = run
+    return RunRow(name, node, None, 1, started, RunState.SUCCESS, finished, has_inputs=has_inputs, has_output=True)
