@@ -136,13 +136,12 @@ def _runs(live: Live, rows: Rows) -> list[Row]:
     """The rows of runs these events change; those of dead letters and waits are put with the others."""
     ledger, execution = live.ledger, live.id
     ledger.add(live.events)
-    runs, letters = ledger.take()
     if ledger.is_simple:
         return [
-            (run.id, execution, run.node, run.item, run.attempt, SUCCESS, None, None, run.started, run.finished, None,
-             None)
-            for run in runs
-        ]  # fmt: skip
+            (name, execution, node, None, 1, SUCCESS, None, None, started, finished, None, None)
+            for name, node, started, finished, _ in ledger.take_first_runs()
+        ]
+    runs, letters = ledger.take()
     for letter in letters:
         if letter.resolution is Resolution.PENDING:
             rows.append(("upsert_dead_letter", _letter(live, letter)))
