@@ -15,7 +15,7 @@ from ropewalk.core.events import (
     SlotTaken,
 )
 from ropewalk.core.execution.evolving_whole import record
-from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.progress import PENDING, Progress
 from ropewalk.core.execution.settling import give_up, release, retry_later, settle_map, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.retry import delay_after, is_retryable
@@ -45,7 +45,7 @@ WORKER_LOST = RunError(ErrorType.TRANSIENT, "worker lost")
 
 def start(x: Progress, signal: Start, now: int) -> None:
     """A slot is granted; taken only if it is still needed."""
-    if x.needs_slot and x.state is ExecutionState.PENDING:
+    if x.needs_slot and x.state is PENDING:
         deadline = None if x.plan.timeout is None else now + x.plan.timeout
         record(x, ExecutionStarted(now, deadline))
     elif x.needs_slot:

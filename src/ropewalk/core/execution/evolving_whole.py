@@ -47,6 +47,8 @@ from ropewalk.core.execution.work import Map, Phase, Work
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import ChildWait
 
+# Looked up in every execution; an enum's members are slow to reach through their class.
+RUNNING, SUCCESS = ExecutionState.RUNNING, ExecutionState.SUCCESS
 OPEN: Final = (NodeState.WAITING, NodeState.READY, NodeState.RUNNING)
 
 
@@ -82,7 +84,7 @@ def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
 
 
 def _started(x: Progress, event: ExecutionStarted) -> None:
-    x.state = ExecutionState.RUNNING
+    x.state = RUNNING
     x.started_at = x.started_at or event.at
     x.about = None
     x.is_started = x.has_slot = True
@@ -164,7 +166,7 @@ def _stop_runs(x: Progress) -> None:
 
 
 def _succeeded(x: Progress, event: ExecutionSucceeded) -> None:
-    _close(x, ExecutionState.SUCCESS)
+    _close(x, SUCCESS)
 
 
 def _failed(x: Progress, event: ExecutionFailed) -> None:

@@ -8,7 +8,6 @@ from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope
 from ropewalk.core.instant import rfc3339
-from ropewalk.core.state import NodeState
 
 
 class NodesView(Mapping[str, Any]):
@@ -22,27 +21,28 @@ class NodesView(Mapping[str, Any]):
     def __getitem__(self, node: str) -> dict[str, Any]:
         x = self._progress
         index = x.plan.index[node]
-        record: dict[str, Any] = {"output": self.output(index), "state": str(x.node_state(index)), "error": None}
+        record: dict[str, Any] = {"output": _handed_on(x, index), "state": str(x.node_state(index)), "error": None}
         if index in x.errors:
             record["error"] = error_record(x.errors[index])
         if index in x.maps:
             record["errors"] = [error_record(each) for each in x.maps[index].errors.values()]
         return record
 
-    def output(self, index: int) -> Any:
-        """What the node handed on, large or small; None if nothing."""
-        output, blobs = self._progress.outputs.get(index), self._progress.blobs
-        if isinstance(output, Blob):
-            return blobs[output.hash]
-        if index in self._progress.maps and blobs and output is not None:
-            return [blobs[each.hash] if isinstance(each, Blob) else each for each in output]
-        return output
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._progress.plan.ids)
 
     def __len__(self) -> int:
         return len(self._progress.plan.ids)
+
+
+def _handed_on(x: Progress, node: int) -> Any:
+    """What the node handed on, large or small; None if nothing."""
+    output = x.outputs.get(node)
+    if type(output) is Blob:
+        return x.blobs[output.hash]
+    if x.blobs and node in x.maps and output is not None:
+        return [x.blobs[each.hash] if type(each) is Blob else each for each in output]
+    return output
 
 
 def error_record(error: NodeError) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def output_of(x: Progress) -> Any:
     """The `output` expression, else the outputs of the successful sinks by id."""
     if x.plan.output is not None:
         return x.plan.output.resolve(scope(x))
-    nodes, ids = NodesView(x), x.plan.ids
-    return {ids[sink]: nodes.output(sink) for sink in x.plan.sinks if x.nodes[sink] is NodeState.SUCCESS}
+    ids, outputs = x.plan.ids, x.outputs
+    return {ids[sink]: _handed_on(x, sink) for sink in x.plan.sinks if sink in outputs}
 
 
 def items_of(x: Progress, node: int) -> Any:
