@@ -64,6 +64,19 @@ def test_the_ledger_books_what_the_projection_shows(name, at_once):
     assert letters == shown[1]
 
 
+def test_while_all_goes_well_nothing_changes_but_first_runs():
+    plan, signals = STORIES["all goes well"]
+    events = story(plan, *signals)
+    ledger = RunLedger(plan, events[0])
+
+    ledger.add(events)
+
+    assert ledger.is_simple
+    shown = [(run.id, run.node, run.started, run.finished, run.has_inputs) for run in rows(plan, events).runs]
+    assert ledger.take_first_runs() == shown
+    assert ledger.take() == ([], [])
+
+
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 def test_the_ledger_books_recorded_histories(path):
     history = json.loads(path.read_text())

@@ -9,6 +9,7 @@ from ropewalk.core.events import Event
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows import NodeRow, Projection, Rows, letter_id, rows, run_id
+from ropewalk.core.rows.tables import first_run_id
 from ropewalk.core.signals import (
     Cancel,
     ChildEnded,
@@ -72,7 +73,7 @@ def test_a_run_is_named_by_a_uuid_of_its_start():
 
 
 def test_whoever_folds_the_log_names_a_run_the_same():
-    assert run_id("e1", "a", None, 1, NOON) == run_id("e1", "a", None, 1, NOON)
+    assert run_id("e1", "a", None, 1, NOON) == run_id("e1", "a", None, 1, NOON) == first_run_id("e1", "a", NOON)
 
 
 def test_different_runs_and_letters_have_different_names():

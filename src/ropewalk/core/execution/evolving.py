@@ -97,6 +97,7 @@ def succeed_node(x: Progress, work: Work, event: NodeSucceeded) -> None:
     del x.works[index]
     output = event.output if event.blob is None else event.blob
     if work.phase is RUNNING:
+        # As `leave` does, which would end what is simple.
         work.phase = ENDED
         x.running -= 1
     else:

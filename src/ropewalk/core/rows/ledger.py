@@ -19,7 +19,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows.projection import RunProjection
-from ropewalk.core.rows.tables import LetterRow, RunRow, run_id
+from ropewalk.core.rows.tables import LetterRow, RunRow, first_run_id
 from ropewalk.core.state import RunState
 
 _WITHOUT_RUNS = frozenset(
@@ -51,7 +51,7 @@ class RunLedger:
         execution, started, rest = self._accepted.execution, self._started, iter(events)
         for event in rest:
             if type(event) is NodeSucceeded and (at := started.pop(event.node, None)) is not None:
-                name = run_id(execution, event.node, None, 1, at)
+                name = first_run_id(execution, event.node, at)
                 self._first_runs.append((name, event.node, at, event.at, event.inputs is not None))
             elif type(event) is NodesStarted and not self._plan.has_maps:
                 at = event.at
@@ -73,7 +73,7 @@ class RunLedger:
             lane = self._full.lanes.get((self._plan.index[node], item))
             return None if lane is None else lane.run.id
         started = self._started.get(node)
-        return None if started is None else run_id(self._accepted.execution, node, None, 1, started)
+        return None if started is None else first_run_id(self._accepted.execution, node, started)
 
     def take_first_runs(self) -> list[FirstRun]:
         """The runs that ended since the last call; while the ledger is simple, no other row has changed."""

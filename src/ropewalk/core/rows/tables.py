@@ -110,6 +110,11 @@ def run_id(execution: str, node: str, item: int | None, attempt: int, started_at
     return _uuid7(started_at, f"run\0{execution}\0{node}\0{item}\0{attempt}")
 
 
+def first_run_id(execution: str, node: str, started_at: int) -> str:
+    """The id of the first run of a node that is no map, as `run_id` gives it; most runs are such."""
+    return _uuid7(started_at, f"run\0{execution}\0{node}\0None\x001")
+
+
 def letter_id(execution: str, node: str, item: int | None, attempt: int, created_at: int) -> str:
     """The UUIDv7 of a dead letter: its time is when the run gave up, the rest follows from which run it was."""
     return _uuid7(created_at, f"letter\0{execution}\0{node}\0{item}\0{attempt}")
