@@ -71,13 +71,13 @@ async def test_a_key_can_be_narrower_than_its_role_and_end(house: House):
     ids=str,
 )
 async def test_a_key_that_makes_no_sense_is_refused_with_the_field(house: House, body: Any, field: str):
-    before = await rows.listed(house.office.store, "default", limit=200)
+    before = [key.id for key in await rows.listed(house.office.store, "default", limit=200)]
 
     answer = await house.ask("POST", "/keys", json=body)
 
     assert answer.status_code == 422
     assert field in [each["field"] for each in answer.json()["problems"]]
-    assert await rows.listed(house.office.store, "default", limit=200) == before
+    assert [key.id for key in await rows.listed(house.office.store, "default", limit=200)] == before
 
 
 @pytest.mark.parametrize(
