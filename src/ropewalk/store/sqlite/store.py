@@ -73,9 +73,8 @@ class SqliteTransaction:
 class SqliteStore:
     """The store of the process that owns it."""
 
-    def __init__(self, path: str, worker: str, version: str, inline_rows: int, wall: int) -> None:
+    def __init__(self, path: str, worker: str, version: str, inline_rows: int, wall: int | None) -> None:
         """Takes ownership and brings the database up to date; use `open`."""
-        began = ticks()
         self.path = path
         self.worker = worker
         self.inline_rows = inline_rows
@@ -90,12 +89,12 @@ class SqliteStore:
         self._holder: asyncio.Task[object] | None = None
         self._stopped: str | None = None
         with ExitStack() as undo:
-            self._ownership = Ownership(path, wall)
+            self._ownership = Ownership(path, _time_of_day(wall))
             undo.callback(self._ownership.release)
-            self._connection = connect_writer(path, wall)
+            self._connection = connect_writer(path, _time_of_day(wall))
             undo.callback(self._connection.close)
-            # A second may have passed since: whoever goes by the time of day would be ahead of us for good.
-            self._start_clock(wall + ticks() - began)
+            # Asked anew: opening may take a second, and whoever goes by the time of day would be ahead of us for good.
+            self._start_clock(_time_of_day(wall))
             self.epoch = self._register(version)
             self._reader = SqliteReader(path)
             self.blobs.sweep()
@@ -116,7 +115,7 @@ class SqliteStore:
         """The store at `path`, owned by this process until `close`; `wall` is the time of day in µs, by default now."""
         with at_the_door(path):
             check_path(path, create=create)
-            return cls(path, worker, version, inline_rows, time.time_ns() // 1000 if wall is None else wall)
+            return cls(path, worker, version, inline_rows, wall)
 
     def _start_clock(self, wall: int) -> None:
         latest = self._connection.execute(self._statements["latest_mark"]).fetchone()[0]
@@ -312,3 +311,8 @@ class SqliteStore:
 
 
 _CLOSED: Final = "was closed"
+
+
+def _time_of_day(wall: int | None) -> int:
+    """In µs; as it is now, unless a test says which."""
+    return time.time_ns() // 1000 if wall is None else wall
