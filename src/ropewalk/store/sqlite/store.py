@@ -32,7 +32,9 @@ from ropewalk.store.sqlite.ownership import Ownership
 from ropewalk.store.sqlite.reader import SqliteReader
 
 WORKER: Final = "local"
-INLINE_ROWS: Final = 64
+INLINE_ROWS: Final = 256
+"""So many rows are written, in about a millisecond, before a thread gets its turn beside a busy loop; and it would have
+to wait for one after every statement."""
 MARK_EVERY: Final = 50_000
 """Store time is left in the database at most this often (µs), with a commit that happens anyway."""
 
