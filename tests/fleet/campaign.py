@@ -87,8 +87,7 @@ class Campaign:
         async with under_load(self._fleet, self._seed) as load:
             while self.figures.zombies < zombies:
                 stopped = await self._busy(members, min(STOPPED_AT_ONCE, zombies - self.figures.zombies))
-                await self._bury_alive(stopped)
-                self.figures.zombies += len(stopped)
+                self.figures.zombies += await self._bury_alive(stopped)
                 self._progress(self.figures)
         return await self._finish(load.accepted)
 
@@ -109,15 +108,22 @@ class Campaign:
         await until(are_enough, f"{count} members are at work")
         return stopped
 
-    async def _bury_alive(self, stopped: Sequence[Member]) -> None:
-        began, before = time.monotonic(), [len(member.names) for member in stopped]
+    async def _bury_alive(self, stopped: Sequence[Member]) -> int:
+        """How many were taken over from: what a commit on its way ended as they were stopped was nobody's to take."""
+        began, before = time.monotonic(), {member: len(member.names) for member in stopped}
         for member in stopped:
             await self._gone(member)
             self.figures.takeovers.append(time.monotonic() - began)
+        dead = [member for member in stopped if self._is_believed_dead(member)]
         for member in stopped:
             member.signal(signal.SIGCONT)
-        for member, names in zip(stopped, before, strict=True):
-            await member.back(names)
+        for member in dead:
+            await member.back(before[member])
+        return len(dead)
+
+    def _is_believed_dead(self, member: Member) -> bool:
+        told = f"worker {member.names[-1]} is dead"
+        return any(told in other.said for other in self._fleet.members)
 
     # The end
 
