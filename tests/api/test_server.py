@@ -22,6 +22,10 @@ HASTY = Patience(
 )  # fmt: skip
 CALM = Patience()
 HEAD = b"POST /echo HTTP/1.1\r\nhost: x\r\n"
+UPGRADE = (
+    b"connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
 PATIENCE = 20.0
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -203,6 +207,8 @@ async def test_a_request_may_take_its_time_once_it_is_complete(hasty: Site):
             HEAD + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n", b"400", id="a length and chunks"
         ),
         pytest.param(HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n", b"400", id="chunks of no size"),
+        pytest.param(HEAD + UPGRADE + b"content-length: 2\r\n\r\n{}", b"400", id="a websocket with a body"),
+        pytest.param(HEAD + UPGRADE + b"transfer-encoding: chunked\r\n\r\n", b"400", id="a websocket with chunks"),
     ],
 )
 async def test_what_is_too_much_or_no_request_is_refused_as_a_problem(hasty: Site, head: bytes, status: bytes):
@@ -213,6 +219,19 @@ async def test_what_is_too_much_or_no_request_is_refused_as_a_problem(hasty: Sit
 
     assert said.startswith(b"HTTP/1.1 " + status)
     assert b"content-type: application/problem+json" in said
+    assert b"x-content-type-options: nosniff" in said
+
+
+async def test_whoever_offers_http_2_is_answered_in_http_1_with_the_whole_body(hasty: Site):
+    peer = await hasty.connect()
+    offer = b"connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
+    peer[1].write(HEAD + offer + b"content-length: 4\r\n\r\nh2c!")
+
+    said = await answered(peer)
+    peer[1].close()
+
+    assert said.startswith(b"HTTP/1.1 200")
+    assert said.endswith(b'{"size":4}')
 
 
 async def test_requests_sent_ahead_are_answered_in_order(hasty: Site):

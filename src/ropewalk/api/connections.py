@@ -5,6 +5,7 @@ costs less than a timer per request.
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
@@ -18,6 +19,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from ropewalk.api.problems import RETRY_AFTER, problem
 
 LOOKS_EVERY: Final = 0.5
+_H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|$)", re.IGNORECASE)
 
 
 class Patience(Struct, frozen=True, kw_only=True):
@@ -142,7 +144,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._is_deaf or self.transport.is_closing():
             return
         is_between, messages = self._phase in (Phase.IDLE, Phase.HEADERS), self._messages
-        super().data_received(data)
+        super().data_received(_without_h2c(data) if is_between else data)
         if is_between and self._phase is Phase.HEADERS and self._messages - messages <= 1:
             self._count_head(len(data))
 
@@ -173,6 +175,9 @@ class HttpConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= self._patience.most_pipelined:
             self._exceed(400, f"{self._patience.most_pipelined} requests may be sent ahead")
+        if self.parser.should_upgrade() and any(_is_of_body(name, value) for name, value in self.headers):
+            # The parser would take the body for the new protocol, and we would wait for it.
+            self._exceed(400, "a request to switch protocols has no body")
         self._received = 0
         self._enter(Phase.BODY)
         super().on_headers_complete()
@@ -271,6 +276,18 @@ class HttpConnection(HttpToolsProtocol):
             super().shutdown()
 
 
+def _without_h2c(data: bytes) -> bytes:
+    """HTTP/2 is not spoken here. Many clients offer it with every request, and the parser must not hear of it."""
+    if b"h2c" not in data:
+        return data
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _H2C.sub(b"", head) + end + rest
+
+
+def _is_of_body(name: bytes, value: bytes) -> bool:
+    return name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0")
+
+
 def _is_stream(cycle: RequestResponseCycle) -> bool:
     """Answers have a length; what has none goes on until somebody leaves."""
     return bool(cycle.response_started and not cycle.response_complete and cycle.chunked_encoding)
@@ -289,6 +306,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def __init__(self, doorkeeper: Doorkeeper, **given: Any) -> None:
         super().__init__(**given)
         self._doorkeeper = doorkeeper
+        self._since = doorkeeper.now
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -301,3 +319,5 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def look(self, now: float) -> None:
         """Ends the connection if the client does not read; whether it is there at all, pings find out."""
         self._outgoing.look(now, is_stuck=not self.writable.is_set())
+        if not self.handshake_initiated and now - self._since > self._doorkeeper.patience.headers:
+            self.transport.abort()

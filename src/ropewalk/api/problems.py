@@ -30,6 +30,8 @@ KIND: Final = "urn:ropewalk:problem:"
 PLAIN: Final = "about:blank"
 """The type of a problem that its status says everything about."""
 RETRY_AFTER: Final = "1"
+HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+"""What every answer says: it is what it says it is, and nobody keeps it."""
 _log = logging.getLogger("ropewalk.api")
 
 _STATUS: Final[Mapping[type[RopewalkError], int]] = {
@@ -89,7 +91,7 @@ def problem(
     }
     if listed := list(problems):
         body["problems"] = listed
-    return Response(msgspec.json.encode(body), status, dict(headers or {}), MEDIA_TYPE)
+    return Response(msgspec.json.encode(body), status, {**HEADERS, **(headers or {})}, MEDIA_TYPE)
 
 
 def install(app: Starlette) -> None:

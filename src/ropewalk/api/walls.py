@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ropewalk.access.rights import Right
 from ropewalk.api.express import ExpressRoute, ways
 from ropewalk.api.metrics import count
-from ropewalk.api.problems import Refused, of_error, problem
+from ropewalk.api.problems import HEADERS, Refused, of_error, problem
 from ropewalk.api.proofs import authenticate
 from ropewalk.api.rates import refusal
 from ropewalk.api.routes import GatedRoute, SocketGate
 from ropewalk.core.errors import RopewalkError
 
-_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class WalledApp(FastAPI):
