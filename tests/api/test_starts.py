@@ -33,6 +33,27 @@ async def test_a_viewer_may_not_start(house: House):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("header", ["Idempotency-Key", "Content-Type", "traceparent"])
+async def test_what_is_said_twice_in_headers_starts_nothing(house: House, header: str):
+    workflow, twice = await house.save(ONE), [(header, "application/json"), (header, "application/json")]
+
+    answer = await house.ask("POST", START, json={"workflowDefinitionId": workflow}, headers=twice)
+
+    assert answer.status_code == 400
+    assert fields(answer) == [f"header.{header.lower()}"]
+    assert (await house.ask("GET", EXECUTIONS)).json()["items"] == []
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonl", ""])
+async def test_a_body_that_does_not_say_it_is_json_is_told_so(house: House, kind: str):
+    text = '{"workflowDefinitionId": "%s"}' % await house.save(ONE)
+
+    answer = await house.ask("POST", START, content=text, headers={"Content-Type": kind})
+
+    assert answer.status_code == 415
+    assert fields(answer) == ["header.content-type"]
+
+
 async def test_the_same_request_under_the_same_key_is_accepted_once(town: Town):
     body = {"workflowDefinitionId": await town.save(ONE), "input": {"n": 1}}
     key = {"Idempotency-Key": "order A-7"}

@@ -14,6 +14,11 @@ from ropewalk.api.problems import Refused
 LARGEST_BODY: Final = 1024 * 1024
 LARGEST_DEFINITION: Final = 4 * 1024 * 1024
 DEEPEST: Final = 64
+ONCE: Final = frozenset({
+    b"content-encoding", b"content-type", b"idempotency-key", b"if-match", b"if-none-match", b"last-event-id",
+    b"traceparent",
+})  # fmt: skip
+"""Headers that mean one thing: said twice, somebody on the way may have read the other."""
 LARGEST_INTEGER: Final = 2**53
 _LONGEST_NUMBER: Final = 400
 _LONGEST_LENGTH: Final = 18
@@ -48,6 +53,25 @@ class StrictRequest(Request):
 
     async def json(self) -> Any:
         return strict_json(await self.body())
+
+
+def require_single(scope: Scope) -> None:
+    """Refuses a request that says twice what can be meant once."""
+    names = [name for name, _ in scope["headers"]]
+    if len(set(names)) < len(names):
+        for name in sorted(ONCE):
+            if names.count(name) > 1:
+                raise Refused(400, "comes more than once", f"header.{name.decode()}")
+
+
+def require_json(request: Request) -> None:
+    """Refuses a body that does not say that it is JSON: what it is taken for would not be what was meant."""
+    headers = request.headers
+    if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise Refused(415, "send the body as JSON, with Content-Type: application/json", "header.content-type")
 
 
 def require_readable(length: str, encoding: str | None, largest: int) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ropewalk.access.rights import Right
 from ropewalk.api.gate import PUBLIC, WORKSPACE, Call, enter, enter_anywhere
-from ropewalk.api.intake import LARGEST_BODY, StrictRequest
+from ropewalk.api.intake import LARGEST_BODY, StrictRequest, require_json, require_single
 from ropewalk.api.problems import MEDIA_TYPE
 from ropewalk.core.errors import InvalidInput, Problem
 
@@ -34,6 +34,7 @@ class GatedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         right, largest, known = self.right, largest_of(self), known_queries(self.dependant)
+        takes_json = self.body_field is not None
         let_in = enter_anywhere if (self.openapi_extra or {}).get(ANYWHERE) else enter
         if right is None and self.operation_id not in PUBLIC:
             raise ValueError(f"{self.operation_id} names no right and is not among the public operations")
@@ -42,6 +43,9 @@ class GatedRoute(APIRoute):
             if right is not None:
                 request.state.call = await let_in(request, right)
             require_plain_query(request, known)
+            require_single(request.scope)
+            if takes_json:
+                require_json(request)
             return await handle(StrictRequest(request.scope, request.receive, largest))
 
         return gated
