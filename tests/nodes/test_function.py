@@ -181,6 +181,18 @@ async def test_a_result_that_does_not_fit_its_hint_is_a_permanent_failure(facili
     assert "secret" not in caught.value.error.message
 
 
+async def test_a_result_that_fits_its_hint_and_is_no_json_is_a_permanent_failure(facilities):
+    @node
+    async def gives() -> bytes:
+        return b"\xff"
+
+    with pytest.raises(NodeFailure) as caught:
+        await carried_out(facilities, gives)
+
+    assert caught.value.error.type is ErrorType.PERMANENT
+    assert caught.value.error.message.startswith("output: ")
+
+
 def star(*args: int) -> None: ...
 def stars(**kwargs: int) -> None: ...
 def positional(a: int, /) -> None: ...

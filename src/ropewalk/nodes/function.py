@@ -23,7 +23,7 @@ from ropewalk.nodes.failure import describe
 from ropewalk.nodes.functions import as_function
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -117,8 +117,8 @@ class FunctionNode(NodeType, Generic[P, R]):
             # Not through the adapter's own methods: they only hand on a dozen options, for more than the work costs.
             valid = self._result.validator.validate_python(returned)
             return valid if self._is_json else self._result.serializer.to_python(valid, mode="json", by_alias=True)
-        except _refusals() as refusal:
-            raise NodeFailure.permanent(describe(refusal, "output")) from None
+        except ValueError as refusal:  # what does not fit the hint, or cannot be written as JSON
+            raise NodeFailure.permanent(_told(refusal)) from None
 
 
 @overload
@@ -150,10 +150,10 @@ def node(
     return made if function is None else made(function)
 
 
-def _refusals() -> "type[ValidationError]":
+def _told(refusal: ValueError) -> str:
     from pydantic import ValidationError  # here, as in `_model`
 
-    return ValidationError
+    return describe(refusal, "output") if isinstance(refusal, ValidationError) else f"output: {refusal}"
 
 
 def _first_line(function: Callable[..., Any]) -> str:

@@ -26,7 +26,7 @@ from ropewalk.nodes.failure import NodeFailure
 LARGEST_OUTPUT = 64 * 1024 * 1024
 # What the walk counts is at most this many times too little: an integer of seventeen characters is counted as one.
 LARGEST_UNDERCOUNT = 20
-# So few texts can be encoded before anyone has counted them, even if it is one large text again and again.
+# So few texts, none of which is too long alone, can be encoded before anyone has counted them.
 MOST_UNCOUNTED = 64
 
 _TEXT: Final = frozenset({str})
@@ -52,6 +52,7 @@ def recorded(value: Any, longest: int) -> tuple[Any, bytes | None]:
         and len(value) <= MOST_UNCOUNTED
         and _TEXT.issuperset(map(type, value))
         and _SURE.issuperset(map(type, value.values()))
+        and max(map(len, map(str, value.values())), default=0) <= longest
     ):
         # Only a lone surrogate can be wrong, and the walk says where.
         try:
