@@ -59,7 +59,9 @@ class Switch(NodeType):
 
     class Parameters(Inputs):
         value: JSON = None
-        cases: list[Case] | dict[str, JSON]
+        cases: list[Case] | dict[str, JSON] = Field(
+            description="The value that leads to each port: `{port: value}`, or a list of `{port, equals}`."
+        )
         default: str = Field("default", min_length=1, max_length=64)
 
         @model_validator(mode="after")
