@@ -111,6 +111,8 @@ def _value(dialect: Dialect, table: str, name: str, whose: str, template: str) -
     if name == "id":
         # The first half is the copy's, the other tells the rows of one execution apart.
         return f"substr(copy, 1, 23) || substr({table}.id, 24)"
+    if name == "trace_id":
+        return "replace(copy, '-', '')"
     if name == "entry":
         replaced = f"replace({dialect.decoded.format(f'{table}.entry')}, '{template}', copy)"
         return dialect.encoded.format(replaced)

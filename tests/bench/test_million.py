@@ -5,7 +5,7 @@ import pytest
 
 from ropewalk.bench.floor import open_store
 from ropewalk.core import log
-from ropewalk.store import executions
+from ropewalk.store import executions, runs
 from ropewalk.store import log as stored_log
 from tools import million_plans, million_rows
 
@@ -39,11 +39,12 @@ async def test_every_copy_has_a_log_and_runs_of_its_own(store):
     for copy in await executions.listed(store, "default", limit=200):
         entries = await stored_log.entries(store, copy.id)
         events = list(log.decode_all(entry for _, entry in entries))
-        runs = await store.fetch("list_runs", copy.id, "", None, None, 10)
+        found = await runs.listed(store, copy.id)
 
         assert events[0].execution == copy.id
         assert type(events[-1]).__name__ == "ExecutionSucceeded"
-        assert [(run[1], run[2]) for run in runs] == [(copy.id, "n0")]
+        assert [(run.execution, run.node) for run in found] == [(copy.id, "n0")]
+        assert {copy.trace_id, *(run.trace_id for run in found)} == {copy.id.replace("-", "")}
 
 
 async def test_no_statement_of_the_hot_path_walks_through_history(db, store):

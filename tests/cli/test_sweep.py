@@ -27,7 +27,7 @@ async def make_old(count: int) -> None:
     ids = [OLD.format(number) for number in range(count)]
     parents = [None, ids[0], *[None] * count]
     rows = [
-        (each, "default", "w", 1, "PENDING", "MANUAL", parent, *[None] * 4, 1, 1)
+        (each, "default", "w", 1, "PENDING", "MANUAL", parent, *[None] * 4, 1, 1, None)
         for each, parent in zip(ids, parents, strict=False)
     ]
     store = await SqliteStore.open("ropewalk.db")

@@ -87,6 +87,7 @@ ENDED = named("failed")
 OFFER = "insert into offer (id, execution, workspace, node, item, attempt, pool, work, offered_at, fence)"
 LIES = {
     "an execution's trigger": ("update execution set trigger = 'CRON'", "execution: trigger"),
+    "an execution's trace": ("update execution set trace_id = 'other'", "execution: trace_id"),
     "an execution's key": ("update execution set concurrency_key = 'other'", "execution: concurrency_key"),
     "a life that is over": (f"insert into live select id, workspace, null, 1, 1, null, 0, 0, null, 5 from execution "
                             f"where id = {ENDED}", "live: it is FAILED, and is kept"),
@@ -105,6 +106,7 @@ LIES = {
     "a place in the queue in other words": ("update queue set priority = 9, is_new = 0", "queue: is_new"),
     "a claim by nobody": ("update queue set state = 'CLAIMED'", "queue: state"),
     "a run": ("update run set retry_after = retry_after + 1", "retry_after"),
+    "a run's trace": ("update run set trace_id = 'other'", "(b 1): trace_id"),
     "a run that is lost": ("delete from run", "the log has it, the table has not"),
     "a run too many": (f"insert into run (id, execution, node, attempt, state) values ('x', {ENDED}, 'b', 9, 'FAILED')",
                        "run x (b 9): no event made it"),
@@ -133,6 +135,13 @@ async def test_a_lie_is_told(db: str, lie: str):
     tell(db, order)
 
     assert [each for each in await audit(db) if complaint in each.message]
+
+
+async def test_rows_of_a_version_that_kept_no_traces_pass(db: str):
+    for table in ("execution", "run"):
+        tell(db, f"update {table} set trace_id = null")
+
+    assert await audit(db) == []
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["of a node", "of the execution"])

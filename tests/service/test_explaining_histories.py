@@ -44,7 +44,9 @@ def known(store: SqliteStore, plan: Plan, events: list[Event], *, is_alive: bool
     story = Recorded(accepted.execution, plan, events)
     around = Around(store, "w", events[-1].at, [ALIVE], lambda worker: is_alive, None)
     x = story.folded()
-    row = Execution(story.id, "w", "w", 1, str(x.state), "MANUAL", *(None,) * 5, accepted.at, x.started_at, None, None)
+    row = Execution(
+        story.id, "w", "w", 1, str(x.state), "MANUAL", *(None,) * 5, accepted.at, x.started_at, *(None,) * 3
+    )
     return told_by_log(around, row, story, x)
 
 

@@ -268,7 +268,7 @@ async def looping(store: Store, policy: Policy) -> AsyncIterator["asyncio.Queue[
 async def old_executions(world: World, count: int) -> None:
     """Executions that ended long ago, with nothing left of them but their rows."""
     ids = [f"00000000-000{number}-7000-8000-000000000000" for number in range(count)]
-    rows = [(each, "default", "w", 1, "PENDING", "MANUAL", *[None] * 5, 1, 1) for each in ids]
+    rows = [(each, "default", "w", 1, "PENDING", "MANUAL", *[None] * 5, 1, 1, None) for each in ids]
     ended = [("SUCCESS", 1, 2, None, each) for each in ids]
     await world.service.store.write([("insert_execution", rows), ("set_execution", ended)])
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def execution(id: str = "e1", **changes: Any) -> NewExecution:  # noqa: A002 (the column's name)
-    row = NewExecution(id, "default", "w1", 1, "PENDING", "MANUAL", None, None, None, None, None, NOON, None)
+    row = NewExecution(id, "default", "w1", 1, "PENDING", "MANUAL", None, None, None, None, None, NOON, None, None)
     return row._replace(**changes)
 
 
@@ -39,7 +39,7 @@ def waiting(id: str = "e1", **changes: Any) -> NewQueueEntry:  # noqa: A002 (the
 
 def run(id: str = "r1", **changes: Any) -> RunEntry:  # noqa: A002 (the column's name)
     row = RunEntry(
-        id, "e1", "a", None, 1, "SUCCESS", "local", None, NOON, NOON + 5, None, None
+        id, "e1", "a", None, 1, "SUCCESS", "local", None, NOON, NOON + 5, None, None, None
     )  # fmt: skip
     return row._replace(**changes)
 

@@ -30,7 +30,7 @@ select 'e' || lpad(n::text, 8, '0'), 'w' || n % 50, case when n % 3 = 0 then 'CL
   from generate_series(1, 20000) n;
 insert into run
 select 'r' || n, 'e' || lpad((n % 5000)::text, 8, '0'), 'a', null, 1,
-       (array['SUCCESS', 'SUCCESS', 'SUCCESS', 'DLQ', 'WAITING', 'FAILED'])[1 + n % 6], null, n, 0, 0, null, null
+       (array['SUCCESS', 'SUCCESS', 'SUCCESS', 'DLQ', 'WAITING', 'FAILED'])[1 + n % 6], null, n, 0, 0, null, null, 't'
   from generate_series(1, 40000) n;
 insert into offer
 select 'o' || n, 'e' || lpad((n % 5000)::text, 8, '0'), 'w' || n % 50, 'a', -1, 1, 'p' || n % 9, '{}', n,

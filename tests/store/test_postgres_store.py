@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from ropewalk.store import workers
+from ropewalk.store import runs, workers
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
 from ropewalk.store.postgres import PostgresReader, PostgresStore, reader
 from tests.postgres import ask
@@ -287,7 +287,7 @@ async def test_a_statement_that_was_cut_off_leaves_the_connection_usable(store: 
 async def test_a_text_that_postgresql_cannot_keep_is_kept_without_it(store: PostgresStore):
     await store.write([("upsert_run", [run("r1", error="bad\0byte"), run("r2", error="fine")])])
 
-    assert {row[0]: row[-1] for row in await store.fetch("list_runs", "e1", "", None, None, 10)} == {
+    assert {row.id: row.error for row in await runs.listed(store, "e1")} == {
         "r1": "bad�byte",
         "r2": "fine",
     }

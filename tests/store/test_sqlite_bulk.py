@@ -21,7 +21,7 @@ def run_rows(count: int) -> Rows:
     """Every third says something new about a run that was there before it in the same batch."""
     return [
         (f"r{place - place % 3 // 2}", "x", "n", None if place % 2 else 7, 1, "SUCCESS", None, None, place, place, None,
-         None)
+         None, "t")
         for place in range(count)
     ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_only_the_rows_named_are_changed_each_as_it_is_told(tmp_path: Path, coun
     told = [("SUCCESS" if place % 2 else "FAILED", place, 1000 + place, error, f"x{place}") for place in range(count)]
 
     def write(writer: Any, carry_out: Callable[..., object]) -> None:
-        new = [(f"x{place}", "w", "f", 1, "PENDING", "MANUAL", *[None] * 5, 1, None) for place in range(310)]
+        new = [(f"x{place}", "w", "f", 1, "PENDING", "MANUAL", *[None] * 5, 1, None, "t") for place in range(310)]
         writer.executemany(statements()["insert_execution"], new)
         carry_out(statements()["set_execution"], told)
 
@@ -81,7 +81,7 @@ def test_updates_of_one_row_are_carried_out_one_after_another(tmp_path: Path):
     rows = [("RUNNING" if place < 99 else "SUCCESS", place, None, None, "x") for place in range(100)]
 
     def write(writer: Any) -> None:
-        new = ("x", "w", "f", 1, "PENDING", "MANUAL", None, None, None, None, None, 1, None)
+        new = ("x", "w", "f", 1, "PENDING", "MANUAL", None, None, None, None, None, 1, None, "t")
         carry_out(writer, statements()["insert_execution"], [new])
         carry_out(writer, statements()["set_execution"], rows)
 

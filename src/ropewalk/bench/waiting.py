@@ -41,7 +41,7 @@ async def wait_in(store: Store, workspace: str, size: int) -> None:
 def _rows(store: Store, workspace: str, ids: list[str], has_slot: int) -> Batch:
     now, about = store.now(), ("no workflow", 1, "PENDING", "MANUAL", None, None, None, None, None)
     return [
-        ("insert_execution", [NewExecution(each, workspace, *about, now, None) for each in ids]),
+        ("insert_execution", [NewExecution(each, workspace, *about, now, None, None) for each in ids]),
         ("insert_live", [NewLive(each, workspace, None, 0, 1, None, has_slot, 0, None, 5) for each in ids]),
         ("insert_queue", [NewQueueEntry(each, workspace, "PENDING", 5, 1, now, now) for each in ids]),
     ]

@@ -13,7 +13,7 @@ from ropewalk.core.signals import Due
 from ropewalk.core.state import Resolution, RunState
 from ropewalk.core.waits import BreakerWait, EventWait, Wait
 from ropewalk.service.reading import Recorded
-from ropewalk.store import dlq
+from ropewalk.store import dlq, executions, runs
 from ropewalk.store.auditing import Kept, KeptEventWait
 from ropewalk.store.events import NO_ITEM, breaker_subject
 
@@ -28,10 +28,10 @@ def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: boo
     and nobody who is over is owed a word.
     """
     made = rows(story.plan, story.events)
-    yield from _execution(kept, made)
+    yield from _execution(kept, story, made)
     yield from _event_waits(kept, story, machine)
     yield from _places(kept, story, machine, at_rest)
-    yield from _runs(kept, made)
+    yield from _runs(kept, story, made)
     yield from _letters(kept, made)
     if at_rest and machine.is_ended:
         yield from _leftovers(kept)
@@ -51,7 +51,7 @@ def _unequal(what: str, row: Struct, made: Row) -> Iterator[str]:
             yield f"{what}: {column} {known!r} was kept, the log makes it {value!r}"
 
 
-def _execution(kept: Kept, made: Rows) -> Iterator[str]:
+def _execution(kept: Kept, story: Recorded, made: Rows) -> Iterator[str]:
     fold = made.execution
     assert fold is not None, "a log begins with what accepted the execution"
     parent = fold.parent
@@ -70,8 +70,14 @@ def _execution(kept: Kept, made: Rows) -> Iterator[str]:
         "started_at": fold.started,
         "finished_at": fold.finished,
         "error": fold.error,
+        **_trace(kept.execution, story),
     }
     return _unequal("execution", kept.execution, expected)
+
+
+def _trace(row: executions.Execution | runs.Run, story: Recorded) -> Row:
+    """The trace a row is to have; those of earlier versions have none."""
+    return {} if row.trace_id is None else {"trace_id": story.trace_id}
 
 
 # Its place among the living and in the queue
@@ -164,7 +170,7 @@ def _queue(kept: Kept, story: Recorded, machine: Execution, is_claimed: bool) ->
 # Runs, dead letters, event waits
 
 
-def _runs(kept: Kept, made: Rows) -> Iterator[str]:
+def _runs(kept: Kept, story: Recorded, made: Rows) -> Iterator[str]:
     """What ended or waits has its row; what is under way is the log's alone, whatever row it left earlier."""
     known = {run.id: run for run in kept.runs}
     for run in made.runs:
@@ -175,7 +181,7 @@ def _runs(kept: Kept, made: Rows) -> Iterator[str]:
         if row is None:
             yield f"{name}: the log has it, the table has not"
         else:
-            yield from _unequal(name, row, _run(run))
+            yield from _unequal(name, row, _run(run) | _trace(row, story))
     yield from (f"run {run.id} ({run.node} {run.attempt}): no event made it" for run in known.values())
 
 

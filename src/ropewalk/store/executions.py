@@ -34,6 +34,7 @@ class Execution(Struct, frozen=True):
     started_at: int | None
     finished_at: int | None
     error: str | None
+    trace_id: str | None
 
 
 class Filter(Struct, frozen=True):

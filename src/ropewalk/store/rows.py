@@ -24,6 +24,7 @@ class NewExecution(NamedTuple):
     concurrency_key: str | None
     accepted_at: int
     started_at: int | None
+    trace_id: str | None
 
 
 class ExecutionChange(NamedTuple):
@@ -92,6 +93,7 @@ class RunEntry(NamedTuple):
     finished_at: int | None
     error_type: str | None
     error: str | None
+    trace_id: str | None
 
 
 class DeadLetterEntry(NamedTuple):

@@ -27,6 +27,7 @@ class Run(Struct, frozen=True):
     finished_at: int | None
     error_type: str | None
     error: str | None
+    trace_id: str | None
 
 
 class Attempt(Struct, frozen=True):

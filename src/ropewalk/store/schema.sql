@@ -51,7 +51,8 @@ create table execution (
     accepted_at bigint not null,
     started_at bigint,
     finished_at bigint,
-    error text
+    error text,
+    trace_id text                       -- null: of an earlier version; its log tells it
 );
 create index execution_by_workspace on execution (workspace, id);
 create index execution_by_workflow on execution (workflow, id);
@@ -112,7 +113,8 @@ create table run (
     started_at bigint,
     finished_at bigint,
     error_type text,
-    error text
+    error text,
+    trace_id text                       -- its execution's
 );
 create index run_by_execution on run (execution, id);
 

@@ -15,6 +15,7 @@ from ropewalk.core.expression import Template
 from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState
+from ropewalk.core.trace import trace_id
 from ropewalk.engines.base import Version
 from ropewalk.engines.runner import Run
 
@@ -51,13 +52,14 @@ class Live:
     __slots__ = (
         "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
         "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "reports", "rows",
-        "running", "version", "written",
+        "running", "trace_id", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
         self.id = accepted.execution
         self.version = version
         self.accepted = accepted
+        self.trace_id = trace_id(accepted.execution, accepted.trace)
         self.execution = Execution(version.plan)
         self.ledger = RunLedger(version.plan, accepted)
         self.running: dict[Key, Running] = {}

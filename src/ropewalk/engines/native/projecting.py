@@ -86,7 +86,7 @@ def _accepted(live: Live, state: str, started_at: int | None) -> Row:
     place = (None, None, None, None) if parent is None else (parent.execution, parent.node, parent.item, parent.attempt)
     return (
         live.id, accepted.workspace, accepted.workflow, accepted.version, state, accepted.trigger.value, *place,
-        accepted.concurrency_key, accepted.at, started_at,
+        accepted.concurrency_key, accepted.at, started_at, live.trace_id,
     )  # fmt: skip
 
 
@@ -134,11 +134,11 @@ def _put_queue(live: Live, rows: Rows) -> None:
 
 def _runs(live: Live, rows: Rows) -> list[Row]:
     """The rows of runs these events change; those of dead letters and waits are put with the others."""
-    ledger, execution = live.ledger, live.id
+    ledger, execution, trace_id = live.ledger, live.id, live.trace_id
     ledger.add(live.events)
     if ledger.is_simple:
         return [
-            (name, execution, node, None, 1, SUCCESS, None, None, started, finished, None, None)
+            (name, execution, node, None, 1, SUCCESS, None, None, started, finished, None, None, trace_id)
             for name, node, started, finished, _ in ledger.take_first_runs()
         ]
     runs, letters = ledger.take()
@@ -182,6 +182,7 @@ def _run(live: Live, run: RunRow) -> Row:
     return (
         run.id, live.id, run.node, run.item, run.attempt, run.state.value, None, run.retry_after, run.started,
         run.finished, None if error is None else str(error.type), None if error is None else error.message,
+        live.trace_id,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ select id
 select execution.id, execution.workspace, execution.workflow, execution.version, execution.state, execution.trigger,
        execution.parent, execution.parent_node, execution.parent_item, execution.parent_attempt,
        execution.concurrency_key, execution.accepted_at, execution.started_at, execution.finished_at, execution.error,
+       execution.trace_id,
        live.execution, live.workspace, live.owner, live.fence, live.last_seq, live.wake_at, live.has_slot,
        live.has_key, live.concurrency_key, live.priority,
        queue.id, queue.workspace, queue.state, queue.priority, queue.is_new, queue.enqueued_at, queue.not_before,

@@ -1,7 +1,7 @@
 -- insert_execution: an accepted execution.
 insert into execution (id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item,
-                       parent_attempt, concurrency_key, accepted_at, started_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+                       parent_attempt, concurrency_key, accepted_at, started_at, trace_id)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14);
 
 -- set_execution: where an execution stands now.
 update execution
@@ -10,19 +10,19 @@ update execution
 
 -- get_execution: one execution of a workspace.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error
+       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
   from execution
  where workspace = $1 and id = $2;
 
 -- load_execution: one execution, for whoever executes it.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error
+       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
   from execution
  where id = $1;
 
 -- list_executions: the executions of a workspace, newest first, before a cursor. Uses execution_by_workspace.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error
+       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
   from execution
  where workspace = $1 and id < $2
    and (cast($3 as text) is null or workflow = $3)
@@ -35,7 +35,7 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
 
 -- list_workflow_executions: the same for one workflow. Uses execution_by_workflow.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error
+       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
   from execution
  where workspace = $1 and id < $2
    and workflow = $3
@@ -48,7 +48,7 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
 
 -- list_failed_executions: the same for those that failed or timed out. Uses execution_by_failure.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error
+       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
   from execution
  where workspace = $1 and id < $2
    and (cast($3 as text) is null or workflow = $3)
@@ -63,7 +63,7 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
 select execution.id, execution.workspace, execution.workflow, execution.version, execution.state, execution.trigger,
        execution.parent, execution.parent_node, execution.parent_item, execution.parent_attempt,
        execution.concurrency_key, execution.accepted_at, execution.started_at, execution.finished_at,
-       execution.error
+       execution.error, execution.trace_id
   from live
  inner join execution on execution.id = live.execution
  where live.workspace = $1 and live.execution < $2
@@ -77,7 +77,7 @@ select execution.id, execution.workspace, execution.workflow, execution.version,
 
 -- list_children: the executions an execution started, oldest first, after a cursor. Uses execution_by_parent.
 select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error
+       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
   from execution
  where parent = $1 and id > $2
  order by id
