@@ -67,6 +67,7 @@ async def test_a_stream_is_a_snapshot_then_every_event_then_the_end(house: House
     assert snapshot.kind == "snapshot"
     assert snapshot.id == str(seq)
     assert [node["id"] for node in snapshot.data["execution"]["nodes"]] == ["go", "a", "b"]
+    assert snapshot.data["execution"]["traceId"] == execution.replace("-", "")
     assert numbers(said) == list(range(seq + 1, seq + len(said)))
     assert [each.id for each in said[:-1]] == [str(number) for number in numbers(said)]
     assert said[-1].kind == "end"

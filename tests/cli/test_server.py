@@ -32,7 +32,7 @@ _NORMAL = (
     (re.compile(r"\bby [a-z]+(:<hash>)?"), "by <someone>"),
     (re.compile(r"<time> [a-z]+(:<hash>)?: "), "<time> <someone>: "),
     (re.compile(r'"(durationMs|queueDelayMs)": ?[0-9.]+'), r'"\1": 0'),
-    (re.compile(r'"(pid|server|db|workers|traceId)": ?("[^"]*"|null|\d+)(, )?'), ""),
+    (re.compile(r'"(pid|server|db|workers)": ?("[^"]*"|null|\d+)(, )?'), ""),
     (re.compile(r" +"), " "),
 )
 

@@ -10,6 +10,7 @@ from ropewalk.core.state import ExecutionState, NodeState, RunState, TriggerType
 
 AN_ID: Final = "019a8b0c-3f1e-7c4e-9d53-2b1f0c9a7e11"
 ANOTHER_ID: Final = "019a8b0c-4a2b-7d10-8c41-7f3e5d2b9a06"
+A_TRACE: Final = AN_ID.replace("-", "")
 A_HASH: Final = "9f2c4e1b7a5d8036c1e4f7a2b5d8e0936f1c4a7b2d5e8093a6c1f4b7e2d5a803"
 A_MOMENT: Final = "2026-11-16T08:00:00.000000Z"
 _A_SUMMARY: Final = {
@@ -24,8 +25,10 @@ _A_SUMMARY: Final = {
     "startedAt": A_MOMENT,
     "finishedAt": A_MOMENT,
     "error": None,
-    "traceId": None,
+    "traceId": A_TRACE,
 }
+_TRACE_ALONE: Final = "Of the traceparent of its start, else its own id without hyphens."
+_TRACE: Final = f"{_TRACE_ALONE} Null in a list if it was accepted by a version that did not keep it."
 A_RUN: Final = {
     "id": ANOTHER_ID,
     "executionId": AN_ID,
@@ -39,6 +42,7 @@ A_RUN: Final = {
     "retryAfter": None,
     "errorType": "TRANSIENT",
     "error": "503 Service Unavailable",
+    "traceId": A_TRACE,
 }
 A_RUN_IN_DETAIL: Final = A_RUN | {
     "inputs": {"url": "https://shop.example/refunds"},
@@ -56,7 +60,6 @@ A_RUN_IN_DETAIL: Final = A_RUN | {
     "fence": None,
     "heartbeatAt": None,
     "tokenCost": None,
-    "traceId": None,
     "payloads": True,
 }
 
@@ -98,7 +101,7 @@ class ExecutionSummary(Answer):
     started_at: str | None
     finished_at: str | None
     error: str | None
-    trace_id: str | None = None
+    trace_id: str | None = Field(description=_TRACE)
 
 
 class Metrics(Answer):
@@ -129,7 +132,6 @@ class ExecutionDetails(ExecutionSummary):
         _A_SUMMARY
         | {
             "workspaceId": "default",
-            "traceId": AN_ID.replace("-", ""),
             "priority": 5,
             "concurrencyKey": None,
             "triggerPayload": None,
@@ -154,7 +156,7 @@ class ExecutionDetails(ExecutionSummary):
     )
 
     workspace_id: str
-    trace_id: str = Field(description="Of the traceparent of its start, else its own id without hyphens.")
+    trace_id: str = Field(description=_TRACE_ALONE)
     priority: int
     concurrency_key: str | None
     trigger_payload: Any
@@ -248,6 +250,7 @@ class RunSummary(Answer):
     retry_after: str | None
     error_type: ErrorType | None
     error: str | None
+    trace_id: str | None = Field(description="Its execution's.")
 
 
 class RunDetails(RunSummary):
@@ -270,7 +273,6 @@ class RunDetails(RunSummary):
     fence: int | None
     heartbeat_at: str | None
     token_cost: float | None = None
-    trace_id: str | None = None
     payloads: bool
 
 

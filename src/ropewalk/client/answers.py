@@ -48,6 +48,7 @@ class ExecutionSummary(TypedDict):
     startedAt: str | None
     finishedAt: str | None
     error: str | None
+    traceId: str | None
 
 
 class Reference(TypedDict):
@@ -96,6 +97,7 @@ class Run(TypedDict):
     retryAfter: str | None
     errorType: str | None
     error: str | None
+    traceId: str | None
 
 
 class Event(TypedDict):

@@ -327,6 +327,7 @@ def _pictured(story: reading.Recorded) -> bytes:
         "startedAt": None if found.started is None else rfc3339(found.started),
         "finishedAt": None if found.finished is None else rfc3339(found.finished),
         "error": found.error,
+        "traceId": story.trace_id,
         "waitingFor": reading.waiting_for(story.folded()),
         "nodes": [_without_detail(node) for node in reading.nodes_of(story)],
     }

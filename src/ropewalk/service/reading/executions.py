@@ -72,6 +72,7 @@ def summary_of(row: executions.Execution, name: str) -> Json:
         "startedAt": time_of(row.started_at),
         "finishedAt": time_of(row.finished_at),
         "error": row.error,
+        "traceId": row.trace_id,
     }
 
 

@@ -50,7 +50,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 async def list_runs(reader: Reader, execution: str) -> list[Json]:
     """Every attempt, in the order they began."""
     story = await recorded(reader, execution)
-    return [_run(row, execution) for row in (await story.rows()).runs]
+    return [_run(row, execution, story.trace_id) for row in (await story.rows()).runs]
 
 
 async def page_of_runs(
@@ -59,17 +59,18 @@ async def page_of_runs(
     """The attempts that are wanted, in the order they began; the last id is the cursor to go on."""
     if ExecutionState(execution.state).is_ended:
         kept = await runs.listed(reader, execution.id, node=wanted.node, state=wanted.state, after=after, limit=limit)
-        return [_run(_row(run), execution.id) for run in kept]
-    found = [row for row in await _folded(reader, execution.id) if row.id > after and _fits(row, wanted)]
-    return [_run(row, execution.id) for row in sorted(found, key=lambda row: row.id)[:limit]]
+        return [_run(_row(run), execution.id, run.trace_id) for run in kept]
+    story = await recorded(reader, execution.id)
+    found = [row for row in await _folded(reader, story) if row.id > after and _fits(row, wanted)]
+    return [_run(row, story.id, story.trace_id) for row in sorted(found, key=lambda row: row.id)[:limit]]
 
 
-async def _folded(reader: Reader, execution: str) -> list[RunRow]:
+async def _folded(reader: Reader, story: Recorded) -> list[RunRow]:
     """Every attempt of an execution that is not over; those that others may carry out say how far they are."""
-    made = await (await recorded(reader, execution)).rows()
+    made = await story.rows()
     shared = {
         (each.node, each.item, each.attempt): RunState(each.state)
-        for each in await explain.shared_runs(reader, execution, MOST_SHARED)
+        for each in await explain.shared_runs(reader, story.id, MOST_SHARED)
     }
     return [replace(row, state=shared.get((row.node, row.item, row.attempt), row.state)) for row in made.runs]
 
@@ -87,7 +88,7 @@ def _row(run: runs.Run) -> RunRow:
     )  # fmt: skip
 
 
-def _run(row: RunRow, execution: str) -> Json:
+def _run(row: RunRow, execution: str, trace_id: str | None) -> Json:
     return {
         "id": row.id,
         "executionId": execution,
@@ -101,6 +102,7 @@ def _run(row: RunRow, execution: str) -> Json:
         "retryAfter": time_of(row.retry_after),
         "errorType": None if row.error is None else str(row.error.type),
         "error": None if row.error is None else row.error.message,
+        "traceId": trace_id,
     }
 
 
@@ -178,11 +180,10 @@ async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: 
     told = await apart(lambda: _told(story, row), is_large=len(story.events) > MANY_EVENTS)
     state, lease = await _lease(reader, story, row)
     return {
-        **_run(replace(row, state=state), story.id),
+        **_run(replace(row, state=state), story.id, story.trace_id),
         **_hashes(story, row, told.inputs),
         **await _output(blobs, told, largest),
         "errorDetail": None if row.error is None else row.error.detail,
-        "traceId": story.trace_id,
         "waitingFor": told.wait["for"] if told.wait is not None and state is RunState.WAITING else None,
         **lease,
     }
