@@ -49,6 +49,9 @@ async def test_letters_are_found_by_what_is_known_of_them(town: Town):
     assert await executions_of(town, "resolution=PENDING") == [third, second]
     assert await executions_of(town, "resolution=DISCARDED") == [first]
     assert await executions_of(town, "node=b") == [second]
+    assert await executions_of(town, f"executionId={first}") == [first]
+    assert await executions_of(town, f"executionId={first}&resolution=PENDING") == []
+    assert await executions_of(town, f"executionId={NOBODY}") == []
     assert await executions_of(town, f"workflowId={letter['workflowId']}") == [second]
     assert await executions_of(town, f"fingerprint={letter['fingerprint']}") == [second]
     assert await executions_of(town, f"from={at}") == [third, second]
@@ -187,6 +190,8 @@ async def test_whom_one_workflow_is_shared_with_sees_its_letters_alone(town: Tow
     groups = await town.get(f"{LETTERS}/groups?{here}", guest)
 
     assert await executions_of(town, here, guest) == [shared]
+    assert await executions_of(town, f"{here}&executionId={shared}", guest) == [shared]
+    assert await executions_of(town, f"{here}&executionId={hidden}", guest) == []
     assert await executions_of(town, f"{here}&resolution=PENDING&node=b", guest) == []
     assert [each["fingerprint"] for each in groups["items"]] == [one["fingerprint"]]
     assert (await town.ask("GET", f"{LETTERS}/{other['id']}?{here}", guest)).status_code == 404

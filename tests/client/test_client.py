@@ -341,7 +341,8 @@ async def test_a_letter_is_tried_again_with_other_inputs(client: AsyncClient):
 
     with pytest.raises(ExecutionEnded, match="still no"):
         await client.execution(execution).result()
-    (second,) = [each["id"] async for each in client.dead_letters()]
+    (second,) = [each["id"] async for each in client.dead_letters(execution=execution)]
+    assert [each async for each in client.dead_letters(execution=letter)] == []
     assert (await client.discard(second))["resolution"] == "DISCARDED"
 
 

@@ -67,6 +67,7 @@ ARGUMENTS = {
     "list_live_executions": "'w1', '~', null, 'RUNNING', null, 0, 99999, '', 50",
     "list_children": "'e5', '', 50",
     "list_runs": "'e00000005', '', null, null, 50",
+    "search_execution_dead_letters": "'w5', 'PENDING', '~', null, null, 0, 99999, null, 'e5', 50",
     "owned_live": "'o2', '', 50",
     "due_live": "99999, 50",
     "claimable": "'w1', 99999, 50",

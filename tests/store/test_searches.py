@@ -17,10 +17,11 @@ DEEDS = [("ann", "start", "e1"), ("bob", "start", "e2"), ("ann", "note", "e2")]
 
 @pytest.fixture
 async def letters(store: Store) -> Store:
-    """Twelve letters, one a second: three workflows in turn, two nodes, the last three discarded."""
+    """Twelve letters, one a second: three executions and workflows in turn, two nodes, the last three discarded."""
     rows = [
         letter(
             f"{first_id(NOON + n * SECOND)}-{n}",
+            execution=f"e{n % 3}",
             workflow=f"w{n % 3}",
             node="ab"[n % 2],
             fingerprint=f"f{n % 3}",
@@ -51,6 +52,12 @@ async def letters(store: Store) -> Store:
         (Search(resolution=None, among=("w0",), workflow="w1"), range(0)),
         (Search(among=("w0", "w1"), fingerprint="f1", node="b"), range(1, 9, 6)),
         (Search(among=()), range(0)),
+        (Search(execution="e1"), range(1, 9, 3)),
+        (Search(execution="e1", resolution=None, node="b"), range(1, 12, 6)),
+        (Search(execution="e1", fingerprint="f2"), range(0)),
+        (Search(execution="e1", resolution=None, among=("w0", "w1")), range(1, 12, 3)),
+        (Search(execution="e1", resolution=None, among=("w0",)), range(0)),
+        (Search(execution="e9"), range(0)),
     ],
 )
 async def test_pages_together_are_every_letter_wanted_newest_first(letters: Store, wanted: Search, expected: range):

@@ -212,6 +212,7 @@ class Step(Answer):
 async def list_dead_letters(
     call: Caller,
     resolution: Resolution | None = None,
+    execution_id: Annotated[str | None, Query(alias="executionId", max_length=64, pattern=ID)] = None,
     workflow_id: Annotated[str | None, Query(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")] = None,
     node: NodeName = None,
     fingerprint: Annotated[str | None, Query(pattern=FINGERPRINT)] = None,
@@ -226,6 +227,7 @@ async def list_dead_letters(
     begin, end = span(since, until, dlq.Search().until)
     wanted = dlq.Search(
         resolution=resolution,
+        execution=execution_id,
         fingerprint=fingerprint,
         workflow=workflow_id,
         node=node,

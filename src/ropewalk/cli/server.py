@@ -116,9 +116,7 @@ class ServerLook:
         return _seen(await self.client.dead_letter(letter))
 
     async def pending_letters(self, execution: str, limit: int) -> list[str]:
-        about = await self.client.execution(execution).details()
-        found = self.client.dead_letters(workflow=about["workflowId"], since=about["acceptedAt"], limit=limit)
-        return sorted([each["id"] async for each in found if each["executionId"] == execution])
+        return sorted([each["id"] async for each in self.client.dead_letters(execution=execution, limit=limit)])
 
     async def groups(self, limit: int) -> list[Json]:
         return [cast(Json, each) async for each in self.client.dead_letter_groups(limit)]

@@ -28,12 +28,13 @@ class DeadLetterVerbs(Speaker):
     """What can be done about runs that gave up. A letter is resolved once: Conflict for whoever comes second."""
 
     @listing
-    def dead_letters(self, resolution: str | None = "PENDING", *, workflow: str | None = None, node: str | None = None,
-                     fingerprint: str | None = None, since: str | None = None, until: str | None = None,
+    def dead_letters(self, resolution: str | None = "PENDING", *, execution: str | None = None,
+                     workflow: str | None = None, node: str | None = None, fingerprint: str | None = None,
+                     since: str | None = None, until: str | None = None,
                      limit: int | None = None) -> Series[DeadLetter]:  # fmt: skip
         """Dead letters, the newest first; `workflow` is an id, times are RFC 3339, and None is any resolution."""
-        about = {"workflowId": workflow, "node": node, "fingerprint": fingerprint, "from": since, "to": until}
-        return self._pages(PATH, limit, resolution=resolution, **about)
+        about = {"executionId": execution, "workflowId": workflow, "node": node, "fingerprint": fingerprint}
+        return self._pages(PATH, limit, resolution=resolution, **about, **{"from": since, "to": until})
 
     @listing
     def dead_letter_groups(self, limit: int | None = None) -> Series[DeadLetterGroup]:

@@ -1,6 +1,6 @@
 """Dead letters: runs that gave up, kept for a person."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.core.state import Resolution, RunState
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Row, Transaction
 from ropewalk.store.events import NO_ITEM
 from ropewalk.store.ids import first_id
 from ropewalk.store.rows import DeadLetterEntry, DeadLetterResolution
@@ -83,6 +83,7 @@ class Search(Struct, frozen=True, kw_only=True):
     """Which dead letters a list is to have; None is any. `until` is not included; `among` narrows to workflows."""
 
     resolution: Resolution | None = Resolution.PENDING
+    execution: str | None = None
     fingerprint: str | None = None
     workflow: str | None = None
     node: str | None = None
@@ -153,6 +154,10 @@ async def _search(
     reader: Reader, workspace: str, resolution: Resolution, wanted: Search, before: str, limit: int
 ) -> list[DeadLetter]:
     about = (workspace, resolution, before, wanted.workflow, wanted.node, wanted.since, wanted.until)
+    if wanted.execution is not None:
+        rows = await reader.fetch("search_execution_dead_letters", *about, wanted.fingerprint, wanted.execution, limit)
+        # An execution is of one workflow: all of it may be seen, or nothing.
+        return [letter for letter in _letters(rows) if wanted.among is None or letter.workflow in wanted.among]
     if wanted.among is not None:
         narrowed = _list(wanted.among)
         rows = await reader.fetch("list_shared_dead_letters", narrowed, *about, wanted.fingerprint, limit)
@@ -160,6 +165,10 @@ async def _search(
         rows = await reader.fetch("list_alike_dead_letters", *about, wanted.fingerprint, limit)
     else:
         rows = await reader.fetch("list_dead_letters", *about, limit)
+    return _letters(rows)
+
+
+def _letters(rows: Iterable[Row]) -> list[DeadLetter]:
     return [DeadLetter(*row) for row in rows]
 
 
@@ -169,7 +178,7 @@ def _list(workflows: Sequence[str]) -> str:
 
 async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> list[DeadLetter]:
     """The dead letters of one execution, oldest first."""
-    return [DeadLetter(*row) for row in await reader.fetch("list_execution_dead_letters", execution, limit)]
+    return _letters(await reader.fetch("list_execution_dead_letters", execution, limit))
 
 
 async def pending(

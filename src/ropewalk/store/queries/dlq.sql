@@ -59,6 +59,20 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
  order by id desc
  limit $10;
 
+-- search_execution_dead_letters: the same for one execution, be it for one fingerprint or any.
+-- Uses dead_letter_by_execution.
+select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
+       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+  from dead_letter
+ where workspace = $1 and resolution = $2 and id < $3
+   and (cast($4 as text) is null or workflow = $4)
+   and (cast($5 as text) is null or node = $5)
+   and created_at >= $6 and created_at < $7
+   and (cast($8 as text) is null or fingerprint = $8)
+   and execution = $9
+ order by id desc
+ limit $10;
+
 -- list_execution_dead_letters: every dead letter of one execution, oldest first. Uses dead_letter_by_execution.
 select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
        inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
