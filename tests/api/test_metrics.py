@@ -1,9 +1,12 @@
 """The figures of a server, as Prometheus reads them."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from ropewalk.access import keys
 from ropewalk.access.rights import Right, Role
@@ -11,7 +14,8 @@ from ropewalk.api.app import create_app
 from ropewalk.store import metrics
 from ropewalk.store.workspaces import DEFAULT
 from ropewalk.wiring import Settings, TelemetrySettings, open_office
-from tests.api.house import House
+from tests.api.house import API, House
+from tests.api.streams import served
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 WAITING = {"ropewalk": 1, "name": "waiting", "nodes": [{"id": "a", "type": "delay", "with": {"for": "5s"}}]}
@@ -52,6 +56,27 @@ async def test_executions_and_requests_are_counted(counted: House):
     assert found['ropewalk_http_requests_total{operation="unmatched",status="404"}'] == 1
     assert found["ropewalk_store_up"] == 1
     assert found["ropewalk_stale_writes_refused_total"] == 0
+
+
+async def test_handshakes_are_counted_by_how_they_were_answered(counted: House):
+    execution = await counted.service.start(await counted.service.save(WAITING))
+    asked = [("executions", counted.root), ("executions", "rw_x_y"), ("nowhere", counted.root)]
+    async with served(counted) as url:
+        for noun, token in asked:
+            await shake_hands(f"{url.replace('http', 'ws')}{API}/workflow/{noun}/{execution}/subscribe", token)
+        found = await figures(counted)
+
+    assert found['ropewalk_http_requests_total{operation="subscribeToExecution",status="101"}'] == 1
+    assert found['ropewalk_http_requests_total{operation="subscribeToExecution",status="401"}'] == 1
+    assert found['ropewalk_http_requests_total{operation="unmatched",status="404"}'] == 1
+    assert found['ropewalk_http_request_seconds_count{operation="subscribeToExecution"}'] == 2
+
+
+async def shake_hands(address: str, token: str) -> None:
+    """Somebody asks for a WebSocket, and leaves with whatever answer there is."""
+    with suppress(InvalidStatus):
+        async with connect(address, additional_headers={"Authorization": f"Bearer {token}"}, proxy=None):
+            pass
 
 
 async def test_what_waits_for_a_slot_is_seen_in_the_store(counted: House):

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from fastapi.routing import APIWebSocketRoute
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -41,9 +42,14 @@ async def get_metrics(call: Caller) -> Response:
 
 
 def count(scope: Scope, status: int, seconds: float) -> None:
-    """Counts a request by its operation and its status, if figures are kept."""
+    """Counts a request, or a handshake, by its operation and its status, if figures are kept."""
     figures = scope["app"].state.office.figures
     if figures is not None:
-        # The name of the route, never the path: that is the caller's, and without end.
-        operation = getattr(scope.get("route"), "operation_id", None) or _UNMATCHED
-        figures.metrics.request_ended(operation, status, seconds)
+        figures.metrics.request_ended(_operation(scope), status, seconds)
+
+
+def _operation(scope: Scope) -> str:
+    """The name of the route, never the path: that is the caller's, and without end."""
+    route = scope.get("route")
+    named = route.name if isinstance(route, APIWebSocketRoute) else getattr(route, "operation_id", None)
+    return named or _UNMATCHED

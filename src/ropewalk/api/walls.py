@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.routing import APIWebSocketRoute, iter_route_contexts
@@ -22,6 +22,8 @@ from ropewalk.api.rates import refusal
 from ropewalk.api.routes import GatedRoute, SocketGate
 from ropewalk.core.errors import RopewalkError
 
+# What the server answers a handshake; anything else that comes first is an answer with a status of its own.
+_STATUS: Final = {"websocket.accept": 101, "websocket.close": 403}
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
@@ -96,14 +98,21 @@ class Walls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            refused = None if scope["type"] == "lifespan" else refusal(scope)
-            await (refused or self._app)(scope, receive, send)
+            way = self._app if scope["type"] == "lifespan" else self._shake_hands
+            await way(scope, receive, send)
             return
         began, answer = time.perf_counter(), _Answer(send)
         try:
             await (refusal(scope) or self._way(scope))(scope, receive, answer.send)
         finally:
             count(scope, answer.status, time.perf_counter() - began)
+
+    async def _shake_hands(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handshake = _Handshake(scope, send)
+        try:
+            await (refusal(scope) or self._app)(scope, receive, handshake.send)
+        finally:
+            handshake.answered(500)
 
     def _way(self, scope: Scope) -> ASGIApp:
         short = self._ways.get(scope["path"])
@@ -126,3 +135,27 @@ class _Answer:
             there = {name for name, _ in headers}
             headers += [header for header in _HEADERS if header[0] not in there]
         return self._send(message)
+
+
+class _Handshake:
+    """The answer to a handshake: counted once and when it is given, since a WebSocket may stay open for days."""
+
+    __slots__ = ("_began", "_is_answered", "_scope", "_send")
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope = scope
+        self._send = send
+        self._began = time.perf_counter()
+        self._is_answered = False
+
+    def send(self, message: Message) -> Awaitable[None]:
+        if not self._is_answered:
+            # To close a WebSocket that was never accepted is to refuse it; the server says 403 then.
+            self.answered(_STATUS.get(message["type"]) or message["status"])
+        return self._send(message)
+
+    def answered(self, status: int) -> None:
+        """Counts the answer, unless there was one before."""
+        if not self._is_answered:
+            self._is_answered = True
+            count(self._scope, status, time.perf_counter() - self._began)
