@@ -9,7 +9,6 @@ from ropewalk.core.events import RunWaiting, SignalReceived, SlotReleased
 from ropewalk.core.execution import settling
 from ropewalk.core.signals import Tell
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import commit
 from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -35,10 +34,8 @@ async def test_the_same_when_every_wait_is_parked(world: World, scenario: Scenar
 
 
 @pytest.mark.parametrize("largest", [1, 3])
-async def test_executions_go_on_while_others_are_being_written(
-    world: World, largest: int, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(commit, "LARGEST_BATCH", largest)
+async def test_executions_go_on_while_others_are_being_written(world: World, largest: int):
+    world.service.engine.commit.largest = largest
     version = await world.save(flow(*(act(name, name) for name in "abcd"), edges="a->b a->c b->d c->d"))
 
     started = await at_most(20, asyncio.gather(*(world.service.start(version) for _ in range(20))))
@@ -48,10 +45,8 @@ async def test_executions_go_on_while_others_are_being_written(
     assert world.service.engine.memory.lives == {}
 
 
-async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(commit, "LARGEST_BATCH", 1)
+async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(world: World):
+    world.service.engine.commit.largest = 1
     version = await world.save(flow(node("a", "gate", value=1)))
     first = asyncio.ensure_future(world.service.start(version))
     others = [asyncio.ensure_future(world.service.start(version)) for _ in range(20)]

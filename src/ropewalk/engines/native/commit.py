@@ -21,6 +21,7 @@ from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.projecting import Batch, put_rows
 from ropewalk.store.access import Store
+from ropewalk.store.errors import StoreUnavailable
 
 LARGEST_BATCH = 1_000
 Row = tuple[Any, ...]
@@ -44,8 +45,9 @@ class Committed(Struct, frozen=True, gc=False):
 
 
 class Part(Struct):
-    """What goes into one commit, and who waits for it."""
+    """What goes into one commit, under which name it was decided, and who waits for it."""
 
+    worker: str
     rows: list[tuple[str, Row]]
     committed: list[Committed]
     batch: list[tuple[str, list[Row]]]
@@ -76,6 +78,8 @@ class GroupCommit:
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.commits = 0
+        # So many executions are a whole commit: more come with the next.
+        self.largest = LARGEST_BATCH
         # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
         self.is_observed = False
 
@@ -126,12 +130,18 @@ class GroupCommit:
     async def _commit(self, part: Part) -> Part:
         try:
             if part.batch:
+                self._check_name(part)
                 await self._store.write(part.batch)
                 self.commits += 1
                 part.batch = []  # what is on the disk need not be in memory while the next is made
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
             self._undo(part, error)
         return part
+
+    def _check_name(self, part: Part) -> None:
+        """Whoever lost the lease comes back under another name; what was ours before may be anyone's by now."""
+        if part.worker != self._store.worker:
+            raise StoreUnavailable(f"{part.worker} has come back as {self._store.worker}: nothing of this was written")
 
     def _undo(self, part: Part, error: Exception) -> None:
         """What belongs to no execution is tried again with the next commit, unless it is itself what was refused."""
@@ -168,13 +178,13 @@ class GroupCommit:
                 self._give_up([live], error)
         # Inserts first: what one execution changes, another may have come to be with.
         ordered = sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
-        part = Part(rows, committed, ordered, [])
+        part = Part(self._store.worker, rows, committed, ordered, [])
         self._take_waiters(part)
         return part
 
     def _take_dirty(self) -> list[Live]:
         """Those whose turn it is; they wait for it no more."""
-        lives = list(islice(self._dirty, LARGEST_BATCH))
+        lives = list(islice(self._dirty, self.largest))
         if len(lives) == len(self._dirty):
             self._dirty = {}
         else:
