@@ -17,6 +17,8 @@ BUGS: Final = (
     Bug("commands before the commit", GroupCommit._commit,
         "await self._store.write(part.batch)",
         "self._carry_out(part.committed); part.committed = []; await self._store.write(part.batch)"),
+    Bug("written on top of a commit that failed", GroupCommit._undo,
+        "[part] if self._ready is None else [part, self._ready]\n    self._ready = None", "[part]"),
     Bug("slot never written as free", projecting._put_live, "int(x.has_slot)", "1"),
     Bug("key never given back", projecting._put_live, 'rows.append(("delete_live", (live.id,)))', "pass"),
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),

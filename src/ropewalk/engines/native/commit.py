@@ -24,6 +24,8 @@ from ropewalk.store.access import Store
 from ropewalk.store.errors import StoreUnavailable
 
 LARGEST_BATCH = 1_000
+SHARED_BATCH = 200
+"""A shared store writes in another process: while it does, the loop makes the next commit of those that are ready."""
 Row = tuple[Any, ...]
 
 _log = logging.getLogger("ropewalk.engine")
@@ -77,9 +79,12 @@ class GroupCommit:
         # Each waits for everyone up to that number.
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._is_writing = False
+        # Made while another was written; nothing of it is written unless that one is through.
+        self._ready: Part | None = None
         self.commits = 0
         # So many executions are a whole commit: more come with the next.
-        self.largest = LARGEST_BATCH
+        self.largest = SHARED_BATCH if store.is_shared else LARGEST_BATCH
         # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
         self.is_observed = False
 
@@ -95,6 +100,8 @@ class GroupCommit:
             self._wake.set()
         self._number += 1
         self._dirty[live] = self._number
+        if len(self._dirty) == self.largest:
+            asyncio.get_running_loop().call_soon(self._prepare)
 
     def add_row(self, statement: str, row: Row) -> None:
         """A row that belongs to no execution in particular."""
@@ -119,15 +126,23 @@ class GroupCommit:
             # One turn of the loop, so that signals that came together are committed together.
             await asyncio.sleep(0)
             written = await self._commit(self._next())
-            while self._wake.is_set():
+            while self._ready is not None or self._wake.is_set():
+                part, self._ready = self._ready or self._next(), None
                 # What came meanwhile is on its way to the disk while we do what the last commit asks for.
-                writing = asyncio.get_running_loop().create_task(self._commit(self._next()))
+                writing = asyncio.get_running_loop().create_task(self._commit(part))
                 await asyncio.sleep(0)
                 self._finish(written)
+                self._prepare()
                 written = await writing
             self._finish(written)
 
+    def _prepare(self) -> None:
+        """Have the next transaction ready when the one under way is through, if it will not grow any more."""
+        if self._is_writing and self._ready is None and len(self._dirty) >= self.largest:
+            self._ready = self._next()
+
     async def _commit(self, part: Part) -> Part:
+        self._is_writing = True
         try:
             if part.batch:
                 self._check_name(part)
@@ -136,6 +151,8 @@ class GroupCommit:
                 part.batch = []  # what is on the disk need not be in memory while the next is made
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
             self._undo(part, error)
+        finally:
+            self._is_writing = False
         return part
 
     def _check_name(self, part: Part) -> None:
@@ -144,13 +161,23 @@ class GroupCommit:
             raise StoreUnavailable(f"{part.worker} has come back as {self._store.worker}: nothing of this was written")
 
     def _undo(self, part: Part, error: Exception) -> None:
-        """What belongs to no execution is tried again with the next commit, unless it is itself what was refused."""
-        for each in part.committed:
-            each.live.commands[:0] = each.commands
-        if isinstance(error, Unavailable):
-            self._rows[:0] = part.rows
-        self._give_up([each.live for each in part.committed], error)
-        part.committed, part.error = [], error
+        """Neither this has happened nor what was decided on top of it and would have been written next.
+
+        What belongs to no execution is tried again with the next commit, unless it is itself what was refused.
+        """
+        parts = [part] if self._ready is None else [part, self._ready]
+        self._ready = None
+        lives: dict[Live, None] = {}
+        for undone in reversed(parts):
+            for each in undone.committed:
+                each.live.commands[:0] = each.commands
+                lives[each.live] = None
+            if undone is not part or isinstance(error, Unavailable):
+                self._rows[:0] = undone.rows
+        self._give_up(list(lives), error)
+        for undone in parts:
+            undone.committed, undone.error = [], error
+        part.waiters += [waiter for undone in parts[1:] for waiter in undone.waiters]
 
     def _finish(self, part: Part) -> None:
         """The commit is through: whoever waits for it is told, and what it asks for is done."""
@@ -219,7 +246,7 @@ class GroupCommit:
     async def close(self) -> None:
         """Write what is left, then stop."""
         try:
-            while self._dirty or self._rows:
+            while self._dirty or self._rows or self._ready is not None:
                 await self.settled()
         finally:
             if self._task is not None:
