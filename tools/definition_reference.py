@@ -15,7 +15,8 @@ is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json). 
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
 when it failed. A node starts as soon as all its own edges are decided and one of them was taken; if none was, it is
-skipped.
+skipped. An edge whose port its source can never take is refused; a node with `forEach` has none but `error`, and the
+ports of a `switch` are those of its cases and its default, unless an expression names them.
 """
 
 

@@ -5,6 +5,21 @@ from pathlib import Path
 
 from tests.cli.conftest import Invoke
 
+WAYS = """\
+ropewalk: 1
+name: ways
+nodes:
+  - { id: known, type: switch, with: { value: 1, cases: { one: 1, three: 3 }, default: rest } }
+  - { id: open, type: switch, with: { value: 1, cases: "{{ input.cases }}" } }
+  - { id: end, type: noop }
+  - { id: late, type: noop }
+edges:
+  - { from: known, to: end, on: one }
+  - { from: known, to: end, on: trhee }
+  - { from: known, to: late, on: default }
+  - { from: open, to: late, on: trhee }
+"""
+
 
 def test_every_problem_of_every_file_is_told_with_its_line(invoke: Invoke, project: Path):
     (project / "worse.yaml").write_text("ropewalk: 1\nname: worse\nnods: []\ntimeout: soon\n", encoding="utf-8")
@@ -31,6 +46,18 @@ def test_a_file_that_is_no_yaml_says_where(invoke: Invoke, project: Path):
 
     assert result.exit_code == 2
     assert result.stdout.startswith("torn.yaml:3:1: ")
+
+
+def test_every_edge_that_can_never_be_taken_is_told_with_its_line(invoke: Invoke, project: Path):
+    (project / "ways.yaml").write_text(WAYS, encoding="utf-8")
+
+    result = invoke("validate", "ways.yaml")
+
+    assert result.exit_code == 2
+    assert result.stdout.splitlines() == [
+        "ways.yaml:10: edges[1].on: switch has no port 'trhee'; it has one, three, rest, error",
+        "ways.yaml:11: edges[2].on: switch has no port 'default'; it has one, three, rest, error",
+    ]
 
 
 def test_programs_get_file_line_path_and_message(invoke: Invoke):

@@ -13,6 +13,7 @@ _ALL = [
     NodeTypeInfo("set", parameters={"type": "object"}),
     NodeTypeInfo("if", ports=("true", "false"), parameters=_object(["condition"], condition={"type": "boolean"})),
     NodeTypeInfo("switch", ports=None, parameters={"type": "object"}),
+    NodeTypeInfo("choose", ports=None, ports_with=lambda given: given.get("ports")),
     NodeTypeInfo("approval", ports=("approved", "rejected"), parameters=_object(title=_TEXT), is_wait=True),
     NodeTypeInfo("log", parameters=_object(["message"], message=_TEXT)),
     NodeTypeInfo("email.send", parameters=_object(["to"], to=_TEXT)),

@@ -46,6 +46,8 @@ REFUND = {
     ],
     "output": "{{ nodes.pay.output.body }}",
 }
+PORTS = [f"p{i}" for i in range(30)]
+FIRST_PORTS = ", ".join(PORTS[:20])
 NO_DURATION = "is no duration; write it like 30s, 5m, 1h30m, 2d or PT30S"
 
 
@@ -66,6 +68,11 @@ def node(**fields):
     return document([{"id": "a", **fields}])
 
 
+def choice(ports, *edges, **fields):
+    """`a` says in its parameters which ports it has."""
+    return document([{"id": "a", "type": "choose", "with": {"ports": ports}, **fields}, {"id": "b"}], *edges)
+
+
 def trigger(**fields):
     return document(triggers=[fields])
 
@@ -83,6 +90,9 @@ def test_the_example_of_the_specification_is_a_definition():
         {"name": "empty", "nodes": [], "edges": []},
         document("a b c d", "a-b", "c-d"),
         document([{"id": "s", "type": "switch"}, {"id": "b"}], "s-b-anything at all", "s-b-error", "s-b"),
+        choice(["b"], "a-b-b", "a-b-error"),
+        choice(None, "a-b-anything at all"),
+        choice(["b"], "a-b-error", forEach=[1]),
         document([{"id": "w", "type": "approval"}, {"id": "b"}], "w-b-expired", "w-b-rejected"),
         node(forEach=[1, 2], failureTolerance="12.5%", concurrency=10_000, **{"with": {"x": "{{ item }}{{ index }}"}}),
         node(cache={"ttl": "1d"}, pool="gpu", credentials="shop", ui={"x": 1, "y": [2]}, name="A node"),
@@ -163,6 +173,12 @@ def test_what_is_legal_is_accepted(written):
         (document("a b", "a-b-error", "a-b", "a-b-error"), ["edges[2]: is the same as edges[0]"]),
         (document("a b", "a-b-true"), ["edges[0].on: noop has no port 'true'; it has error"]),
         (document("a b", "a-b-expired"), ["edges[0].on: noop has no port 'expired'; it has error"]),
+        (choice(["b"], "a-b-b", "a-b-c"), ["edges[1].on: choose has no port 'c'; it has b, error"]),
+        (choice([], "a-b-b"), ["edges[0].on: choose has no port 'b'; it has error"]),
+        (choice(PORTS, "a-b-x"), [f"edges[0].on: choose has no port 'x'; it has {FIRST_PORTS}, … (30 ports), error"]),
+        (choice(["b"], "a-b-b", forEach=[1]), ["edges[0].on: a node with forEach has no port 'b'; it has error"]),
+        (document([{"id": "w", "type": "approval", "forEach": [1]}, {"id": "b"}], "w-b-expired"),
+         ["edges[0].on: a node with forEach has no port 'expired'; it has error"]),
         (document("a", "a-a"), ["edges[0]: makes a cycle: a → a"]),
         (document("a b c d", "a-b", "b-c", "c-d", "d-b"), ["edges[3]: makes a cycle: b → c → d → b"]),
         (document(edges=[{"from": "a", "to": "b", "on": True}]), ["edges[0].on: must be text, not a boolean"]),

@@ -49,6 +49,24 @@ async def test_a_switch_takes_the_first_case_that_is_json_equal(run, cases, valu
 
 
 @pytest.mark.parametrize(
+    ("written", "ports"),
+    [
+        ({"cases": {"one": 1, "{{ two }}": "{{ input }}"}}, ("one", "{{ two }}", "default")),
+        ({"cases": [{"port": "one", "equals": "{{ input }}"}], "default": "rest"}, ("one", "rest")),
+        ({"cases": {}}, ("default",)),
+        ({"cases": "{{ input.cases }}"}, None),
+        ({"cases": [{"port": "{{ input.port }}", "equals": 1}, {"port": "two", "equals": 2}]}, None),
+        ({"cases": ["{{ input.case }}"]}, None),
+        ({"cases": {"one": 1}, "default": "{{ input.rest }}"}, None),
+        ({"cases": [{"port": 5}]}, None),
+        ({}, None),
+    ],
+)
+def test_a_switch_knows_its_ports_unless_an_expression_names_one(registry, written, ports):
+    assert registry.infos()["switch"].ports_with(written) == ports
+
+
+@pytest.mark.parametrize(
     ("type_name", "inputs", "message"),
     [
         ("if", {"condition": "true"}, "with.condition: Input should be a valid boolean"),

@@ -124,6 +124,13 @@ class NodeType(ABC):
 
         return accepted(self.Parameters, inputs or {})
 
+    def ports_with(self, written: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """The ports of a node with these parameters; None where only its run will show them.
+
+        Asked where `ports` is None, of parameters as written: they may not fit, and any text may be an expression.
+        """
+        return None
+
     def target(self, parameters: Any) -> str | None:
         """What a circuit breaker watches: the type and the endpoint; None for work that reaches nobody."""
         return None
@@ -255,6 +262,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         parameters=schema,
         is_wait=node_type.is_wait,
         summary=node_type.summary,
+        ports_with=node_type.ports_with,
     )
 
 

@@ -1,11 +1,13 @@
 """Nodes that shape values and choose ways; they reach nobody and take no time."""
 
+from collections.abc import Mapping
 from itertools import compress
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
 from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.expression import has_expression
 from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.failure import LONGEST_MESSAGE, shortened
 from ropewalk.nodes.inputs import Inputs
@@ -76,9 +78,27 @@ class Switch(NodeType):
                 return list(self.cases.items())
             return [(case.port, case.equals) for case in self.cases]
 
+    def ports_with(self, written: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """The ports of the cases, and the default; None as soon as one of them is an expression, or makes no sense."""
+        cases, default = written.get("cases"), written.get("default", "default")
+        # The keys of an object are taken as they are, whatever they look like.
+        ports = list(cases) if isinstance(cases, dict) else _ports_named(cases)
+        return None if ports is None or not _is_literal(default) else (*ports, default)
+
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
         fitting = (port for port, wanted in parameters.choices() if is_same(parameters.value, wanted))
         return Output(parameters.value, (next(fitting, parameters.default),))
+
+
+def _ports_named(cases: JSON) -> list[str] | None:
+    if not isinstance(cases, list):
+        return None
+    ports: list[Any] = [case.get("port") if isinstance(case, dict) else None for case in cases]
+    return ports if all(map(_is_literal, ports)) else None
+
+
+def _is_literal(port: JSON) -> bool:
+    return isinstance(port, str) and not has_expression(port)
 
 
 class Merge(NodeType):

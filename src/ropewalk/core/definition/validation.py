@@ -8,9 +8,10 @@ from ropewalk.core.canonical import JSON, Path, json_problems, shown, step
 from ropewalk.core.definition.ancestry import Reference, not_ancestors
 from ropewalk.core.definition.authoring import Expressions, certainty_of
 from ropewalk.core.definition.fields import EDGE, NODE, TOP
-from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo, NodeTypes
+from ropewalk.core.definition.node_type import NodeTypeInfo, NodeTypes
+from ropewalk.core.definition.ports import Ports, ports_of
 from ropewalk.core.definition.report import Report
-from ropewalk.core.definition.topology import ERROR_PORT, Edge, Topology
+from ropewalk.core.definition.topology import Edge, Topology
 from ropewalk.core.schema import check_schema, validate
 
 LONGEST_CYCLE_SHOWN = 20
@@ -56,7 +57,7 @@ def _is_too_large(nodes: list[JSON], edges: list[JSON], limits: Limits, report: 
 class _Checks:
     """One document under examination."""
 
-    __slots__ = ("document", "edges", "expressions", "index", "nodes", "report", "types")
+    __slots__ = ("document", "edges", "expressions", "index", "nodes", "ports", "report", "types")
 
     def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], types: NodeTypes, report: Report) -> None:
         self.document = document
@@ -66,6 +67,8 @@ class _Checks:
         self.report = report
         self.index = _index(nodes, report)
         self.expressions = Expressions(self.index, report)
+        # Of the nodes whose edges name one, each looked up once, however many edges it has.
+        self.ports: dict[int, Ports | None] = {}
 
     def run(self) -> Topology:
         """Reports every problem and gives the graph of the edges that make sense."""
@@ -145,13 +148,18 @@ class _Checks:
 
     def _port(self, i: int, edge: dict[str, Any], source: int) -> str | None:
         port = edge["on"]
-        node_type = self._type_of(self.nodes[source])
         if not isinstance(port, str):
             return None
-        if node_type is not None and not _has_port(node_type, port):
-            names = ", ".join((*(node_type.ports or ()), *_common_ports(node_type)))
-            self.report.add(("edges", i, "on"), f"{node_type.name} has no port {shown(port)}; it has {names}")
+        if source not in self.ports:
+            self.ports[source] = self._ports_of(self.nodes[source])
+        ports = self.ports[source]
+        if ports is not None and (refusal := ports.refusal(port)):
+            self.report.add(("edges", i, "on"), refusal)
         return port
+
+    def _ports_of(self, node: dict[str, Any]) -> Ports | None:
+        node_type = self._type_of(node)
+        return None if node_type is None else ports_of(node, node_type)
 
     def _check_cycle(self, topology: Topology) -> None:
         if cycle := topology.cycle():
@@ -190,14 +198,6 @@ def _index(nodes: list[JSON], report: Report) -> dict[str, int]:
             if first != i:
                 report.add(("nodes", i, "id"), f"duplicate id {shown(name)}, first used by nodes[{first}]")
     return index
-
-
-def _has_port(node_type: NodeTypeInfo, port: str) -> bool:
-    return node_type.ports is None or port in node_type.ports or port in _common_ports(node_type)
-
-
-def _common_ports(node_type: NodeTypeInfo) -> tuple[str, ...]:
-    return (ERROR_PORT, EXPIRED_PORT) if node_type.is_wait else (ERROR_PORT,)
 
 
 def _ends(edge: JSON) -> tuple[JSON, JSON] | None:
