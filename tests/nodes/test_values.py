@@ -53,6 +53,15 @@ class Level(IntEnum):
     HIGH = 3
 
 
+class Twin(str):
+    """A text that an object can hold beside its like."""
+
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = str.__hash__
+
+
 Point = namedtuple("Point", "x y")
 
 ODD = st.sampled_from(
@@ -137,6 +146,21 @@ def test_what_has_an_obvious_form_takes_it(value, plain):
     assert type(found) is type(plain)
 
 
+@pytest.mark.parametrize("value", [{Colour.RED: 1, "b": "x"}, {"a": [{Colour.RED: Colour.RED}]}, {Twin("a"): None}])
+def test_a_key_that_is_text_of_its_own_kind_becomes_plain_text_in_its_place(value):
+    plain = check_output(value)
+
+    assert exact(plain) == exact(msgspec.json.decode(msgspec.json.encode(plain)))
+    assert list(map(str, plain)) == list(map(str, value))
+
+
+def exact(value):
+    """A value with the kinds of everything in it, in order."""
+    if isinstance(value, dict):
+        return [(type(key), key, exact(part)) for key, part in value.items()]
+    return [exact(part) for part in value] if isinstance(value, list) else (type(value), value)
+
+
 def test_converting_leaves_the_nodes_own_value_alone():
     value = {"a": (1,), "b": 2}
 
@@ -152,7 +176,10 @@ def test_converting_leaves_the_nodes_own_value_alone():
         (Decimal("NaN"), "output: NaN is not JSON"),
         ({"a": b"x"}, "output.a: bytes is not JSON; hand it on as base64 text"),
         ({1: "a"}, "output.1: the key must be text"),
-        ({Colour.RED: 1}, "output.red: the key must be text"),
+        ({Colour.RED: {1: 2}}, "output.red.1: the key must be text"),
+        ({"a": 1, Twin("a"): 2}, "output.a: the key is there twice"),
+        ({Twin("a"): 1, "a": 2}, "output.a: the key is there twice"),
+        ({Twin("\ud800"): 1}, "output.\\ud800: has a lone surrogate, which is no character"),
         ({"a": {"b": 2**53 + 1}}, "output.a.b: the integer is beyond ±2⁵³; hand it on as text"),
         (["\ud800"], "output[0]: has a lone surrogate, which is no character"),
         ({"\udfff": 1}, "output.\\udfff: has a lone surrogate, which is no character"),

@@ -208,22 +208,22 @@ class _Walk:
         if depth >= DEEPEST:
             _refuse_depth()
         self.take(1 + len(value))
-        changed: dict[str, Any] = {}
+        made: dict[str, Any] = {}
+        is_same = True
         key: Any = None
         try:
             for key, part in value.items():
-                if type(key) is not str:
-                    raise _Refusal("the key must be text")
-                self.text(key)
-                plain = self.plain(part, depth + 1)
-                if plain is not part:
-                    changed[key] = plain
+                name = self.text(key if type(key) is str else _name(key))
+                if name in made:
+                    raise _Refusal("the key is there twice")
+                made[name] = plain = self.plain(part, depth + 1)
+                is_same = is_same and plain is part and name is key
         except _Refusal as refusal:
             refusal.path.append(key if isinstance(key, str) else step(key))
             raise
         except RuntimeError as error:
             raise _Refusal("was changed while it was being recorded") from error
-        return {**value, **changed} if changed else value
+        return value if is_same else made
 
     def list(self, value: list[Any], depth: int) -> list[Any]:
         if depth >= DEEPEST:
@@ -256,6 +256,13 @@ def _refuse_surrogates(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise _Refusal("has a lone surrogate, which is no character") from None
+
+
+def _name(key: Any) -> str:
+    """A key of any kind of text, an enumeration's say, as plain text."""
+    if not isinstance(key, str):
+        raise _Refusal("the key must be text")
+    return str.__str__(key)
 
 
 def _integer(value: int) -> int:
