@@ -262,7 +262,9 @@ async def test_a_web_socket_goes_on_at_any_place(house: House, url: str):
 
 
 @pytest.mark.parametrize(("token", "status"), [("rw_x_y", 401), ("stranger", 404)])
-async def test_a_web_socket_passes_the_same_gate(house: House, url: str, token: str, status: int):
+async def test_a_web_socket_passes_the_same_gate_and_is_told_why_not(
+    house: House, url: str, token: str, status: int, caplog: pytest.LogCaptureFixture
+):
     execution = await started(house)
     await house.workspace("elsewhere")
     token = await house.key(Role.ADMIN, "elsewhere") if token == "stranger" else token
@@ -271,7 +273,23 @@ async def test_a_web_socket_passes_the_same_gate(house: House, url: str, token: 
         async with socket(url, f"{API}/workflow/executions/{execution}/subscribe", token):
             pass
 
-    assert refusal.value.response.status_code == status
+    told = refusal.value.response
+    assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")
+    assert json.loads(told.body or b"")["status"] == status
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(("query", "field"), [("after=soon", "query.after"), ("after=-1", "query.after")])
+async def test_a_web_socket_is_told_which_parameter_is_wrong(house: House, url: str, query: str, field: str):
+    execution = await started(house)
+
+    with pytest.raises(InvalidStatus) as refusal:
+        async with socket(url, f"{API}/workflow/executions/{execution}/subscribe?{query}", house.root):
+            pass
+
+    told = refusal.value.response
+    assert told.status_code == 422
+    assert [each["field"] for each in json.loads(told.body or b"")["problems"]] == [field]
 
 
 # Workflows and workspaces

@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ropewalk.api.problems import RETRY_AFTER, problem
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
 
 LOOKS_EVERY: Final = 0.5
 _H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|$)", re.IGNORECASE)
@@ -315,6 +318,12 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._doorkeeper.left(self.client[0] if self.client else "")
         super().connection_lost(exc)
+
+    async def send(self, message: "ASGISendEvent") -> None:
+        """As in uvicorn, which forgets that a refusal ends the handshake, and would report a fault of ours."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
 
     def look(self, now: float) -> None:
         """Ends the connection if the client does not read; whether it is there at all, pings find out."""

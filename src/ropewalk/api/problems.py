@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 import uuid_utils
-from fastapi.exceptions import RequestValidationError
+from fastapi.exceptions import RequestValidationError, WebSocketRequestValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -96,7 +96,7 @@ def problem(
 
 def install(app: Starlette) -> None:
     """Whatever goes wrong in this app is answered as a problem."""
-    for kind in (RopewalkError, RequestValidationError, HTTPException, Exception):
+    for kind in (RopewalkError, RequestValidationError, WebSocketRequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _answered)
 
 
@@ -109,7 +109,7 @@ def answer_to(error: Exception) -> Response:
     match error:
         case RopewalkError():
             return of_error(error)
-        case RequestValidationError():
+        case RequestValidationError() | WebSocketRequestValidationError():
             return _invalid(error)
         case HTTPException():
             return _refused(error)
@@ -143,7 +143,7 @@ def _listed(each: Problem) -> dict[str, str]:
     return {"field": each.where, "message": each.message}
 
 
-def _invalid(error: RequestValidationError) -> Response:
+def _invalid(error: RequestValidationError | WebSocketRequestValidationError) -> Response:
     """What does not fit the schema of the route; the field as the caller wrote it."""
     listed = [_listed(_located(each)) for each in error.errors()]
     first = f"{listed[0]['field']}: {listed[0]['message']}"
