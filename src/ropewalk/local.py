@@ -118,7 +118,9 @@ async def open(url: str = "sqlite:///ropewalk.db", *, nodes: Iterable[NodeType] 
 
     Name the `@node` functions of unfinished executions in `nodes`: they are needed before a workflow brings them.
     """
-    async with open_service(Settings.from_environment(db=url), types=node_types(nodes)) as service:
+    types = node_types(nodes)
+    types.tell_of_missing()
+    async with open_service(Settings.from_environment(db=url), types=types) as service:
         yield LocalEngine(service)
 
 

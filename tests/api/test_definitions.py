@@ -1,12 +1,14 @@
 """Definitions over HTTP: saved, published, compared, archived, and never overwritten unseen."""
 
 import asyncio
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import httpx2
 import pytest
 
 from ropewalk.access.rights import Role
+from ropewalk.nodes.base import ENTRY_POINTS
 from ropewalk.store import acl, audit
 from tests.api.house import House, opened
 
@@ -313,6 +315,16 @@ async def test_a_good_document_is_found_valid_and_not_kept(house: House):
 
     assert answer.json()["valid"]
     assert (await house.ask("GET", PATH)).json()["items"] == []
+
+
+async def test_a_type_that_cannot_be_loaded_is_told_without_what_is_wrong_on_the_server(house: House):
+    house.service.types.load_entry_points([EntryPoint("crm.update", "no_crm:Update", ENTRY_POINTS)])
+
+    answer = await house.ask("POST", f"{PATH}/validate", json={**ONE, "nodes": [{"id": "a", "type": "crm.update"}]})
+
+    assert [each["message"] for each in answer.json()["problems"]] == [
+        "the node type 'crm.update' cannot be loaded: `ropewalk doctor` says why"
+    ]
 
 
 async def test_a_bad_document_is_told_everything_that_is_wrong_with_it(house: House):

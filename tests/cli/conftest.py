@@ -114,6 +114,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str) -> It
 
 
 @pytest.fixture
+def broken(project: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package is installed whose node type cannot be imported; the name of the type."""
+    package = project / "crm-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: crm\nVersion: 1.0\n", encoding="utf-8")
+    (package / "entry_points.txt").write_text("[ropewalk.nodes]\ncrm.update = no_crm:Update\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(project))
+    return "crm.update"
+
+
+@pytest.fixture
 def invoke() -> Invoke:
     """Carries a command out in this process."""
 

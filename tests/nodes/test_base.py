@@ -128,7 +128,19 @@ def test_a_package_that_cannot_be_loaded_is_reported_and_leaves_the_others_alone
     assert "no" in problems[1].reason
     assert "there is a node type 'noop' already" in problems[3].reason
     assert registry.get("greet") is not None
-    assert len(caplog.records) == 4
+    assert registry.missing == {problem.name: problem.reason for problem in problems}
+    assert caplog.records == []
+
+
+def test_what_could_not_be_loaded_is_logged_when_somebody_has_to_do_without_it(caplog):
+    registry = Registry()
+    registry.load_entry_points([entry("missing", "no.such.module:Type")])
+
+    registry.tell_of_missing()
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "the node type missing (no.such.module:Type) cannot be loaded: ModuleNotFoundError: No module named 'no'"
+    ]
 
 
 def test_installed_packages_are_looked_up():

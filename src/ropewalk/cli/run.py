@@ -51,7 +51,7 @@ def _checked(project: Project, loaded: Loaded, given: JSON) -> Catalogue:
     """What is known here, if it is enough for this workflow; before there is a store that nothing can be started on."""
     known = catalogue(project)
     try:
-        parse_definition(loaded.value, known.types.infos()).check_input(given)
+        parse_definition(loaded.value, known.types.infos(), missing=known.types.missing).check_input(given)
     except InvalidDefinition as error:
         raise loaded.explain(error) from error
     return known

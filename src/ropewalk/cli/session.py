@@ -173,6 +173,7 @@ async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "
         idle = {"claims": False, "executions": 0} if project.is_shared else {}
         settings = replace(settings, native=replace(settings.native, hands=0, **idle))
     else:
+        known.types.tell_of_missing()
         spare_the_collector()
     async with open_service(settings, known.types, known.functions) as service:
         yield service

@@ -96,6 +96,7 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
     said = project.configuration
     listener = listen(said["server.host"], said["server.port"])
     with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:
+        known.types.tell_of_missing()
         async with open_office(_engine_settings(project), known.types, known.functions) as office:
             lookup.observer = office.service(workspaces.DEFAULT).engine.observer
             app = create_app(office, version("ropewalk"))

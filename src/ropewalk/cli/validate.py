@@ -40,7 +40,7 @@ def validate(project: Project, files: tuple[str, ...]) -> int:
 
 def _here(project: Project) -> Check:
     known = catalogue(project)
-    return lambda document: parse_definition(document, known.types.infos())
+    return lambda document: parse_definition(document, known.types.infos(), missing=known.types.missing)
 
 
 def _there(server: Server) -> Check:

@@ -66,6 +66,7 @@ def worker(project: Project, slots: int | None, pool: str | None, lease: float |
 async def _work(project: Project, settings: Settings) -> Code:
     known, view = catalogue(project), LogView(console(is_error=True), is_json=project.is_json)
     with logging_as(settings.telemetry.log, view) as lookup, interrupts(view) as asked:
+        known.types.tell_of_missing()
         spare_the_collector()
         async with open_service(settings, known.types, known.functions) as service:
             lookup.observer = service.engine.observer

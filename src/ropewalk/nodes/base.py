@@ -19,7 +19,7 @@ from ropewalk.core.definition.node_type import NodeTypeInfo
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.facilities import Facilities
-from ropewalk.nodes.failure import NodeFailure, failure_of
+from ropewalk.nodes.failure import LONGEST_MESSAGE, NodeFailure, failure_of, shortened
 from ropewalk.nodes.values import Output, check_output
 from ropewalk.nodes.work import Placement
 
@@ -148,9 +148,10 @@ def __getattr__(name: str) -> object:
 
 
 class NodeTypeProblem(Struct, frozen=True):
-    """A node type that could not be loaded, and why."""
+    """A node type that could not be loaded: the name and place its package gives it, and why."""
 
     name: str
+    place: str
     reason: str
 
 
@@ -182,6 +183,7 @@ class Registry:
         self._infos: dict[str, NodeTypeInfo] = {}
         # `module:class` of types that are imported when they are first asked for.
         self._places: Mapping[str, str] = {}
+        self._problems: list[NodeTypeProblem] = []
         for node_type in types:
             self.register(node_type)
 
@@ -237,16 +239,27 @@ class Registry:
 
         points = entry_points(group=ENTRY_POINTS) if found is None else found
         reports = [self._load(point) for point in sorted(points, key=lambda point: (point.name, point.value))]
-        return tuple(report for report in reports if report is not None)
+        problems = tuple(report for report in reports if report is not None)
+        self._problems += problems
+        return problems
 
     def _load(self, point: "EntryPoint") -> NodeTypeProblem | None:
         try:
             self.register(point.load())
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing somebody's package may raise anything
-            reason = f"{type(error).__name__}: {error}"
-            _log.warning("the node type %s (%s) cannot be loaded: %s", point.name, point.value, reason)
-            return NodeTypeProblem(point.name, reason)
+            reason = shortened(f"{type(error).__name__}: {error}", LONGEST_MESSAGE)
+            return NodeTypeProblem(point.name, point.value, reason)
         return None
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The types of installed packages that could not be loaded, as these call them, and why."""
+        return {each.name: each.reason for each in self._problems}
+
+    def tell_of_missing(self) -> None:
+        """Logs what could not be loaded; for whoever executes, since nobody else has to do without it."""
+        for each in self._problems:
+            _log.warning("the node type %s (%s) cannot be loaded: %s", each.name, each.place, each.reason)
 
 
 def info_of(node_type: NodeType) -> NodeTypeInfo:

@@ -84,7 +84,9 @@ class Service:
 
     def check(self, document: JSON) -> Definition:
         """The definition a document describes; InvalidDefinition names everything that keeps it from running here."""
-        definition = parse_definition(document, self.types.infos(), self._limits)
+        # What exactly is wrong with a package is for those who run the server, not for everyone who saves a workflow.
+        missing = dict.fromkeys(self.types.missing, "`ropewalk doctor` says why")
+        definition = parse_definition(document, self.types.infos(), self._limits, missing)
         _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
         return definition
 

@@ -5,6 +5,7 @@ ignores nothing but the order of keys: a node moved in Studio is another version
 otherwise.
 """
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -65,9 +66,13 @@ class Definition:
             raise InvalidInput(problems)
 
 
-def parse_definition(document: JSON, types: NodeTypes, limits: Limits = DEFAULT_LIMITS) -> Definition:
-    """The definition a document describes; InvalidDefinition names everything that is wrong with it."""
-    report, topology = check_document(document, types, limits)
+def parse_definition(document: JSON, types: NodeTypes, limits: Limits = DEFAULT_LIMITS,
+                     missing: Mapping[str, str] | None = None) -> Definition:  # fmt: skip
+    """The definition a document describes; InvalidDefinition names everything that is wrong with it.
+
+    `missing` are the types that should be there and are not, each with the reason.
+    """
+    report, topology = check_document(document, types, limits, missing or {})
     if report.count:
         raise InvalidDefinition(report.result())
     return Definition(document, topology)

@@ -1,5 +1,6 @@
 """Everything that can be wrong with a workflow document, found in one linear pass, each with its path."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -28,14 +29,16 @@ class Limits(Struct, frozen=True):
 DEFAULT_LIMITS = Limits()
 
 
-def check_document(document: JSON, types: NodeTypes, limits: Limits) -> tuple[Report, Topology]:
+def check_document(
+    document: JSON, types: NodeTypes, limits: Limits, missing: Mapping[str, str]
+) -> tuple[Report, Topology]:
     """All problems of a document, and its graph as far as it could be read."""
     report = Report(limits.problems)
     TOP.check(document, (), report)
     nodes, edges = _lists(document)
     if _is_too_large(nodes, edges, limits, report):
         return report, Topology(0, ())
-    checks = _Checks(document, nodes, edges, types, report)
+    checks = _Checks(document, nodes, edges, types, missing, report)
     return report, checks.run()
 
 
@@ -57,13 +60,15 @@ def _is_too_large(nodes: list[JSON], edges: list[JSON], limits: Limits, report: 
 class _Checks:
     """One document under examination."""
 
-    __slots__ = ("document", "edges", "expressions", "index", "nodes", "ports", "report", "types")
+    __slots__ = ("document", "edges", "expressions", "index", "missing", "nodes", "ports", "report", "types")
 
-    def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], types: NodeTypes, report: Report) -> None:
+    def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], types: NodeTypes,
+                 missing: Mapping[str, str], report: Report) -> None:  # fmt: skip
         self.document = document
         self.nodes = nodes
         self.edges = edges
         self.types = types
+        self.missing = missing
         self.report = report
         self.index = _index(nodes, report)
         self.expressions = Expressions(self.index, report)
@@ -89,10 +94,16 @@ class _Checks:
     def _check_work(self, i: int, node: dict[str, Any]) -> None:
         node_type = self._type_of(node)
         if node_type is None and isinstance(node.get("type"), str):
-            self.report.add(("nodes", i, "type"), f"unknown node type {shown(node['type'])}")
+            self.report.add(("nodes", i, "type"), self._why_unknown(node["type"]))
         self._check_parameters(i, node, node_type)
         if "forEach" in node:
             self.expressions.check_for_each(i, node["forEach"])
+
+    def _why_unknown(self, name: str) -> str:
+        why = self.missing.get(name)
+        if why is None:
+            return f"unknown node type {shown(name)}"
+        return f"the node type {shown(name)} cannot be loaded: {why}"
 
     def _type_of(self, node: JSON) -> NodeTypeInfo | None:
         name = node.get("type") if isinstance(node, dict) else None
