@@ -153,7 +153,7 @@ def start() -> Iterator[Start]:
 
     def begin(*arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "ropewalk", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         process = subprocess.Popen(
             command,
             env=environment,

@@ -150,7 +150,7 @@ def in_terminal(arguments: list[str], until: str, then: bytes = b"") -> tuple[in
     """Carries a command out in a terminal of 100 × 30, types `then` when `until` has appeared; its code and output."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", PYTHONPATH=str(ROOT))
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", PYTHONPATH=f"{ROOT / 'src'}{os.pathsep}{ROOT}")
         os.execv(sys.executable, [sys.executable, "-m", "ropewalk", *arguments])
     shown = ""
     while chunk := _chunk(terminal):
