@@ -1,10 +1,12 @@
 """`ropewalk doctor`."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.cli.conftest import Invoke, Start, told
+from tests.store.wires import a_past
 
 LOOKED_AT = {"Python", "SQLite", "disk space", "fsync", "owner", "store", "schema", "clock", "blobs", "node types"}
 
@@ -43,3 +45,11 @@ def test_a_store_that_does_not_exist_yet_is_no_fault_and_is_not_made(invoke: Inv
 
 def test_a_directory_that_does_not_exist_is_a_fault(invoke: Invoke):
     assert invoke("doctor", "--db", "nowhere/x.db").exit_code == 1
+
+
+async def test_a_server_that_is_too_old_is_a_fault_with_both_versions(database: str, invoke: Invoke):
+    async with a_past(database, "11.22", "plan_cache_mode") as old:
+        result = await asyncio.to_thread(invoke, "doctor", "--db", old)
+
+    assert result.exit_code == 1
+    assert "is of PostgreSQL 11.22, and 12 or newer is needed" in " ".join(result.stdout.split())

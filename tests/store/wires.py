@@ -28,7 +28,11 @@ class Line:
         if self.is_down:
             writer.transport.abort()
             return
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self.join((reader, writer), await asyncio.open_connection("127.0.0.1", self._port))
+
+    def join(self, near: Streams, far: Streams) -> None:
+        """From now on what one end says is heard at the other."""
+        (reader, writer), (far_reader, far_writer) = near, far
         self._writers += [writer, far_writer]
         self._tasks += [
             asyncio.create_task(self._pump(reader, far_writer, writer, is_answer=False)),
@@ -125,18 +129,56 @@ async def _forward(first: bytes, reader: asyncio.StreamReader, server: asyncio.S
             return
 
 
+class Past:
+    """A server as it once was: it says that it is of this version, and knows no settings that came later."""
+
+    def __init__(self, port: int, version: str, unknown: str) -> None:
+        self._port = port
+        self._version = version.encode()
+        self._unknown = unknown.encode()
+        self._line = Line(port)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        words = await _startup(reader, writer)
+        if self._unknown in words:
+            writer.write(_fatal(b"42704", b'unrecognized configuration parameter "%b"' % self._unknown))
+            writer.close()
+            return
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        far_writer.write((len(words) + 4).to_bytes(4) + words)
+        while (said := await _message(far_reader)) != _IDLE:
+            writer.write(self._aged(said))
+        writer.write(said)
+        self._line.join((reader, writer), (far_reader, far_writer))
+
+    def _aged(self, said: bytes) -> bytes:
+        is_version = said[:1] == b"S" and said[5:].startswith(b"server_version\0")
+        return _framed(b"S", b"server_version\0%b\0" % self._version) if is_version else said
+
+    async def close(self) -> None:
+        await self._line.close()
+
+
+def _framed(kind: bytes, words: bytes) -> bytes:
+    return kind + (len(words) + 4).to_bytes(4) + words
+
+
+def _fatal(code: bytes, message: bytes) -> bytes:
+    return _framed(b"E", b"SFATAL\0VFATAL\0C%b\0M%b\0\0" % (code, message))
+
+
 async def _message(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readexactly(5)
     return head + await reader.readexactly(int.from_bytes(head[1:]) - 4)
 
 
-async def _startup(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Reads who the client says it is; it gets the pooler's own user and database anyway, and no encryption."""
+async def _startup(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Reads who the client says it is, and what it wants set; there is no encryption."""
     while True:
         size = int.from_bytes(await reader.readexactly(4))
-        code = (await reader.readexactly(size - 4))[:4]
-        if code != (80877103).to_bytes(4):
-            return
+        words = await reader.readexactly(size - 4)
+        if words[:4] != (80877103).to_bytes(4):
+            return words
         writer.write(b"N")
 
 
@@ -171,6 +213,19 @@ async def a_line(url: str) -> AsyncIterator[tuple[Line, str]]:
     finally:
         server.close()
         await line.close()
+
+
+@asynccontextmanager
+async def a_past(url: str, version: str, unknown: str) -> AsyncIterator[str]:
+    """The URL of the server as it was when it had this version, and one of our settings was unknown to it."""
+    port, database = _parts(url)
+    past = Past(port, version, unknown)
+    server = await asyncio.start_server(past.serve, "127.0.0.1", 0)
+    try:
+        yield _through(server, database)
+    finally:
+        server.close()
+        await past.close()
 
 
 @asynccontextmanager

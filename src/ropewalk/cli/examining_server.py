@@ -14,7 +14,7 @@ from ropewalk.store.postgres import PostgresReader
 from ropewalk.store.postgres import looking as postgres
 from ropewalk.store.postgres.looking import Server
 
-OLDEST: Final = 140_000
+OLDEST_MAINTAINED: Final = 140_000
 FAR_APART: Final = 1 * SECOND
 OF_ONE_WORKER: Final = 11
 """How many connections a worker may have at once: two small pools, and one each to write, to beat and to listen."""
@@ -44,8 +44,10 @@ async def _findings(project: Project, reader: PostgresReader) -> list[Finding]:
 
 
 def _version(server: Server) -> Finding:
-    if server.version_number < OLDEST:
-        return Finding("PostgreSQL", Health.ILL, server.version, f"PostgreSQL {OLDEST // 10_000} or newer is needed")
+    if server.version_number < OLDEST_MAINTAINED:
+        # One too old to be used at all is refused before anything can be asked of it.
+        remedy = f"nobody mends it any more: use PostgreSQL {OLDEST_MAINTAINED // 10_000} or newer"
+        return Finding("PostgreSQL", Health.WEAK, server.version, remedy)
     return Finding("PostgreSQL", Health.WELL, server.version)
 
 

@@ -11,12 +11,15 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import asyncpg
 from msgspec import Struct
 
-from ropewalk.store.errors import StoreUnavailable
+from ropewalk.store.errors import IncompatibleStore, StoreUnavailable
 from ropewalk.store.postgres.faults import DRIVER_ERRORS
 from ropewalk.store.queries import rendered
 
 Connection: TypeAlias = Any
 """asyncpg has no types; nothing of it leaves this package."""
+
+OLDEST: Final = 12
+"""The first version with `as materialized` and with `plan_cache_mode`; nothing we ask for is younger."""
 
 CONNECT_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 45.0
@@ -84,7 +87,27 @@ class Address(Struct, frozen=True):
 
     async def connect(self, settings: Mapping[str, str], name: str) -> Connection:
         """A connection with these settings; behind a pooler they are set by each transaction, see `beginning`."""
-        return await asyncpg.connect(self.url, timeout=CONNECT_SECONDS, **self.options(settings, name))
+        async with self.new_enough():
+            return await asyncpg.connect(self.url, timeout=CONNECT_SECONDS, **self.options(settings, name))
+
+    @asynccontextmanager
+    async def new_enough(self) -> AsyncIterator[None]:
+        """Whoever is not let in for a setting that the server has never heard of learns how old that is."""
+        try:
+            yield
+        except asyncpg.UndefinedObjectError:
+            connection = await asyncpg.connect(self.url, timeout=CONNECT_SECONDS)
+            try:
+                self.require_version(connection)
+            finally:
+                await closed(connection)
+            raise
+
+    def require_version(self, connection: Connection) -> None:
+        """Refuses a server that is older than what we ask of it."""
+        if connection.get_server_version().major < OLDEST:
+            found = connection.get_settings().server_version.partition(" ")[0]
+            raise IncompatibleStore(f"{self.place} is of PostgreSQL {found}, and {OLDEST} or newer is needed")
 
     def options(self, settings: Mapping[str, str], name: str) -> dict[str, Any]:
         """What asyncpg is to be told, for a connection or a pool of them."""

@@ -56,7 +56,12 @@ class Pool:
             init=bounded if self._is_bounded else None,
             **self.address.options(self.settings, self._name),
         )
-        await self._pool.release(await self._pool.acquire())
+        async with self.address.new_enough():
+            connection = await self._pool.acquire()
+        try:
+            self.address.require_version(connection)
+        finally:
+            await self._pool.release(connection)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

@@ -137,6 +137,7 @@ class PostgresStore:
         with at_the_door(self.path):
             connection = await self._address.connect(CHANGING, "ropewalk migration")
             try:
+                self._address.require_version(connection)
                 async with self._address.whole(connection, CHANGING):
                     await migrate(connection, self.path)
             finally:
