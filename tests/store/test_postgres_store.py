@@ -54,6 +54,39 @@ async def in_the_way(database: str, order: str = "insert into log values ('e1', 
         await connection.close()
 
 
+# Leaving
+
+
+@pytest.fixture
+async def complaints() -> AsyncIterator[list[str]]:
+    """What the driver says that nobody asked it."""
+    loop, said = asyncio.get_running_loop(), list[str]()
+    loop.set_exception_handler(lambda _, about: said.append(about["message"]))
+    yield said
+    loop.set_exception_handler(None)
+
+
+async def _changed(store: PostgresStore) -> None:
+    async with store.transaction() as tx:
+        await tx.fetch("check_epoch", store.worker, store.epoch)
+
+
+@pytest.mark.parametrize("is_pooled", [False, True])
+async def test_whoever_is_interrupted_as_a_transaction_begins_leaves_none_open(
+    database: str, complaints: list[str], is_pooled: bool
+):
+    store = await PostgresStore.open(database, worker="one", notify=False, pooled=is_pooled)
+    async with in_the_way(database, "select 1 from worker where id = 'one' for update"):
+        task = asyncio.ensure_future(_changed(store))
+        await blocked(database)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    await _changed(store)
+    await store.close()
+
+    assert (task.cancelled(), complaints) == (True, [])
+
+
 # A commit whose answer is lost
 
 

@@ -135,7 +135,7 @@ class Address(Struct, frozen=True):
             yield
             return
         try:
-            await connection.execute(self.beginning(settings))
+            await begun(connection, self.beginning(settings))
             yield
             await connection.execute("commit")
         finally:
@@ -178,6 +178,16 @@ async def closed(connection: Connection | None) -> None:
         connection.terminate()
 
 
+async def begun(connection: Connection, words: str) -> str:
+    """Opens a transaction; who is interrupted in that leaves none open, though the driver knows of none yet."""
+    try:
+        status: str = await connection.execute(words)
+    except (asyncio.CancelledError, TimeoutError):
+        await _rolled_back(connection)
+        raise
+    return status
+
+
 async def undone(connection: Connection) -> None:
     """Whatever is open on the connection is rolled back; a connection that cannot do that is thrown away."""
     try:
@@ -185,6 +195,10 @@ async def undone(connection: Connection) -> None:
             return
     except asyncpg.InterfaceError:
         return  # its pool has found it dead, and has taken it back by itself
+    await _rolled_back(connection)
+
+
+async def _rolled_back(connection: Connection) -> None:
     try:
         await connection.execute("rollback", timeout=5)
     except DRIVER_ERRORS:

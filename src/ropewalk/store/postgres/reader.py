@@ -14,6 +14,7 @@ from ropewalk.store.postgres.connection import (
     READING,
     Address,
     Connection,
+    begun,
     bounded,
     parsed,
     statements,
@@ -152,7 +153,7 @@ class PostgresReader:
         async with self._pool.connection() as connection:
             try:
                 with at_the_door(self.path):
-                    await connection.execute(_SCANNING)
+                    await begun(connection, _SCANNING)
                     rows = await connection.fetch(self._statements[name], *arguments, timeout=SCAN_SECONDS + 10)
                 return [tuple(row) for row in rows]
             finally:

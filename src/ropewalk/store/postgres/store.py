@@ -19,7 +19,7 @@ from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.clock import SharedClock, ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
 from ropewalk.store.postgres.blobs import PostgresBlobs, with_blobs
-from ropewalk.store.postgres.connection import CHANGING, Address, Connection, closed, parsed, statements, undone
+from ropewalk.store.postgres.connection import CHANGING, Address, Connection, begun, closed, parsed, statements, undone
 from ropewalk.store.postgres.faults import at_the_door
 from ropewalk.store.postgres.heartbeat import Heartbeat, lock_key
 from ropewalk.store.postgres.migrating import DATABASE_TIME, migrate
@@ -283,7 +283,7 @@ class PostgresStore:
     async def _begin(self, connection: Connection) -> None:
         """Opens the transaction and keeps everyone from taking over until its end, in one round trip."""
         check = statements()["check_epoch"].replace("$1", f"'{self.worker}'").replace("$2", str(self.epoch))
-        status = await connection.execute(f"{self._address.beginning(CHANGING)}; {check}")
+        status = await begun(connection, f"{self._address.beginning(CHANGING)}; {check}")
         if status != "SELECT 1":
             raise StaleWriter(taken_over(self.worker))
 
