@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from ropewalk.cli.main import cli
 from ropewalk.store.sqlite import owner_info
+from tests.client.servers import Served, served_beside
 
 ROOT = Path(__file__).parents[2]
 NODES = str(Path(__file__).parent / "node_types.py")
@@ -144,6 +145,14 @@ def answer(invoke: Invoke) -> Callable[..., Any]:
         return json.loads(result.stdout)
 
     return ask
+
+
+@pytest.fixture
+def server(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """A server with the node types of the project, and the token for it in the environment."""
+    with served_beside(str(project / "there.db"), (NODES,)) as server:
+        monkeypatch.setenv("ROPEWALK_TOKEN", server.token)
+        yield server
 
 
 @pytest.fixture

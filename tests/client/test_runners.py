@@ -1,0 +1,40 @@
+"""External runners by the client."""
+
+import pytest
+
+from ropewalk.client import AsyncClient
+from ropewalk.core.errors import ExecutionEnded, InvalidTransition
+from tests.client.servers import Served
+
+
+async def test_a_runner_is_handed_runs_and_its_report_counts(server: Served, client: AsyncClient):
+    painted = {"id": "paint", "type": "set", "pool": "paint", "with": {"values": {"colour": "red"}}}
+    await client.save({"ropewalk": 1, "name": "painted", "nodes": [painted]}, publish=True)
+    execution = await client.start("painted")
+    runner = client.runner("paint", "painter-1")
+
+    lease = await anext(aiter(runner.leases()))
+    kept = await lease.heartbeat()
+    await lease.complete({"painted": lease.inputs["values"]["colour"]})
+
+    assert kept["stop"] is False
+    assert await execution.result() == {"paint": {"painted": "red"}}
+    with pytest.raises(InvalidTransition):
+        await lease.complete("again")
+
+
+async def test_a_run_that_failed_at_its_runner_is_tried_again(client: AsyncClient):
+    painted = {"id": "paint", "type": "set", "pool": "paint", "with": {"values": {}}, "retry": {"delay": "10ms"}}
+    await client.save({"ropewalk": 1, "name": "painted", "nodes": [painted]}, publish=True)
+    execution = await client.start("painted")
+
+    attempts = []
+    async for lease in client.runner("paint").leases():
+        attempts.append(lease.run["attempt"])
+        await lease.fail("out of red", "TRANSIENT" if len(attempts) == 1 else "PERMANENT")
+        if len(attempts) == 2:
+            break
+
+    assert attempts == [1, 2]
+    with pytest.raises(ExecutionEnded, match="out of red"):
+        await execution.result()
