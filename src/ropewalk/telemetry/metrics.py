@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
+
+from ropewalk.telemetry.tallies import Spread, Spreads, Tallies, Tally
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
@@ -28,17 +30,17 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.started = self._counter("executions_started", "Executions that got their first slot: the queue's rate.")
-        self.ended = self._counter("executions_ended", "Executions by how they ended.", "state")
-        self.dispatch_failures = self._counter("dispatch_failures", "Claims of executions that could not be loaded.")
-        self.claims_at_capacity = self._counter("claims_at_capacity", "Claims in vain: all that waits has no slot.")
-        self.dispatch_delay = self._histogram("dispatch_delay_seconds", "From accepted to the first slot.", _DELAYS)
-        self.attempts = self._histogram("node_attempts", "Attempts a node or an item took to its end.", _ATTEMPTS)
-        self.runs = self._counter("runs_ended", "Attempts by how they ended.", "state", "error_type")
-        self.run_time = self._histogram("run_seconds", "How long attempts took, waits included.", _DELAYS, "state")
-        self.lease_time = self._histogram("lease_seconds", "How long it took to lease runs of others.", _DELAYS)
-        self.requests = self._counter("http_requests", "Requests by operation and status.", "operation", "status")
-        self.request_time = self._histogram("http_request_seconds", "How long requests took.", _DELAYS, "operation")
+        self.started = self._tallies("executions_started", "Executions that got their first slot: the queue's rate.")
+        self.ended = self._tallies("executions_ended", "Executions by how they ended.", "state")
+        self.dispatch_failures = self._tallies("dispatch_failures", "Claims of executions that could not be loaded.")
+        self.claims_at_capacity = self._tallies("claims_at_capacity", "Claims in vain: all that waits has no slot.")
+        self.dispatch_delay = self._spreads("dispatch_delay_seconds", "From accepted to the first slot.", _DELAYS)
+        self.attempts = self._spreads("node_attempts", "Attempts a node or an item took to its end.", _ATTEMPTS)
+        self.runs = self._tallies("runs_ended", "Attempts by how they ended.", "state", "error_type")
+        self.run_time = self._spreads("run_seconds", "How long attempts took, waits included.", _DELAYS, "state")
+        self.lease_time = self._spreads("lease_seconds", "How long it took to lease runs of others.", _DELAYS)
+        self.requests = self._tallies("http_requests", "Requests by operation and status.", "operation", "status")
+        self.request_time = self._spreads("http_request_seconds", "How long requests took.", _DELAYS, "operation")
         self._waiting = self._gauge("queue_waiting", "Executions that wait for a slot, up to 10,000.")
         self._full = self._gauge("workspaces_at_capacity", "Workspaces whose executions wait for a slot, up to 100.")
         self._letters = self._gauge("dead_letters", "Dead letters nobody has resolved, up to 100,000.")
@@ -48,9 +50,9 @@ class Metrics:
         )
 
         # Looking a label up costs more than counting; there are a few dozen ways to end.
-        self._ends: dict[str, Counter] = {}
-        self._ways: dict[tuple[str, str | None], tuple[Counter, Histogram]] = {}
-        self._answers: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._ends: dict[str, Tally] = {}
+        self._ways: dict[tuple[str, str | None], tuple[Tally, Spread]] = {}
+        self._answers: dict[tuple[str, int], tuple[Tally, Spread]] = {}
 
     def execution_ended(self, state: str) -> None:
         """An execution ended in this state."""
@@ -96,14 +98,18 @@ class Metrics:
         """Everything, in the text Prometheus reads."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, about: str, *labels: str) -> Counter:
-        return Counter(f"ropewalk_{name}", about, labels, registry=self.registry)
+    def _tallies(self, name: str, about: str, *labels: str) -> Tallies:
+        tallies = Tallies(name, about, labels)
+        self.registry.register(tallies)
+        return tallies
+
+    def _spreads(self, name: str, about: str, bounds: tuple[float, ...], *labels: str) -> Spreads:
+        spreads = Spreads(name, about, bounds, labels)
+        self.registry.register(spreads)
+        return spreads
 
     def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"ropewalk_{name}", about, labels, registry=self.registry)
-
-    def _histogram(self, name: str, about: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        return Histogram(f"ropewalk_{name}", about, labels, buckets=buckets, registry=self.registry)
 
 
 class _StaleWrites(Collector):

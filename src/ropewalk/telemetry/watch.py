@@ -35,7 +35,8 @@ _ENDS: Final[dict[type[Any], ExecutionState]] = {
     ExecutionCancelled: ExecutionState.CANCELLED,
     ExecutionTimedOut: ExecutionState.TIMEOUT,
 }
-_LAST_ATTEMPTS: Final = (NodeSucceeded, NodeFailed, ItemSucceeded, ItemFailed)
+_OF_ITEMS: Final = (ItemSucceeded, ItemFailed)
+_LAST_ATTEMPTS: Final = (NodeSucceeded, NodeFailed, *_OF_ITEMS)
 MOST_KNOWN: Final = 100_000
 """Of more executions than these at once, log lines say less."""
 SAID_AGAIN_AFTER: Final = 10.0
@@ -63,6 +64,9 @@ class Watch:
         self._spans = spans
         self._known: dict[str, _Known] = {}
         self._said_full = -SAID_AGAIN_AFTER
+        self._started = metrics.started.labels()
+        self._delays = metrics.dispatch_delay.labels()
+        self._attempts = metrics.attempts.labels()
 
     # What the engine says
 
@@ -88,7 +92,7 @@ class Watch:
 
     def undispatched(self, failure: Undispatched) -> None:
         """A claimed execution could not be loaded."""
-        self.metrics.dispatch_failures.inc()
+        self.metrics.dispatch_failures.labels().inc()
         _log.error(
             "execution.abandoned" if failure.is_given_up else "execution.dispatch_failed",
             executionId=failure.execution,
@@ -99,7 +103,7 @@ class Watch:
 
     def at_capacity(self) -> None:
         """Something waits, and nothing of it has a slot."""
-        self.metrics.claims_at_capacity.inc()
+        self.metrics.claims_at_capacity.labels().inc()
         now = time.monotonic()
         if now - self._said_full > SAID_AGAIN_AFTER:
             self._said_full = now
@@ -107,7 +111,7 @@ class Watch:
 
     def leased(self, seconds: float) -> None:
         """Runs of others were leased, in so much time."""
-        self.metrics.lease_time.observe(seconds)
+        self.metrics.lease_time.labels().observe(seconds)
 
     def close(self) -> None:
         """Send what is left."""
@@ -117,24 +121,33 @@ class Watch:
     # What becomes of it
 
     def _happened(self, known: _Known, event: Any) -> None:
-        kind, accepted = type(event), known.accepted
+        kind = type(event)
+        if kind is ExecutionAccepted:
+            return  # told of by what brings it to its first slot
         if kind is NodesStarted:
-            known.started |= {(node, None): event.at for node in event.nodes}
+            for node in event.nodes:
+                known.started[node, None] = event.at
+        elif kind is ExecutionStarted:
+            self._dispatched(known.accepted, event.at)
+        elif kind in _LAST_ATTEMPTS:
+            known.started.pop((event.node, event.item if kind in _OF_ITEMS else None), None)
+            if event.attempt:
+                self._attempts.observe(event.attempt)
+        elif kind in _ENDS:
+            self._ended(known.accepted, _ENDS[kind], event.at)
+        elif kind is RunFailed:
+            known.started.pop((event.node, event.item), None)
         elif kind is RunStarted:
             # One that was handed back or held goes on as the run it was.
             known.started.setdefault((event.node, event.item), event.at)
         elif kind is ItemsStarted:
             known.started |= {(event.node, item): event.at for item in event.items}
-        elif kind is ExecutionStarted:
-            self.metrics.started.inc()
-            self.metrics.dispatch_delay.observe((event.at - accepted.at) / SECOND)
-            _tell("execution.dispatched", accepted, delay=(event.at - accepted.at) / SECOND)
-        elif kind in _ENDS:
-            self._ended(accepted, _ENDS[kind], event.at)
-        elif kind is RunFailed or kind in _LAST_ATTEMPTS:
-            known.started.pop((event.node, getattr(event, "item", None)), None)
-            if kind is not RunFailed and event.attempt:
-                self.metrics.attempts.observe(event.attempt)
+
+    def _dispatched(self, accepted: ExecutionAccepted, at: int) -> None:
+        delay = (at - accepted.at) / SECOND
+        self._started.inc()
+        self._delays.observe(delay)
+        _tell("execution.dispatched", accepted, delay=delay)
 
     def _ended(self, accepted: ExecutionAccepted, state: ExecutionState, at: int) -> None:
         self.metrics.execution_ended(state)
