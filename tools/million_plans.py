@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from ropewalk.store.postgres.arrays import written
 from ropewalk.store.postgres.bulk import composed
 from ropewalk.store.postgres.connection import CHANGING, WRITING
 from ropewalk.store.postgres.connection import statements as postgres_statements
@@ -79,7 +80,9 @@ async def _postgres(db: str) -> dict[str, list[str]]:
             plain = await writing.prepare(postgres_statements()[name])
             kinds = tuple(parameter.name for parameter in plain.get_parameters())
             many = composed((name,), {name: kinds}, is_fenced=False)
-            plans[f"{name}, in bulk"] = await explained(writing, many, [[value] for value in row])
+            plans[f"{name}, in bulk"] = await explained(
+                writing, many, [written(*each) for each in zip(kinds, [[value] for value in row], strict=True)]
+            )
     finally:
         await changing.close()
         await writing.close()

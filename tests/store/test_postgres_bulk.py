@@ -177,4 +177,4 @@ def test_the_fence_comes_first_and_everything_waits_for_it():
 
     assert text.startswith("with fence as (update worker")
     assert text.count("exists (select 1 from fence)") == 2
-    assert "$8::text[]" in text
+    assert "$8::text::text[]" in text

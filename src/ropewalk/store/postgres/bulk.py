@@ -18,6 +18,7 @@ from msgspec import Struct
 from ropewalk.store.access import Batch
 from ropewalk.store.errors import StoreDefect
 from ropewalk.store.migrations import known_migrations
+from ropewalk.store.postgres.arrays import sent
 from ropewalk.store.postgres.connection import statements
 
 Columns = Sequence[Sequence[Any]]
@@ -113,7 +114,7 @@ def composed(names: Sequence[str], types: Mapping[str, Sequence[str]], *, is_fen
     place = FENCE_ARGUMENTS if is_fenced else 0
     parts = [FENCE if is_fenced else _NO_FENCE]
     for number, name in enumerate(names):
-        arrays = ", ".join(f"${place + at}::{kind}[]" for at, kind in enumerate(types[name], 1))
+        arrays = ", ".join(sent(kind, place + at) for at, kind in enumerate(types[name], 1))
         columns = ", ".join(f"p{at}" for at in range(1, len(types[name]) + 1))
         parts.append(f"s{number} as ({bulk(name).text.format(rows=f'unnest({arrays}) as x({columns})')})")
         place += len(types[name])

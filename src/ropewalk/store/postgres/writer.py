@@ -15,6 +15,7 @@ from msgspec import Struct
 from ropewalk.store.access import Batch
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.postgres.arrays import written
 from ropewalk.store.postgres.bulk import Layer, composed, layered, without_nul
 from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, REPEATABLE, is_lost, translated
@@ -118,12 +119,20 @@ class Writer:
         return True
 
     async def _run(self, connection: Connection, layer: Layer, fence: tuple[int | str, ...]) -> bool:
-        arguments = [*fence, *(column for _, columns in layer for column in columns)]
-        names = (_FENCED if fence else "", *(name for name, _ in layer))
+        names = (_FENCED if fence else "", *[name for name, _ in layer])
         if self._address.is_pooled:
-            return bool(await connection.fetchval(await self._text(connection, names), *arguments) == 1)
+            text = await self._text(connection, names)
+            return bool(await connection.fetchval(text, *fence, *self._arguments(layer)) == 1)
         statement = self._prepared.get(names) or await self._prepare(connection, names)
-        return bool(await statement.fetchval(*arguments) == 1)
+        return bool(await statement.fetchval(*fence, *self._arguments(layer)) == 1)
+
+    def _arguments(self, layer: Layer) -> list[Any]:
+        """Its columns one after the other; to be asked for when the statement is known, and so their types."""
+        return [
+            written(kind, column)
+            for name, columns in layer
+            for kind, column in zip(self._types[name], columns, strict=True)
+        ]
 
     async def _prepare(self, connection: Connection, names: tuple[str, ...]) -> Any:
         if len(self._prepared) >= _MOST_PREPARED:
