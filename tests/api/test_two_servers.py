@@ -1,5 +1,6 @@
 """Two servers on one PostgreSQL: whom one lets in, the other does; whom one lets go is gone from the other too."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -75,3 +76,17 @@ async def test_a_cursor_of_one_is_good_at_the_other(servers: tuple[House, House]
     rest = (await there.ask("GET", f"/members?limit=2&cursor={cursor}")).json()
 
     assert [each["subject"] for each in rest["items"]] == ["user:c"]
+
+
+async def test_a_workflow_changed_at_one_is_looked_up_again_at_the_other(servers: tuple[House, House]):
+    here, there = servers
+    workflow = await here.save(WORKFLOW)
+    engine = there.service.engine
+    before = engine.workflow_changes
+    await here.ask("POST", f"/workflow/definitions/{workflow}/archive")
+    async with asyncio.timeout(10):
+        while engine.workflow_changes == before:
+            await there.office.store.tell_time()
+    refused = await there.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
+
+    assert refused.status_code == 409

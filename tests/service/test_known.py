@@ -4,9 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.service import definitions
-from ropewalk.service.known import KnownWorkflows
+from ropewalk.service.known import BELIEVED_IF_SHARED, KnownWorkflows
 from ropewalk.store import workflows
 from ropewalk.store.access import Row, Store, Value
 from ropewalk.wiring import Settings, open_service
@@ -42,16 +44,17 @@ async def test_what_others_change_is_seen_a_moment_later(tmp_path: Path):
 
 
 class Distant:
-    """A shared store: it answers in another turn of the loop, and counts how often it is asked."""
+    """A shared store: it answers in another turn of the loop, counts how often it is asked, and has a clock to move."""
 
     is_shared = True
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.looks = 0
+        self.time = 0
 
     def now(self) -> int:
-        return self._store.now()
+        return self.time
 
     async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
         self.looks += 1
@@ -72,3 +75,51 @@ async def test_those_who_ask_at_the_same_time_share_one_look_and_one_who_leaves_
     assert found[0] is not None
     assert all(each is found[0] for each in found)
     assert distant.looks == 1
+
+
+async def test_in_a_rush_nobody_waits_for_the_look_that_keeps_what_is_known_fresh(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        saved = await service.save(ONE)
+        distant = Distant(service.store)
+        known = KnownWorkflows(cast(Store, distant), "default")
+        first = await known.get(saved.workflow)
+        looks = [distant.looks]
+        for distant.time in (BELIEVED_IF_SHARED // 2 - 1, BELIEVED_IF_SHARED // 2, BELIEVED_IF_SHARED // 2 + 1):
+            asked = known.get(saved.workflow)
+            with pytest.raises(StopIteration) as answered:
+                asked.send(None)
+            assert answered.value.value is first
+            looks.append(len(known._known.asked))
+        await known._known.asked[saved.workflow]
+        distant.time = BELIEVED_IF_SHARED
+        renewed = await known.get(saved.workflow)
+
+    assert looks == [1, 0, 1, 1]
+    assert renewed is not first
+    assert distant.looks == 2
+
+
+async def test_what_is_known_is_believed_no_longer_than_a_moment(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        saved = await service.save(ONE)
+        distant = Distant(service.store)
+        known = KnownWorkflows(cast(Store, distant), "default")
+        first = await known.get(saved.workflow)
+        distant.time = BELIEVED_IF_SHARED
+        again = await known.get(saved.workflow)
+
+    assert again is not first
+    assert distant.looks == 2
+
+
+async def test_what_others_say_they_have_changed_is_looked_up_at_once(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
+        saved = await service.save(ONE)
+        distant, changes = Distant(service.store), [0]
+        known = KnownWorkflows(cast(Store, distant), "default", lambda: changes[0])
+        first = await known.get(saved.workflow)
+        changes[0] += 1
+        again = await known.get(saved.workflow)
+
+    assert again is not first
+    assert distant.looks == 2

@@ -1,10 +1,11 @@
-"""Workflows as they were a moment ago: a rush of starts reads each of them once in a few milliseconds.
+"""Workflows as they were a moment ago: a rush of starts reads each of them a few times a second.
 
-Whoever changes one here forgets it with the commit, so that the next start sees the change; what another server has
-changed is seen a moment later.
+Whoever changes one here forgets it with the commit, so that the next start sees the change, and lets the other servers
+know. A server that does not hear of it sees the change a moment later all the same.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct, field
@@ -15,40 +16,57 @@ from ropewalk.store.access import Store
 from ropewalk.store.workflows import Workflow
 
 BELIEVED: Final = 5 * MILLISECOND
+BELIEVED_IF_SHARED: Final = 50 * MILLISECOND
 MOST: Final = 1_000
 
 
-class _Known(Struct):
-    """What was found since something was last forgotten, until when it is believed, and what is being looked up."""
+class _Held(Struct, frozen=True):
+    """A workflow, when it is looked up again by the way, and until when it is believed."""
 
-    found: dict[str, tuple[int, Workflow]] = field(default_factory=dict)
+    workflow: Workflow
+    renewed: int
+    until: int
+
+
+class _Known(Struct):
+    """What was found since something was last forgotten, and what is being looked up."""
+
+    changes: int
+    found: dict[str, _Held] = field(default_factory=dict)
     asked: dict[str, asyncio.Future[Workflow | None]] = field(default_factory=dict)
 
 
 class KnownWorkflows:
-    """Those of one workspace."""
+    """Those of one workspace; `changes` goes up whenever others say that they have changed one."""
 
-    def __init__(self, store: Store, workspace: str) -> None:
+    def __init__(self, store: Store, workspace: str, changes: Callable[[], int] = int) -> None:
         self._store = store
         self._workspace = workspace
-        self._known = _Known()
+        self._changes = changes
+        self._believed = BELIEVED_IF_SHARED if store.is_shared else BELIEVED
+        self._known = _Known(changes())
 
     async def get(self, workflow: str) -> Workflow | None:
         """The workflow of this id, as it was at most a moment ago. Those who ask at the same time share one look."""
-        held = self._known.found.get(workflow)
-        if held is not None and self._store.now() < held[0]:
-            return held[1]
-        known = self._known
+        if self._known.changes != self._changes():
+            self.forget()
+        known, now = self._known, self._store.now()
+        held = known.found.get(workflow)
+        if held is not None and now < held.until:
+            if now >= held.renewed and workflow not in known.asked and self._store.is_shared:
+                self._ask(workflow, known)  # for those who come later: nobody has to wait in a rush
+            return held.workflow
         if not self._store.is_shared:
             # An embedded store answers on the spot: there is no look to share, and nobody to wait for.
             return await self._look_up(workflow, known)
-        asked = known.asked.get(workflow)
-        if asked is None:
-            asked = known.asked[workflow] = asyncio.ensure_future(self._look_up_for_all(workflow, known))
-            # Whoever waits for it hears of a failure; if nobody does any more, it is nobody's.
-            asked.add_done_callback(lambda done: done.cancelled() or done.exception())
         # One who leaves must not take the answer away from the others.
-        return await asyncio.shield(asked)
+        return await asyncio.shield(known.asked.get(workflow) or self._ask(workflow, known))
+
+    def _ask(self, workflow: str, known: _Known) -> asyncio.Future[Workflow | None]:
+        asked = known.asked[workflow] = asyncio.ensure_future(self._look_up_for_all(workflow, known))
+        # Whoever waits for it hears of a failure; if nobody does any more, it is nobody's.
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return asked
 
     async def _look_up_for_all(self, workflow: str, known: _Known) -> Workflow | None:
         try:
@@ -58,14 +76,16 @@ class KnownWorkflows:
 
     async def _look_up(self, workflow: str, known: _Known) -> Workflow | None:
         """Noted among what was known when the look began: if that is forgotten meanwhile, so is this."""
-        until = self._store.now() + BELIEVED
+        began = self._store.now()
         found = await workflows.get(self._store, self._workspace, workflow)
-        if found is not None:
-            if len(known.found) >= MOST:
-                known.found.clear()
-            known.found[workflow] = (until, found)
+        if found is None:
+            known.found.pop(workflow, None)
+            return None
+        if len(known.found) >= MOST:
+            known.found.clear()
+        known.found[workflow] = _Held(found, began + self._believed // 2, began + self._believed)
         return found
 
     def forget(self) -> None:
         """Everything is looked up again."""
-        self._known = _Known()
+        self._known = _Known(self._changes())

@@ -18,7 +18,7 @@ from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.engines.base import Ended, StartRequest, Version
-from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import reading
@@ -70,7 +70,7 @@ class Service:
         self.letters = DeadLetters(store, self._tell, workspace)
         self._env = env
         self._limits = limits
-        self.known = KnownWorkflows(store, workspace)
+        self.known = KnownWorkflows(store, workspace, lambda: engine.workflow_changes)
         # The latest version of each name, so that whoever saves before every start need not wait for the disk.
         self._saved: dict[str, Version] = {}
 
@@ -94,6 +94,7 @@ class Service:
         """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
         self._saved.pop(name, None)
         self.known.forget()
+        self.store.hint(WORKFLOWS)
 
     async def save(self, document: JSON, by: str = "local") -> Version:
         """Keep a definition as the next version of its name and publish it; the same content is the same version."""

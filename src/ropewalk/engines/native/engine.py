@@ -42,6 +42,8 @@ from ropewalk.store import executions
 from ropewalk.store import live as owned
 from ropewalk.store.access import Store
 
+WORKFLOWS = "workflows"
+"""The topic of hints that one was changed."""
 _ALL = 2**62
 
 _log = logging.getLogger("ropewalk.engine")
@@ -77,6 +79,8 @@ class NativeEngine:
         self.observer: Observer | None = None
         self._hungry: deque[Live] = deque()
         self.is_closing = False
+        # Goes up when others say that they have changed one: what is remembered of them is to be looked up again.
+        self.workflow_changes = 0
 
     # What others call
 
@@ -110,6 +114,8 @@ class NativeEngine:
             self.letters.asked()
         if "*" in topics or f"offer {self.settings.pool}" in topics:
             self.offers.asked()
+        if "*" in topics or WORKFLOWS in topics:
+            self.workflow_changes += 1
         self.lending.hinted(topics)
         self.followers.hinted(topics)
 
