@@ -19,6 +19,7 @@ from ropewalk.api.gate import enter
 from ropewalk.api.intake import require_readable, strict_json, whole_body
 from ropewalk.api.problems import answer_to
 from ropewalk.api.routes import GatedRoute, largest_of
+from ropewalk.api.turns import Turns
 
 HOT: Final = frozenset({"startExecution"})
 PLAIN: Final = "application/json"
@@ -56,6 +57,7 @@ class ExpressRoute:
         self._headers = [(field.alias.lower().encode(), field) for field in taken.header_params]
         self._unsaid = {field.name: field.get_default() for field in taken.header_params}
         self._answers = _Answers(route)
+        self._turns = Turns()
 
     def takes(self, scope: Scope) -> bool:
         """Whether a request is plain: a body of JSON, no query, and no header that comes twice."""
@@ -70,13 +72,17 @@ class ExpressRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self.route
-        try:
-            answer = await self._answer(scope, receive)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, nobody behind this answers it
-            answer = answer_to(error)
+        with self._turns.visit():
+            try:
+                answer = await self._answer(scope, receive)
+            except Exception as error:  # noqa: BLE001 -- whatever it is, nobody behind this answers it
+                answer = answer_to(error)
         await answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        # An embedded store is written by this process itself: nothing would be gained by the wait.
+        if scope["app"].state.office.store.is_shared:
+            await self._turns.wait()
         call = await enter(HTTPConnection(scope), self.right)
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         require_readable(headers[b"content-length"], headers.get(b"content-encoding"), self._largest)
