@@ -18,7 +18,7 @@ class Crowd:
         self.exit = asyncio.Event()
 
     async def visit(self, number: int) -> None:
-        with self.turns.visit():
+        with self.turns:
             await self.turns.wait()
             self.went.append(number)
             await self.exit.wait()

@@ -11,8 +11,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
 from ropewalk.api.gate import enter
@@ -22,8 +21,7 @@ from ropewalk.api.routes import GatedRoute, largest_of
 from ropewalk.api.turns import Turns
 
 HOT: Final = frozenset({"startExecution"})
-PLAIN: Final = "application/json"
-_PLAIN: Final = PLAIN.encode()
+PLAIN: Final = b"application/json"
 
 
 def ways(app: FastAPI) -> dict[str, "ExpressRoute"]:
@@ -60,42 +58,45 @@ class ExpressRoute:
         self._turns = Turns()
 
     def takes(self, scope: Scope) -> bool:
-        """Whether a request is plain: a body of JSON, no query, and no header that comes twice."""
+        """Whether a request is plain: a body of JSON as it is, no query, and no header that comes twice."""
         headers = dict(scope["headers"])
         return (
             scope["method"] == self._method
             and not scope["query_string"]
             and len(headers) == len(scope["headers"])
-            and headers.get(b"content-type") == _PLAIN
+            and headers.get(b"content-type") == PLAIN
             and headers.get(b"content-length", b"0") != b"0"
+            and b"content-encoding" not in headers
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self.route
-        with self._turns.visit():
+        answer: ASGIApp
+        with self._turns:
             try:
                 answer = await self._answer(scope, receive)
             except Exception as error:  # noqa: BLE001 -- whatever it is, nobody behind this answers it
                 answer = answer_to(error)
         await answer(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+    async def _answer(self, scope: Scope, receive: Receive) -> ASGIApp:
         # An embedded store is written by this process itself: nothing would be gained by the wait.
         if scope["app"].state.office.store.is_shared:
             await self._turns.wait()
         call = await enter(HTTPConnection(scope), self.right)
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        require_readable(headers[b"content-length"], headers.get(b"content-encoding"), self._largest)
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        require_readable(headers[b"content-length"].decode("latin-1"), None, self._largest)
         taken = self._taken(strict_json(await whole_body(receive, self._largest)), headers)
         return self._answers.of(await self.route.endpoint(call=call, **taken))
 
-    def _taken(self, body: Any, headers: Mapping[bytes, str]) -> dict[str, Any]:
+    def _taken(self, body: Any, headers: Mapping[bytes, bytes]) -> dict[str, Any]:
         """What the handler gets; everything that is wrong with it is said together."""
         taken = self._unsaid.copy()
         problems: list[Any] = []
         for name, field in self._headers:
             if (said := headers.get(name)) is not None:
-                taken[field.name], found = field.validate(said, {}, loc=("header", field.alias))
+                text = said.decode("latin-1")
+                taken[field.name], found = field.validate(text, {}, loc=("header", field.alias))
                 problems += found
         taken[self._body.name], found = self._body.validate(body, {}, loc=("body",))
         problems += found
@@ -111,7 +112,20 @@ class _Answers:
         self._status = route.status_code or 200
         self._model = route.response_model
 
-    def of(self, value: Any) -> Response:
-        return Response(
-            self._model.model_validate(value).model_dump_json(by_alias=True), self._status, media_type=PLAIN
-        )
+    def of(self, value: Any) -> "_Said":
+        return _Said(self._status, self._model.model_validate(value).model_dump_json(by_alias=True).encode())
+
+
+class _Said:
+    """An answer of JSON with no headers but those it needs."""
+
+    __slots__ = ("_body", "_status")
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self._status = status
+        self._body = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", str(len(self._body)).encode()), (b"content-type", PLAIN)]
+        await send({"type": "http.response.start", "status": self._status, "headers": headers})
+        await send({"type": "http.response.body", "body": self._body})

@@ -6,8 +6,6 @@ together, and the server has nothing to do meanwhile.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 FEW: Final = 8
@@ -22,14 +20,12 @@ class Turns:
         self._gone = 0
         self._line: deque[asyncio.Future[None]] = deque()
 
-    @contextmanager
-    def visit(self) -> Iterator[None]:
-        """Somebody is there meanwhile."""
+    def __enter__(self) -> None:
+        """Somebody is there until the end."""
         self._there += 1
-        try:
-            yield
-        finally:
-            self._there -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._there -= 1
 
     async def wait(self) -> None:
         """Returns when it is the caller's turn: mostly at once, and in the order they came."""

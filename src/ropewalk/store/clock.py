@@ -40,5 +40,7 @@ class SharedClock:
 
     def now(self) -> int:
         """Store time (µs)."""
-        self._latest = max(self._latest, self._offset + ticks())
+        now = self._offset + ticks()
+        if now > self._latest:
+            self._latest = now
         return self._latest
