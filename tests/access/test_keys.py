@@ -104,10 +104,11 @@ async def test_when_a_key_was_used_is_noted_once_a_minute(store: Clocked):
     assert used[0] == used[1] != used[2]
 
 
-async def test_the_last_root_key_that_lasts_stays(store: Clocked):
+async def test_the_last_root_key_without_end_and_scopes_stays(store: Clocked):
     first = await made(store, is_root=True, role=Role.ADMIN)
     second = await made(store, is_root=True, role=Role.ADMIN)
     await made(store, is_root=True, role=Role.ADMIN, expires_at=store.now() + HOUR)
+    await made(store, is_root=True, role=Role.ADMIN, scopes=(Right.OPERATE,))
     await revoked(store, first)
 
     with pytest.raises(Conflict, match="last root key"):

@@ -67,6 +67,7 @@ async def test_a_key_can_be_narrower_than_its_role_and_end(house: House):
         ({"name": "x", "role": "viewer", "expiresInSeconds": "1"}, "expiresInSeconds"),
         ({"name": "x", "role": "viewer", "root": True}, "role"),
         ({"name": "x", "role": "viewer", "isRoot": True}, "isRoot"),
+        ({"name": "x", "role": "admin", "scopes": ["operate"]}, "scopes"),
     ],
     ids=str,
 )
@@ -90,6 +91,8 @@ async def test_a_key_that_makes_no_sense_is_refused_with_the_field(house: House,
         ((Right.ADMINISTER, Right.READ), {"role": "operator", "scopes": ["read"]}, 201),
         ((Right.ADMINISTER, Right.READ), {"role": "runner"}, 403),
         ((Right.ADMINISTER, Right.READ), {"role": "admin"}, 403),
+        (None, {"role": "admin", "root": True, "scopes": ["operate"]}, 403),
+        (None, {"role": "admin", "root": True, "scopes": ["read"]}, 403),
     ],
     ids=str,
 )
@@ -128,6 +131,15 @@ async def test_root_makes_root(house: House):
 
     assert made.json()["root"] is True
     assert (await house.ask("GET", "/me", made.json()["token"])).json()["root"] is True
+
+
+async def test_a_root_key_may_have_the_scope_to_operate_and_no_other(house: House):
+    body = {"name": "prometheus", "role": "admin", "root": True, "scopes": ["operate"]}
+
+    token = (await house.ask("POST", "/keys", json=body)).json()["token"]
+
+    answers = [await house.ask("GET", path, token) for path in ("/workers", "/workflow/executions", "/keys")]
+    assert [each.status_code for each in answers] == [200, 403, 403]
 
 
 async def test_a_revoked_key_is_out_at_once_and_revoking_it_again_changes_nothing(house: House):

@@ -66,14 +66,14 @@ async def make(tx: Transaction, wanted: Wanted, by: str, now: int) -> tuple[str,
 
 
 async def revoke(tx: Transaction, giver: Giver, key: str, now: int) -> keys.ApiKey:
-    """The key opens nothing any more. A root key is for root to revoke, and one that never expires has to remain."""
+    """The key opens nothing any more. A root key is for root to revoke, and one without end and scopes remains."""
     found = await keys.get(tx, key)
     if found is None or found.workspace != giver.workspace:
         raise NotFound(f"there is no key {key}")
     giver.require(_actor(found).rights_at_home(found.workspace) or NOTHING)
     # Locked: two who revoke the last two of them must not both see the other's.
     if found.is_root and await keys.lock_lasting_roots(tx) == [key]:
-        raise Conflict("this is the last root key that does not expire: make another one first")
+        raise Conflict("this is the last root key without an end and without scopes: make another one first")
     if not await keys.revoke(tx, giver.workspace, key, now):
         return found
     await audit.append(tx, giver.entry(now, "revoke-key", key, before=found.role, detail=found.name))

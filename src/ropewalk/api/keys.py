@@ -7,7 +7,7 @@ from fastapi import Path, Response
 from pydantic import Field
 
 from ropewalk.access import keys as access
-from ropewalk.access.rights import RIGHTS, Right, Role
+from ropewalk.access.rights import EVERYTHING, RIGHTS, Right, Role
 from ropewalk.api.gate import Call
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
@@ -41,12 +41,13 @@ Pool = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.
 
 
 class CreateKeyBody(Body):
-    """A key: at most what its maker may do. `scopes` are all that is used of the role."""
+    """A key: at most what its maker may do. `scopes` are all that is used of the role, or of root."""
 
     model_config = exemplified(
         Body,
         {"name": "deploy", "role": "operator", "scopes": ["read", "execute"], "expiresInSeconds": 7_776_000},
         {"name": "gpu runner", "role": "runner", "pools": ["gpu"]},
+        {"name": "prometheus", "role": "admin", "root": True, "scopes": ["operate"]},
     )
 
     name: Name
@@ -100,9 +101,9 @@ async def create_key(call: Caller, body: CreateKeyBody, response: Response) -> d
 
 def _check(call: Call, body: CreateKeyBody) -> None:
     """Nobody grants what they lack: rights, pools, root, or time."""
-    given = RIGHTS[body.role] if body.scopes is None else RIGHTS[body.role] & frozenset(body.scopes)
+    given = _given(body)
     if not given:
-        raise InvalidInput([Problem(("scopes",), f"leave nothing of what a {body.role} may do")])
+        raise InvalidInput([Problem(("scopes",), f"leave nothing of what the role {body.role} may do")])
     if body.pools is not None and Right.RUN not in given:
         raise InvalidInput([Problem(("pools",), f"are for keys with the right to {Right.RUN}")])
     if body.root and body.role is not Role.ADMIN:
@@ -111,6 +112,12 @@ def _check(call: Call, body: CreateKeyBody) -> None:
     mine, wanted = call.actor.pools, body.pools
     if mine is not None and Right.RUN in given and (wanted is None or not mine.issuperset(wanted)):
         raise Forbidden("nobody can give what they lack: other pools than their own")
+
+
+def _given(body: CreateKeyBody) -> frozenset[Right]:
+    """What the key will be able to do: what its scopes leave of its role, or of everything if it is root."""
+    most = EVERYTHING if body.root else RIGHTS[body.role]
+    return most if body.scopes is None else most & frozenset(body.scopes)
 
 
 def _wanted(call: Call, body: CreateKeyBody, now: int) -> access.Wanted:

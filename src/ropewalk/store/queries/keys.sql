@@ -31,9 +31,10 @@ update api_key
    set last_used_at = $1
  where id = $2;
 
--- lock_lasting_roots: the root keys that open for ever, kept from other revokers until the end of the transaction.
+-- lock_lasting_roots: the root keys that open everything for ever, kept from other revokers until the end of the
+-- transaction. One with scopes may be unable to make another, so it does not count.
 select id
   from api_key
- where is_root = 1 and revoked_at is null and expires_at is null
+ where is_root = 1 and revoked_at is null and expires_at is null and scopes is null
  order by id
    {{for_update}};
