@@ -86,6 +86,25 @@ def test_a_pause_holds_until_the_execution_is_resumed(waiting: Any, invoke: Invo
     assert (resumed.exit_code, ended(owner), state(answer)) == (0, 0, "SUCCESS")
 
 
+@pytest.mark.parametrize(
+    ("file", "verb"), [("told.yaml", ("signal", "last", "word", "7")), ("asked.yaml", ("approve", "last"))], ids=str
+)
+def test_a_paused_execution_is_told_and_nobody_waits_for_it(
+    file: str, verb: tuple[str, ...], start: Start, invoke: Invoke, answer: Answer
+):
+    process = start("run", file)
+    told(process, "waits for")
+    process.kill()
+    code_of(process)
+    invoke("pause", "last")
+
+    result = invoke(*verb)
+
+    assert (result.exit_code, state(answer)) == (0, "PAUSED"), result.output
+    assert "go on with: ropewalk resume" in result.stderr
+    assert (invoke("resume", "last").exit_code, state(answer)) == (0, "SUCCESS")
+
+
 def test_a_verb_whose_effect_holds_already_says_so(waiting: Any, invoke: Invoke):
     waiting("asked.yaml")
     first = invoke("pause", "last")

@@ -23,6 +23,7 @@ from ropewalk.cli.session import Executor, Session, finish, opened
 from ropewalk.cli.view import View, logs_to, now, view_for
 from ropewalk.cli.watching import Interrupts, interrupts, watch
 from ropewalk.core.errors import Unavailable
+from ropewalk.core.state import ExecutionState
 
 Act = Callable[[Session], Awaitable[str]]
 
@@ -44,12 +45,16 @@ class Way(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """What came of one opening of the store; `has_seen_end` is false if its owner went away first."""
+    """What came of one opening of the store; `has_seen_end` is false if its owner went away first.
+
+    `is_held`: the execution was told, and stays paused.
+    """
 
     execution: str
     owner: Executor | None
     has_seen_end: bool = True
     handed_in: int = 0
+    is_held: bool = False
 
 
 def carry_on(project: Project, act: Act, way: Way = Way()) -> Code:  # noqa: B008 -- frozen
@@ -74,6 +79,8 @@ async def _attended(project: Project, act: Act, way: Way) -> Code:
         if turn.handed_in:
             pid = await background.spawn(project)
             view.say(f"process {pid} goes on with {turn.handed_in} executions that others handed in meanwhile")
+    if turn.is_held:
+        return _held(project, turn.execution)
     if turn.owner is not None and not _is_watched(turn.owner, way):
         return _told(project, turn.execution, turn.owner)
     return await conclude(project, turn.execution, view, turn.owner, way.original)
@@ -98,6 +105,9 @@ async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interru
         before = [] if project.is_attended else await unfinished(session.look)
         execution = await act(session)
         if session.owner is None:
+            # Nothing of a paused one goes on, so there is nothing to wait for.
+            if await session.look.state(execution) is ExecutionState.PAUSED:
+                return Turn(execution, None, is_held=True)
             await watch(session, execution, view, asked, since)
             return Turn(execution, None, handed_in=await _handed_in(project, session, [*before, execution]))
         if not _is_watched(session.owner, way):
@@ -114,6 +124,15 @@ async def _handed_in(project: Project, session: Session, known: list[str]) -> in
     if project.is_attended:
         return 0
     return sum(each not in known for each in await unfinished(session.look))
+
+
+def _held(project: Project, execution: str) -> Code:
+    if project.is_json:
+        print_json({"executionId": execution, **Executor().json(project)})
+    else:
+        print(execution)
+        view_for(project).say(f"recorded, and still PAUSED; go on with: {project.hint('resume', execution)}")
+    return Code.OK
 
 
 def _told(project: Project, execution: str, owner: Executor) -> Code:
