@@ -39,6 +39,15 @@ def test_files_without_a_problem_are_ok(invoke: Invoke):
     assert (result.exit_code, result.stdout.count(": ok\n")) == (0, 3)
 
 
+def test_a_workflow_in_python_brings_its_own_node_types(invoke: Invoke, project: Path):
+    source = "from ropewalk import Workflow, node\n\n@node\ndef mine(n: int) -> int:\n    return n\n\n"
+    (project / "own.py").write_text(f'{source}workflow = Workflow("own")\nworkflow.node("a", mine, n=1)\n')
+
+    result = invoke("validate", "own.py", "own.py:workflow", "hello.yaml")
+
+    assert (result.exit_code, result.stdout.count(": ok\n")) == (0, 3), result.output
+
+
 def test_a_file_that_is_no_yaml_says_where(invoke: Invoke, project: Path):
     (project / "torn.yaml").write_text("ropewalk: 1\nname: [torn\n", encoding="utf-8")
 

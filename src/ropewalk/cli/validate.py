@@ -1,21 +1,21 @@
 """`ropewalk validate`."""
 
 from collections.abc import Callable
+from functools import cache
 
 import click
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.complaint import as_json, lines_of
 from ropewalk.cli.console import print_json
-from ropewalk.cli.loading import catalogue, load_workflow
+from ropewalk.cli.loading import Loaded, catalogue, load_workflow
 from ropewalk.cli.profiles import Server
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.text import plain
-from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import Invalid, RopewalkError
 
-Check = Callable[[JSON], object]
+Check = Callable[[Loaded], object]
 
 
 @click.command()
@@ -39,8 +39,14 @@ def validate(project: Project, files: tuple[str, ...]) -> int:
 
 
 def _here(project: Project) -> Check:
-    known = catalogue(project)
-    return lambda document: parse_definition(document, known.types.infos(), missing=known.types.missing)
+    known = cache(lambda modules: catalogue(project, *modules).types)
+    known(())  # what is wrong with the project's own modules is not the files' fault
+
+    def check(loaded: Loaded) -> object:
+        types = known(loaded.modules)
+        return parse_definition(loaded.value, types.infos(), missing=types.missing)
+
+    return check
 
 
 def _there(server: Server) -> Check:
@@ -48,7 +54,7 @@ def _there(server: Server) -> Check:
     from ropewalk.cli.server import check_document
     from ropewalk.cli.session import finish
 
-    return lambda document: finish(check_document(server, document))
+    return lambda loaded: finish(check_document(server, loaded.value))
 
 
 def _fault(file: str, check: Check) -> RopewalkError | None:
@@ -57,7 +63,7 @@ def _fault(file: str, check: Check) -> RopewalkError | None:
     except RopewalkError as error:
         return error
     try:
-        check(loaded.value)
+        check(loaded)
     except Invalid as error:
         return loaded.explain(error)
     return None
