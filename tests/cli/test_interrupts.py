@@ -83,6 +83,7 @@ def test_what_kill_9_left_behind_is_taken_up_and_recorded_once(start: Start, inv
     result = invoke("resume")
 
     assert result.exit_code == 0, result.output
+    assert result.stderr.endswith(": SUCCESS\n")
     runs = answer("executions", "show", "last")["runs"]
     assert [(run["node"], run["attempt"], run["state"]) for run in runs] == [
         ("first", 1, "SUCCESS"),

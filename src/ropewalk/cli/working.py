@@ -37,7 +37,7 @@ async def work_off(project: Project, *, wakes_paused: bool) -> Code:
             for task in (stopped, working):
                 task.cancel()
             await asyncio.gather(stopped, working, return_exceptions=True)
-    verdict = await _verdict(project, begun)
+    verdict = await _verdict(project, view, begun)
     return verdict if is_done else Code.INTERRUPTED
 
 
@@ -76,11 +76,15 @@ def _count(ids: list[str]) -> str:
     return f"{len(ids)}{'+' if len(ids) >= MOST_COUNTED else ''} unfinished execution{'' if len(ids) == 1 else 's'}"
 
 
-async def _verdict(project: Project, begun: list[str]) -> Code:
+async def _verdict(project: Project, view: View, begun: list[str]) -> Code:
     """How those ended that were unfinished at the beginning; the worst of them counts."""
     async with looking(project) as look:
-        states = {each: await look.state(each) for each in begun}
+        found = {each: await look.state(each) for each in begun}
+    states = {each: state for each, state in found.items() if state is not None}
     if project.is_json:
-        print_json([{"id": each, "state": state} for each, state in states.items() if state is not None])
-    codes = [code_for(state) for state in states.values() if state is not None]
+        print_json([{"id": each, "state": state} for each, state in states.items()])
+    else:
+        for each, state in states.items():
+            view.say(f"{each}: {state}")
+    codes = [code_for(state) for state in states.values()]
     return next((code for code in (Code.FAILED, Code.STOPPED) if code in codes), Code.OK)
