@@ -11,12 +11,33 @@ from tests.store.wires import a_past
 LOOKED_AT = {"Python", "SQLite", "disk space", "fsync", "owner", "store", "schema", "clock", "blobs", "node types"}
 
 
+def known(found: list[dict[str, str]]) -> int:
+    """How many node types the doctor has counted."""
+    return next(int(finding["value"].split()[0]) for finding in found if finding["what"] == "node types")
+
+
 def test_a_healthy_store_has_no_faults(invoke: Invoke, answer: Callable[..., Any]):
     invoke("run", "hello.yaml")
     found = answer("doctor")
 
     assert {finding["what"] for finding in found} >= LOOKED_AT
     assert [finding for finding in found if finding["health"] == "fault"] == []
+
+
+def test_the_node_types_of_the_project_are_known(answer: Callable[..., Any], project: Path):
+    with_them = known(answer("doctor"))
+    (project / "ropewalk.toml").unlink()
+
+    assert with_them > known(answer("doctor"))
+
+
+def test_a_module_of_node_types_that_cannot_be_imported_is_a_fault(invoke: Invoke, project: Path):
+    (project / "torn.py").write_text("import nosuchmodule\n", encoding="utf-8")
+
+    result = invoke("doctor", "--nodes", "torn.py")
+
+    assert result.exit_code == 1
+    assert "torn.py cannot be imported" in result.stdout
 
 
 def test_a_file_that_is_no_store_is_a_fault_with_a_remedy(invoke: Invoke):

@@ -242,7 +242,7 @@ def test_a_doctor_says_how_the_server_is(join: Join, answer: Answer):
 
     found = {each["what"]: each for each in answer("doctor")}
 
-    assert found["workers"]["value"] == "1 alive"
+    assert found["workers"]["value"] == "1 alive that own executions"
     assert found["PostgreSQL"]["health"] == "ok"
     assert found["rights"]["value"] == "all that are needed"
     assert "of max_connections = 200" in found["connections"]["value"]

@@ -11,6 +11,7 @@ from typing import Final
 
 from ropewalk.cli.examining_server import examined_server
 from ropewalk.cli.findings import Finding, Health
+from ropewalk.cli.loading import catalogue
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import clock, lapse
 from ropewalk.core.errors import RopewalkError
@@ -29,11 +30,11 @@ _PYTHON: Final = (3, 11)
 async def examined(project: Project) -> list[Finding]:
     """Everything worth a look, on this machine and around the store."""
     if project.is_shared:
-        return [_python(), *await examined_server(project), *_entry_points()]
+        return [_python(), *await examined_server(project), _node_types(project), *_entry_points()]
     folder = str(Path(project.db).resolve().parent)
     around: list[Callable[[], Finding]] = [_python, _sqlite, lambda: _space(folder), lambda: _sync(folder)]
     found = [look() for look in around]
-    found += [_owner(project), *await _store(project), _blobs(project), *_entry_points()]
+    found += [_owner(project), *await _store(project), _blobs(project), _node_types(project), *_entry_points()]
     return found
 
 
@@ -153,9 +154,16 @@ def _blobs(project: Project) -> Finding:
     return Finding("blobs", Health.WELL, f"{count}, {unfinished} unfinished" if unfinished else count)
 
 
+def _node_types(project: Project) -> Finding:
+    """What an execution here could use, the project's own modules included."""
+    try:
+        known = catalogue(project).types.infos()
+    except RopewalkError as error:
+        return Finding("node types", Health.ILL, str(error), "mend the module, or name others with --nodes")
+    return Finding("node types", Health.WELL, f"{len(known)} known")
+
+
 def _entry_points() -> list[Finding]:
-    types = Registry.builtin()
-    problems = types.load_entry_points()
-    known = Finding("node types", Health.WELL, f"{len(types.infos())} known")
+    problems = Registry.builtin().load_entry_points()
     remedy = "mend or remove the package that brings it"
-    return [known, *(Finding(f"node type {each.name}", Health.WEAK, each.reason, remedy) for each in problems)]
+    return [Finding(f"node type {each.name}", Health.WEAK, each.reason, remedy) for each in problems]

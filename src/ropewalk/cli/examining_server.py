@@ -26,7 +26,7 @@ async def examined_server(project: Project) -> list[Finding]:
     try:
         reader = await postgres.any_reader(project.db, pooled=project.fleet.pooled)
     except RopewalkError as error:
-        return [Finding("store", Health.ILL, str(error), "name another with --db, or mend this one")]
+        return [Finding("store", Health.ILL, str(error), "see to the server, or name another with --db")]
     try:
         return await _findings(project, reader)
     except RopewalkError as error:
@@ -107,4 +107,4 @@ async def _workers(project: Project, reader: PostgresReader) -> Finding:
     alive = await living(project, reader)
     if not alive:
         return Finding("workers", Health.WEAK, "none is alive", f"start one with: {project.hint('worker')}")
-    return Finding("workers", Health.WELL, f"{alive} alive")
+    return Finding("workers", Health.WELL, f"{alive} alive that own executions")
