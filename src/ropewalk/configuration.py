@@ -164,7 +164,14 @@ _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 _TABLES: Final = {name.partition(".")[0] for name in _BY_NAME if "." in name}
 ENV_PREFIX: Final = "ROPEWALK_ENV_"
 OTLP_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-OTHERS: Final = (NAMES_FILE, "ROPEWALK_SERVER", "ROPEWALK_TOKEN", "ROPEWALK_PROFILE", "ROPEWALK_BENCH_DIR")
+OTHERS: Final = (
+    NAMES_FILE,
+    "ROPEWALK_SERVER",
+    "ROPEWALK_TOKEN",
+    "ROPEWALK_PROFILE",
+    "ROPEWALK_ALLOW_HTTP",
+    "ROPEWALK_BENCH_DIR",
+)
 """Names in the environment that are no settings of a server or worker, and are read elsewhere."""
 
 

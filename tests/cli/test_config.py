@@ -125,6 +125,7 @@ def test_issuers_are_tables_of_the_file(tmp_path: Path):
 def test_show_says_each_value_and_where_it_came_from(answer: Answer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ROPEWALK_LEASE", "20")
     monkeypatch.setenv("ROPEWALK_PROT", "1")
+    monkeypatch.setenv("ROPEWALK_ALLOW_HTTP", "1")
 
     told = answer("config", "show", "--db", "postgresql://anna:secret@host/db")
 

@@ -44,6 +44,17 @@ def test_whoever_has_logged_in_names_the_profile(server: Served, home: Path, inv
     assert result.stdout == '"Hello, world!"\n'
 
 
+def test_a_token_that_opens_nothing_is_told_where_tokens_come_from(
+    server: Served, home: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ROPEWALK_TOKEN", "rw_nobody")
+
+    result = invoke("executions", "ls", "--server", server.url)
+
+    assert result.exit_code == 2
+    assert "ropewalk login URL" in result.stderr
+
+
 def test_tokens_are_for_nobody_elses_eyes(server: Served, home: Path, invoke: Invoke):
     invoke("login", server.url, stdin=server.token)
     tokens = home / "tokens.toml"

@@ -75,6 +75,7 @@ def test_a_mistyped_command_is_guessed(invoke: Invoke):
         (("run", "hello.yaml", "--db", "hello.yaml"), 4, "is not an SQLite database"),
         (("run", "hello.yaml", "--db", "nowhere/x.db"), 4, "its directory must exist"),
         (("executions", "show", "last"), 2, "there is no store at ropewalk.db"),
+        (("executions", "ls"), 2, "makes one, --db names another\n"),
         (("executions", "ls", "--db", "hello.yaml"), 4, "choose another path"),
     ],
 )

@@ -6,11 +6,12 @@ from typing import Final
 
 from ropewalk.cli.codes import Code, code_of
 from ropewalk.cli.rendering.text import plain
-from ropewalk.core.errors import Invalid, InvalidTransition, NotFound, Problem, RopewalkError
+from ropewalk.core.errors import Invalid, InvalidTransition, NotFound, Problem, RopewalkError, Unauthenticated
 from ropewalk.documents import Document, PlacedProblem, problems_with_lines
 
 _HINTS: Final[dict[type[RopewalkError], str]] = {
     InvalidTransition: "`ropewalk explain EXECUTION` says where it stands",
+    Unauthenticated: "the token for a server comes from ROPEWALK_TOKEN, else from what `ropewalk login URL` has kept",
     NotFound: "`ropewalk executions ls` and `ropewalk dlq ls` say what there is; is this the right place?",
 }
 

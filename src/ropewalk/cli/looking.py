@@ -12,7 +12,7 @@ from ropewalk.cli.fleet import AnyReader, Seen, seen
 from ropewalk.cli.project import Project
 from ropewalk.cli.view import now
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import NotFound, Unavailable
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
 from ropewalk.service import bulk, dead_letters, reading
@@ -125,7 +125,7 @@ async def _reader(project: Project) -> AnyReader:
 def require_file(project: Project) -> None:
     """Whoever looks, or tells something, makes no store."""
     if not Path(project.db).exists():
-        raise NotFound(f"there is no store at {project.db}; `ropewalk run FILE` makes one")
+        raise RopewalkError(f"there is no store at {project.db}: `ropewalk run FILE` makes one, --db names another")
 
 
 def blobs_of(project: Project, reader: AnyReader) -> Blobs:
