@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ropewalk.core.definition.fields import EDGE, NODE, TOP
+from ropewalk.core.definition.fields import CACHE, EDGE, NODE, RETRY, TOP
 from ropewalk.nodes.base import NodeType, Registry
 
 _INTRODUCTION: Final = """\
@@ -14,18 +14,32 @@ is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json). 
 [expressions](expressions.md). Durations are like `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
-when it failed. A node starts as soon as all its own edges are decided and one of them was taken; if none was, it is
-skipped. An edge whose port its source can never take is refused; a node with `forEach` has none but `error`, and the
-ports of a `switch` are those of its cases and its default, unless an expression names them.
+when it failed, and `on: expired` when it is an `approval`, a `subworkflow` or a `wait` for a signal or an event whose
+`timeout` has passed; without such an edge it fails with TIMEOUT then. (Waits for a moment, `delay` and `until`, end by
+themselves; a `timeout` has no effect on them.) A node starts as soon as all its own edges are decided and one of them
+was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node with `forEach`
+has none but `error`, and the ports of a `switch` are those of its cases and its default, unless an expression names
+them.
+"""
+
+_TRIGGERS: Final = """\
+## Triggers
+
+`triggers` are checked when a workflow is saved and kept with it, but **nothing fires them yet**: a workflow is started
+by a call, a command, or as the child of another. Until then let cron(8) call `ropewalk run`, or start it over
+[HTTP](api.md). Their fields are in [workflow.schema.json](workflow.schema.json).
 """
 
 
 def render() -> str:
     """The whole page."""
-    tables = (("The document", TOP.schema()), ("A node", NODE.schema()), ("An edge", EDGE.schema()))
+    tables = (
+        *(("The document", TOP.schema()), ("A node", NODE.schema()), ("An edge", EDGE.schema())),
+        *(("`retry` of a node", RETRY.schema()), ("`cache` of a node", CACHE.schema())),
+    )
     fields = [line for title, schema in tables for line in (f"## {title}\n", *_table(schema), "")]
     types = [line for each in _types() for line in _type(each)]
-    return "\n".join([_INTRODUCTION, *fields, "## Node types\n", *types]).rstrip() + "\n"
+    return "\n".join([_INTRODUCTION, *fields, _TRIGGERS, "## Node types\n", *types]).rstrip() + "\n"
 
 
 def _types() -> list[NodeType]:

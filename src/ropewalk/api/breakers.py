@@ -20,7 +20,7 @@ class Breaker(Answer):
     model_config = exemplified(
         Answer,
         {
-            "target": "http.request shop.example",
+            "target": "http.request https://shop.example",
             "state": "OPEN",
             "failureCount": 5,
             "successCount": 0,
@@ -44,7 +44,7 @@ class Breaker(Answer):
 class ResetBody(Body):
     """Whose breaker."""
 
-    model_config = exemplified(Body, {"target": "http.request shop.example"})
+    model_config = exemplified(Body, {"target": "http.request https://shop.example"})
 
     target: str = Field(min_length=1, max_length=1_024)
 
@@ -52,7 +52,7 @@ class ResetBody(Body):
 class BreakerReset(Answer):
     """A breaker that is closed; `changed` is false if it was."""
 
-    model_config = exemplified(Answer, {"target": "http.request shop.example", "changed": True})
+    model_config = exemplified(Answer, {"target": "http.request https://shop.example", "changed": True})
 
     target: str
     changed: bool

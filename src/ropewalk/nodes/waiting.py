@@ -58,14 +58,14 @@ def _from_text(text: str) -> int:
 
 class WaitFor(NodeType):
     name = "wait"
-    summary = "Waits until a moment, for an event, or for a signal to this execution."
+    summary = "Waits until a moment, for an event, or for a signal to this execution; hands on its payload."
     is_wait = True
 
     class Parameters(Inputs):
         until: float | str | None = Field(None, description="RFC 3339 with a zone, or seconds since 1970.")
         event: str | None = Field(None, min_length=1, max_length=256, description="The subject of the event.")
         filter: str | None = Field(
-            None, max_length=4096, description="An expression without braces; `item` is the event."
+            None, max_length=4096, description="An expression without braces; `item` is its payload."
         )
         signal: str | None = Field(None, min_length=1, max_length=256, description="The name of the signal.")
 
@@ -104,7 +104,7 @@ class WaitFor(NodeType):
 
 class Approval(NodeType):
     name = "approval"
-    summary = "Waits until a person approves or rejects."
+    summary = "Waits until a person approves or rejects; hands on `{approved, by, payload}`."
     ports = ("approved", "rejected")
     is_wait = True
 

@@ -61,9 +61,9 @@ NODE = Record(
         "failureTolerance": Field(Share(MOST_ITEMS), "Items that may fail: a count, or a share like 10%. Default 0."),
         "retry": Field(RETRY, "When and how often a failed attempt is repeated."),
         "timeout": Field(_positive, "The longest an attempt, or a wait, may take. Default 5m; none for waits."),
-        "cache": Field(CACHE, "Reuses the result of the same work with the same inputs."),
+        "cache": Field(CACHE, "Reuses the result of the same work with the same inputs, also across executions."),
         "pool": Field(_name, "The pool of runners that takes the node."),
-        "credentials": Field(CREDENTIALS, "The credential the node may use, or several by name."),
+        "credentials": Field(CREDENTIALS, "The credential the node may use, or several by name. There are none yet."),
         "ui": Field(Free(), "Where and how Studio draws the node; has no effect."),
     }
 )
@@ -150,6 +150,6 @@ TOP = Record(
         "maxParallel": Field(Whole(1, 100_000), "Nodes under way at once in an execution."),
         "nodes": Field(Apart(NODE), "The steps."),
         "edges": Field(Apart(EDGE), "What follows what."),
-        "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call."),
+        "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call; kept, but not fired yet."),
     }
 )
