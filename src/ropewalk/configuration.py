@@ -78,6 +78,10 @@ def _switch(name: str, default: bool, about: str, flag: str | None = None) -> Se
     return Setting(name=name, kind=Kind.SWITCH, default=default, about=about, flag=flag)
 
 
+def _text(name: str, default: str | None, about: str, *, is_secret: bool = False) -> Setting:
+    return Setting(name=name, kind=Kind.TEXT, default=default, about=about, is_secret=is_secret)
+
+
 def _words(name: str, about: str, flag: str | None = None) -> Setting:
     return Setting(name=name, kind=Kind.WORDS, default=(), about=about, flag=flag)
 
@@ -142,6 +146,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _words("access.origins", "Where our own pages are shown, if a proxy shows them elsewhere."),
     _integer("access.rate_per_actor", 1_000, "Requests per second of one caller; twice as many at once; 0: any."),
     _integer("access.rate_per_address", 500, "The same of one address before it has said who it is; 0: any."),
+    _text("smtp.host", None, "The mail server of `email.send`, where a node names none; `allow_hosts` if not public."),
+    _integer("smtp.port", 587, "Its port.", 1, 65_535),
+    _text("smtp.tls", "starttls", "How it is spoken to: starttls, tls or none."),
+    _text("smtp.username", None, "Who logs in there, if anybody."),
+    _text("smtp.password", None, "With which password.", is_secret=True),
+    _text("smtp.sender", None, "Whom mail is from, where a node does not say."),
     _switch("telemetry.metrics", True, "A server keeps figures and shows them at /metrics."),
     Setting(
         name="telemetry.otlp_endpoint",

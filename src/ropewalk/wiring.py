@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
+    from ropewalk.nodes.smtp import SmtpSettings
     from ropewalk.service import Service
     from ropewalk.telemetry.metrics import Metrics
 
@@ -62,6 +63,17 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
     service_name: str = "ropewalk"
 
 
+class MailSettings(Struct, frozen=True, kw_only=True):
+    """The mail server of nodes that name none, and whom their mail is from; without a host there is none."""
+
+    host: str | None = None
+    port: int = 587
+    tls: str = "starttls"
+    username: str | None = None
+    password: str | None = None
+    sender: str | None = None
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set, with what holds if nothing is. `slots` limits the workspaces it names."""
 
@@ -73,6 +85,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention: Policy = Policy()
     access: AccessSettings = AccessSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    mail: MailSettings = MailSettings()
     allow_hosts: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
 
@@ -99,6 +112,7 @@ class Settings(Struct, frozen=True, kw_only=True):
                 otlp_endpoint=said["telemetry.otlp_endpoint"],
                 service_name=said["telemetry.service_name"],
             ),
+            mail=MailSettings(**{name: said[f"smtp.{name}"] for name in MailSettings.__struct_fields__}),
             allow_hosts=said["allow_hosts"],
             env=said["env"],
         )
@@ -160,6 +174,36 @@ def node_types(extra: "Iterable[NodeType]" = ()) -> "Registry":
     return types
 
 
+def _smtp(mail: MailSettings) -> "SmtpSettings | None":
+    """The mail server that is set, if one is."""
+    if mail.host is None:
+        return None
+    from pydantic import ValidationError  # here, since most stores have no mail server
+
+    from ropewalk.nodes.smtp import SmtpSettings
+
+    named = {"host": mail.host, "port": mail.port, "username": mail.username, "password": mail.password}
+    try:
+        return SmtpSettings.model_validate({**named, "tls": mail.tls})
+    except ValidationError as error:
+        raise InvalidInput(
+            [Problem(("smtp", *each["loc"]), each["msg"]) for each in error.errors(include_input=False)]
+        ) from error
+
+
+def _sender(mail: MailSettings) -> str | None:
+    """Whom mail is from, if that is set."""
+    if mail.sender is None:
+        return None
+    from ropewalk.nodes.email import parse_address
+
+    try:
+        parse_address(mail.sender)
+    except ValueError as error:
+        raise InvalidInput([Problem(("smtp", "sender"), str(error))]) from error
+    return mail.sender
+
+
 @asynccontextmanager
 async def open_service(
     settings: Settings,
@@ -175,7 +219,8 @@ async def open_service(
     from ropewalk.service import Service
 
     types = node_types() if types is None else types
-    facilities = Facilities(NetworkPolicy(allow=settings.allow_hosts), functions=functions)
+    policy = NetworkPolicy(allow=settings.allow_hosts)
+    facilities = Facilities(policy, smtp=_smtp(settings.mail), sender=_sender(settings.mail), functions=functions)
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)

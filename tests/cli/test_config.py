@@ -137,6 +137,7 @@ def test_show_says_each_value_and_where_it_came_from(answer: Answer, monkeypatch
 
 def test_show_keeps_secrets(invoke: Invoke, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ROPEWALK_ENV_KEY", "hush")
+    monkeypatch.setenv("ROPEWALK_SMTP_PASSWORD", "a-secret-too")
     monkeypatch.setenv("ROPEWALK_DB", "postgresql://anna:secret@host/db")
 
     shown = invoke("config", "show").output + invoke("config", "show", "--json").output

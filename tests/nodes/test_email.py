@@ -7,10 +7,12 @@ from email.policy import default
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope
 
-from ropewalk.core.errors import ErrorType
+from ropewalk.core.errors import ErrorType, InvalidInput
+from ropewalk.core.state import ExecutionState
 from ropewalk.nodes.base import Facilities, NodeFailure
 from ropewalk.nodes.network import NetworkPolicy
 from ropewalk.nodes.smtp import SmtpSettings
+from ropewalk.wiring import Settings, open_service
 
 from .conftest import context_of
 
@@ -128,6 +130,34 @@ async def test_the_workers_own_server_and_sender_are_the_default(registry, smtp,
     await node_type.run(node_type.accept({"to": "ada@example.org"}), context_of(facilities))
 
     assert mailbox.envelopes[0].mail_from == "rope@example.com"
+
+
+async def test_mail_goes_by_the_server_that_the_settings_name(smtp, mailbox, tmp_path):
+    said = {f"ROPEWALK_SMTP_{name.upper()}": str(value) for name, value in smtp.items()}
+    more = {"ROPEWALK_SMTP_SENDER": "rope@example.com", "ROPEWALK_ALLOW_HOSTS": "127.0.0.1"}
+    settings = Settings.from_environment({**said, **more}, db=str(tmp_path / "ropewalk.db"))
+    node = {"id": "tell", "type": "email.send", "with": {"to": "ada@example.org", "text": "Hello"}}
+
+    async with open_service(settings) as service:
+        execution = await service.start(await service.save({"name": "tell", "nodes": [node]}))
+        ended = await service.ended(execution)
+
+    assert ended.state is ExecutionState.SUCCESS
+    assert mailbox.envelopes[0].mail_from == "rope@example.com"
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("smtp.tls", "ssl"), ("smtp.host", "h" * 300), ("smtp.sender", "nobody at all")]
+)
+async def test_a_mail_server_that_makes_no_sense_is_refused_by_its_setting(word, value, tmp_path):
+    given = {"smtp.host": "mail.example.com", word: value}
+    said = {f"ROPEWALK_{name.upper().replace('.', '_')}": text for name, text in given.items()}
+
+    with pytest.raises(InvalidInput, match=word):
+        async with open_service(Settings.from_environment(said, db=str(tmp_path / "ropewalk.db"))):
+            pass
+
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_whom_the_server_refuses_is_told_while_the_others_get_the_message(send, mailbox):

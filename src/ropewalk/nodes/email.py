@@ -70,8 +70,11 @@ class EmailSend(NodeType):
         subject: Line = ""
         text: str | None = None
         html: str | None = None
-        sender: MailAddress | None = Field(None, alias="from")
-        smtp: SmtpSettings | None = None
+        sender: MailAddress | None = Field(None, alias="from", description="Else the sender of the settings.")
+        smtp: SmtpSettings | None = Field(
+            None,
+            description="`{host, port, tls, username, password}`; else that of the settings, where a password belongs.",
+        )
 
         @field_validator("to")
         @classmethod
@@ -89,9 +92,9 @@ class EmailSend(NodeType):
         server = parameters.smtp or context.facilities.smtp
         sender = parameters.sender or context.facilities.sender
         if server is None:
-            raise NodeFailure.permanent("no mail server: give with.smtp, or set one for the worker")
+            raise NodeFailure.permanent("no mail server: give with.smtp, or set smtp.host where it runs")
         if sender is None:
-            raise NodeFailure.permanent("nobody to send as: give with.from, or set a sender for the worker")
+            raise NodeFailure.permanent("nobody to send as: give with.from, or set smtp.sender where it runs")
         message = compose(parameters, parse_address(sender), context.idempotency_key, context.now)
         envelope = [_plain(text) for text in (*parameters.to, *parameters.cc, *parameters.bcc)]
         refused = await _deliver(message, list(dict.fromkeys(envelope)), server, context)
