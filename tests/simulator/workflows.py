@@ -96,10 +96,11 @@ def _edges(chance: Random, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _port(chance: Random, source: dict[str, Any]) -> str | None:
     if chance.random() < 0.15:
         return "error"
+    is_map = "forEach" in source
     if source["type"] in WAITS and "timeout" in source and chance.random() < 0.3:
-        return "expired"
+        return None if is_map else "expired"
     ports = PORTS[source["type"]]
-    return chance.choice(ports) if ports and "forEach" not in source and chance.random() < 0.8 else None
+    return chance.choice(ports) if ports and not is_map and chance.random() < 0.8 else None
 
 
 def _read_predecessors(chance: Random, nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> None:
