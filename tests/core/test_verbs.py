@@ -76,6 +76,15 @@ def test_a_retry_due_in_the_pause_starts_after_it():
     assert runs(execution) == ["a#2"]
 
 
+def test_a_retry_due_in_the_pause_starts_after_its_time_though_the_clock_goes_back():
+    execution = after(workflow("a"), bad("a"), Pause("ann"))
+    tell(execution, Due(), at=NOON + HOUR)
+
+    events = tell(execution, Resume("ann"), Start(), at=NOON)
+
+    assert {event.at for event in events} == {NOON + HOUR}
+
+
 def test_an_execution_paused_before_its_start_goes_back_to_pending():
     execution = accepted(CHAIN)
 

@@ -135,7 +135,7 @@ TIME = (
     Bug("wait begun while ending", evolving.run_waiting, "x.ending is not None", "False"),
     Bug("grace without end", settling.end_when_quiet, "x.grace_until <= now", "x.grace_until < 0"),
     Bug("grace ignored", settling.end_when_quiet, "not x.running and not x.waiting", "True"),
-    Bug("time goes back", machine.Execution.handle_all, "if now < self.now:", "if False:"),
+    Bug("time goes back", machine.Execution.handle_all, "if now < self._latest:", "if False:"),
 )  # fmt: skip
 
 CONTROL = (

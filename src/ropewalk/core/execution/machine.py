@@ -53,11 +53,13 @@ from ropewalk.core.waits import ChildWait
 class Execution(Progress):
     """The machine: signals in, events and commands out."""
 
-    __slots__ = ("_wake_told",)
+    __slots__ = ("_latest", "_wake_told")
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self._wake_told: int | None = None
+        # The latest moment it was told of: what was due by then may be in line already, without an event to say so.
+        self._latest = 0
 
     def handle(self, signal: Signal, now: int) -> list[Event]:
         """Decide what `signal` means and return the events it causes, already applied."""
@@ -66,8 +68,9 @@ class Execution(Progress):
     def handle_all(self, signals: Iterable[Signal], now: int) -> list[Event]:
         """The same for reports that came together: what follows from all of them is decided once."""
         # Event time never goes back, whatever the worker believes.
-        if now < self.now:
-            now = self.now
+        if now < self._latest:
+            now = self._latest
+        self._latest = now
         for signal in signals:
             DECIDE[type(signal)](self, signal, now)
         if not self.is_ended:
@@ -91,6 +94,7 @@ class Execution(Progress):
             evolve(self, event)
         self.commands.clear()
         self._wake_told = self.wake_at
+        self._latest = self.now
 
     def outstanding(self) -> list[Command]:
         """Everything that ought to be under way, in document order."""
