@@ -14,12 +14,11 @@ is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json). 
 [expressions](expressions.md). Durations are like `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
-when it failed, and `on: expired` when it is an `approval`, a `subworkflow` or a `wait` for a signal or an event whose
-`timeout` has passed; without such an edge it fails with TIMEOUT then. (Waits for a moment, `delay` and `until`, end by
-themselves; a `timeout` has no effect on them.) A node starts as soon as all its own edges are decided and one of them
-was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node with `forEach`
-has none but `error`, and the ports of a `switch` are those of its cases and its default, unless an expression names
-them.
+when it failed, and `on: expired` when it is an `approval`, a `subworkflow`, a `wait` or a `delay` whose `timeout` has
+passed first; without such an edge it fails with TIMEOUT then. A node starts as soon as all its own edges are decided
+and one of them was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node
+with `forEach` has none but `error`, and the ports of a `switch` are those of its cases and its default, unless an
+expression names them.
 """
 
 _TRIGGERS: Final = """\

@@ -120,6 +120,17 @@ def test_an_expired_wait_takes_the_port_expired_if_an_edge_names_it():
     assert runs(execution) == ["late"]
 
 
+@pytest.mark.parametrize(("moment", "next_nodes"), [(30 * MINUTE, []), (HOUR, []), (2 * HOUR, ["late"])])
+def test_a_wait_for_a_moment_expires_only_if_its_time_limit_comes_first(moment: int, next_nodes: list[str]):
+    plan = workflow([{"id": "a", "timeout": "1h"}, {"id": "late"}], "a->late:expired")
+    execution = waiting(plan, Timer(NOON + moment))
+
+    # Nobody was there when it was due.
+    tell(execution, Due(), Start(), at=NOON + 5 * HOUR)
+
+    assert runs(execution) == next_nodes
+
+
 def test_an_expired_wait_without_such_an_edge_fails_and_is_not_retried():
     execution = waiting(workflow([{"id": "a", "timeout": "1m"}]), Approval("Refund?"))
 

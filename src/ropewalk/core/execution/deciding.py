@@ -121,10 +121,13 @@ def suspended(x: Progress, report: Suspended, now: int) -> None:
 
 
 def _patience(x: Progress, work: Work, report: Suspended, now: int) -> int | None:
-    """When the wait ends by itself: a timer's moment, or the node's own time limit. By default never."""
-    if isinstance(report.wait, Timer | BreakerWait):
-        return report.wait.due
+    """When the wait ends by itself: at a timer's moment or the node's own time limit, if it has one."""
+    wait = report.wait
+    if isinstance(wait, BreakerWait):
+        return wait.due
     limit = x.plan.timeouts[work.node]
+    if isinstance(wait, Timer):
+        return wait.due if limit is None else min(wait.due, now + limit)
     return None if limit is None else now + limit
 
 

@@ -255,7 +255,7 @@ def _wait_is_over(x: Progress, work: Work, now: int) -> None:
     node = x.plan.ids[work.node]
     if isinstance(work.wait, BreakerWait):
         release(x, work, now)
-    elif isinstance(work.wait, Timer):
+    elif isinstance(work.wait, Timer) and work.due == work.wait.due:
         succeed(x, work, Succeeded(node, work.attempt), now)
     elif work.item is None and EXPIRED[0] in x.plan.port_names[work.node]:
         succeed(x, work, Succeeded(node, work.attempt, ports=EXPIRED), now)
