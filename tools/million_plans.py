@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from ropewalk.store.access import json_list
 from ropewalk.store.postgres.arrays import written
 from ropewalk.store.postgres.bulk import composed
 from ropewalk.store.postgres.connection import CHANGING, WRITING
@@ -29,7 +30,8 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "owned_live": ("w1", "", 100),
     "silent_workers": (NOW, 20),
     "letters_for": ("w1", 100),
-    "written_rows": (SOME,),
+    "written_rows": (json_list([SOME]),),
+    "whole_logs": (json_list([SOME]),),
     "last_entry": (SOME,),
     "log_entries": (SOME, 1, 1000),
     "get_execution": ("default", SOME),

@@ -90,6 +90,23 @@ async def test_many_executions_side_by_side_share_commits(world: World):
     assert world.service.engine.commit.commits - before < 100
 
 
+async def test_what_was_under_way_goes_on_together_after_a_crash(world: World):
+    version = await world.save(flow(node("a", "gate", value=1)))
+    started = [await world.service.start(version) for _ in range(50)]
+    gate = world.outside.gate()
+    await gate.arrived(50)
+
+    await world.crash()
+    await world.open()
+    commits = world.service.engine.commit.commits
+    await gate.arrived(50)
+    gate.open()
+    ends = await asyncio.gather(*map(world.ended, started))
+
+    assert commits < 5
+    assert [ended.state for ended in ends] == [ExecutionState.SUCCESS] * 50
+
+
 async def test_a_stopped_engine_tells_those_who_wait_that_it_goes_on_later(world: World):
     execution = await world.start(flow(ASK))
     await world.until(execution, RunWaiting)

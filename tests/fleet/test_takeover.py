@@ -5,21 +5,24 @@ import signal
 from typing import Any
 
 import asyncpg
+import pytest
 
+from ropewalk.service.verbs import NewStart
+from ropewalk.store.postgres import PostgresStore
 from tests.fleet.fleet import Fleet, until
 from tests.fleet.workflows import workflow
 
 GATED = workflow("gated", [{"id": "one", "type": "fleet.gated"}])
-COUNT = 3
 
 
-async def under_way(crew: Fleet) -> list[str]:
+async def under_way(crew: Fleet, count: int) -> list[str]:
     """Executions in the middle of something, in the order in which they came."""
     version = await crew.client.save(GATED)
-    ids = [await crew.client.start(version) for _ in range(COUNT)]
+    before = len(crew.place.effects.read())
+    ids = await crew.client.start_batch([NewStart(version)] * count)
 
     async def are_under_way() -> bool:
-        return len(crew.place.effects.read()) == COUNT
+        return len(crew.place.effects.read()) == before + count
 
     await until(are_under_way, "all are under way")
     return ids
@@ -38,7 +41,7 @@ async def take_over(crew: Fleet) -> None:
 
 async def test_one_that_is_gone_before_its_turn_keeps_no_other_waiting(crew: Fleet):
     [victim], heir = await crew.join(1), crew.client.store.worker
-    first, second, third = await under_way(crew)
+    first, second, third = await under_way(crew, 3)
     victim.signal(signal.SIGKILL)
     keeper: Any = await asyncpg.connect(crew.url)
     try:
@@ -54,3 +57,35 @@ async def test_one_that_is_gone_before_its_turn_keeps_no_other_waiting(crew: Fle
     crew.place.turn_on("gate")
 
     assert await crew.states([first, third]) == ["SUCCESS"] * 2
+
+
+async def test_what_the_dead_left_is_read_together_however_much_it_is(crew: Fleet, monkeypatch: pytest.MonkeyPatch):
+    [victim] = await crew.join(1)
+    ids = await under_way(crew, 30)
+    victim.signal(signal.SIGKILL)
+    await until(lambda: dead(crew), "the dead one is believed dead")
+    asked = questions_of(crew, monkeypatch)
+    await crew.client.engine.takeover.look()
+    crew.place.turn_on("gate")
+
+    # Who is dead and who is gone, the offers, what the tables say, the waits, the logs, the version.
+    assert len(asked) <= 10
+    assert await crew.states(ids) == ["SUCCESS"] * 30
+
+
+async def dead(crew: Fleet) -> dict[str, int]:
+    return await crew.client.engine.takeover._dead()
+
+
+def questions_of(crew: Fleet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the client asks of the database from now on, but for its transactions."""
+    store, asked = crew.client.store, list[str]()
+    assert isinstance(store, PostgresStore)
+    ask = store._reader.ask
+
+    async def noted(text: str, *arguments: Any) -> list[Any]:
+        asked.append(text)
+        return await ask(text, *arguments)
+
+    monkeypatch.setattr(store._reader, "ask", noted)
+    return asked

@@ -74,7 +74,7 @@ async def test_a_run_is_withdrawn_while_nobody_has_it_and_stopped_after(store: S
         is_stopped = await offers.extend(tx, mine, NOON + 20, NOON + 5)
 
     assert (withdrawn, is_stopped) == ([False, True], True)
-    assert await offers.of_execution(store, "e1") == {("a", None, 1)}
+    assert await offers.of_executions(store, ["e1", "e2"]) == {"e1": {("a", None, 1)}}
 
 
 async def test_a_runner_of_one_workspace_is_handed_nothing_of_another(store: Store):

@@ -55,8 +55,9 @@ HOT = [
     "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_offers",
     "list_children", "list_executions", "list_failed_executions", "list_inbox", "list_runs",
     "list_workflow_executions", "log_entries", "next_wake", "owned_live", "own_live",
-    "take_over_live", "written_rows",
+    "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of",
 ]  # fmt: skip
+READ = ("whole_logs", "written_rows", "event_waits_of", "offers_of")
 # A table of one row per worker or per workspace is read faster without an index.
 SMALL = ("worker", "workspace")
 VALUES = {"text": "'w1'", "int8": "50", "int4": "1", "bytea": "''"}
@@ -71,6 +72,10 @@ ARGUMENTS = {
     "owned_live": "'o2', '', 50",
     "due_live": "99999, 50",
     "claimable": "'w1', 99999, 50",
+    "whole_logs": """'["e00000005"]'""",
+    "written_rows": """'["e00000005"]'""",
+    "event_waits_of": """'["e5"]'""",
+    "offers_of": """'["e00000005"]'""",
 }
 """Where it matters that they are likely ones."""
 ONLY_NAMED = ("key_holders",)
@@ -122,7 +127,7 @@ async def _with_values(connection: Any, text: str, arguments: str | None) -> str
 
 def settings_for(name: str) -> dict[str, str]:
     """Those of the connections it is asked on."""
-    return READING if name.startswith("list_") else CHANGING
+    return READING if name.startswith("list_") or name in READ else CHANGING
 
 
 def scanned(found: str) -> set[str]:

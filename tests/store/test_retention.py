@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.core.duration import DAY, HOUR
 from ropewalk.store import blobs, retention, singletons
-from ropewalk.store.access import Batch, Store
+from ropewalk.store.access import Batch, Store, json_list
 from ropewalk.store.ids import first_id
 from ropewalk.store.retention import MOST_EVENTS, Cutoffs
 from ropewalk.store.rows import BlobEntry, BlobReference, DeadLetterResolution, NewEventWait, NewSignal
@@ -70,7 +70,7 @@ async def test_an_execution_goes_with_everything_that_speaks_of_it_and_nobody_el
             await store.fetch("list_runs", each, "", None, None, 9),
             await store.fetch("list_execution_dead_letters", each, 9),
             await store.fetch("list_inbox", each, 9),
-            await store.fetch("event_waits_of", each),
+            await store.fetch("event_waits_of", json_list([each])),
             await store.fetch("get_queue", each),
             await store.fetch("load_execution", each),
         ]

@@ -1,8 +1,10 @@
 """What every dialect offers the nouns: reading by the name of a statement, and writing inside a transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from ropewalk.core.events import Blob
 
@@ -10,6 +12,11 @@ Value: TypeAlias = str | int | bytes | None
 Row: TypeAlias = tuple[Any, ...]
 Batch: TypeAlias = Sequence[tuple[str, Sequence[Sequence[Value]]]]
 """What one commit writes: the name of each statement and its rows, in the order they are carried out."""
+
+
+def json_list(names: Iterable[str]) -> str:
+    """The JSON list a statement takes that asks for several at once."""
+    return msgspec.json.encode(list(names)).decode()
 
 
 class Reader(Protocol):

@@ -1,10 +1,11 @@
 """Event waits: which executions wait for which events."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.store.access import Reader
+from ropewalk.store.access import Reader, json_list
 
 NO_ITEM: Final = -1
 
@@ -40,6 +41,9 @@ def breaker_subject(target: str) -> str:
     return f"breaker:{target}"
 
 
-async def of_execution(reader: Reader, execution: str) -> dict[tuple[str, int], None]:
-    """The nodes and items of one execution that have such a row."""
-    return dict.fromkeys(await reader.fetch("event_waits_of", execution))
+async def of_executions(reader: Reader, executions: Iterable[str]) -> dict[str, dict[tuple[str, int], None]]:
+    """The nodes and items of these executions that have such a row."""
+    found: dict[str, dict[tuple[str, int], None]] = {}
+    for execution, node, item in await reader.fetch("event_waits_of", json_list(executions)):
+        found.setdefault(execution, {})[node, item] = None
+    return found

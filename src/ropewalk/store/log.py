@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Transaction, json_list
 from ropewalk.store.rows import LogEntry
 
 _ALL: Final = 2**62
@@ -18,7 +16,15 @@ async def append(tx: Transaction, entry: LogEntry) -> None:
 
 async def heads(reader: Reader, executions: Iterable[str]) -> dict[str, int]:
     """The number of the newest entry of each of these logs."""
-    return dict(await reader.fetch("log_heads", msgspec.json.encode(list(executions)).decode()))
+    return dict(await reader.fetch("log_heads", json_list(executions)))
+
+
+async def whole(reader: Reader, executions: Iterable[str]) -> dict[str, list[bytes]]:
+    """All entries of each of these logs, in order."""
+    found: dict[str, list[bytes]] = {}
+    for execution, entry in await reader.fetch("whole_logs", json_list(executions)):
+        found.setdefault(execution, []).append(entry)
+    return found
 
 
 async def entries(reader: Reader, execution: str, *, start: int = 1, limit: int = _ALL) -> list[tuple[int, bytes]]:

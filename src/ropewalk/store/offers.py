@@ -1,10 +1,11 @@
 """Offers: runs that others than the owner of their execution may carry out, and who has leased them."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Transaction, json_list
 from ropewalk.store.events import NO_ITEM
 
 Key = tuple[str, int | None, int]
@@ -117,10 +118,12 @@ async def stop(tx: Transaction, execution: str, key: Key) -> bool:
     return False
 
 
-async def of_execution(reader: Reader, execution: str) -> set[Key]:
-    """What of an execution is offered or leased."""
-    rows = await reader.fetch("offers_of", execution)
-    return {(node, None if item == NO_ITEM else item, attempt) for node, item, attempt in rows}
+async def of_executions(reader: Reader, executions: Iterable[str]) -> dict[str, set[Key]]:
+    """What of these executions is offered or leased."""
+    found: dict[str, set[Key]] = {}
+    for execution, node, item, attempt in await reader.fetch("offers_of", json_list(executions)):
+        found.setdefault(execution, set()).add((node, None if item == NO_ITEM else item, attempt))
+    return found
 
 
 def _reported(execution: str, node: str, item: int, attempt: int) -> Reported:

@@ -39,12 +39,10 @@ from ropewalk.engines.native.timers import Timers
 from ropewalk.engines.runner import Desk
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
-from ropewalk.store import live as owned
 from ropewalk.store.access import Store
 
 WORKFLOWS = "workflows"
 """The topic of hints that one was changed."""
-_ALL = 2**62
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -88,8 +86,7 @@ class NativeEngine:
         """Take up everything that was under way when the last process ended."""
         self.commit.open()
         await self.breakers.load()
-        for left in await owned.owned(self.store, self.store.worker, limit=_ALL):
-            await self.recovery.take_up(left.execution)
+        await self.recovery.take_up_left()
         await self.letters.catch_up()
         if self.settings.claims:
             self.claims.open()

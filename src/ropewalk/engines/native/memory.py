@@ -1,7 +1,9 @@
 """The executions in this worker's memory, and how they get there: by acceptance, or by folding their log."""
 
 import asyncio
+import logging
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,14 +20,21 @@ from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.live import Live, Written, blobs_of
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
-from ropewalk.store import events, workflows
+from ropewalk.engines.native.record import in_pieces, recorded
 from ropewalk.store import log as stored_log
+from ropewalk.store import workflows
 from ropewalk.store.access import Store
 from ropewalk.store.queue import Claimed
 
 MOST_VERSIONS = 1_000
 # What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
 _CLAIMED = ("", None, 1, 0)
+
+_log = logging.getLogger("ropewalk.engine")
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
 
 
 class Memory:
@@ -135,8 +144,7 @@ class Memory:
         while (live := self.lives.get(execution)) is None:
             if execution not in self._loading:
                 loading = self._loading[execution] = asyncio.ensure_future(self._load(execution, is_ours))
-                # Whoever asked may have gone away before there is anything to tell.
-                loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+                loading.add_done_callback(_heard)
             await asyncio.shield(self._loading[execution])
         return live
 
@@ -156,6 +164,47 @@ class Memory:
             self._take_in(live, live.owner)
         finally:
             del self._loading[execution]
+
+    async def load_together(self, executions: Sequence[str], heard: Callable[[], None] = _nobody) -> list[Live]:
+        """Executions of which the store says already that they are ours; their logs are read together.
+
+        Left out is whatever somebody else is at, and whatever there is trouble with, which `load` tells. `heard` is
+        called whenever there was an answer.
+        """
+        new = [execution for execution in executions if not self.knows(execution)]
+        if not new:
+            return []
+        loading = asyncio.ensure_future(self._load_together(new, heard))
+        loading.add_done_callback(_heard)
+        self._loading.update(dict.fromkeys(new, loading))
+        await asyncio.shield(loading)
+        return [self.lives[execution] for execution in new if execution in self.lives]
+
+    async def _load_together(self, executions: list[str], heard: Callable[[], None]) -> None:
+        try:
+            found = await recorded(self._store, executions)
+            heard()
+            for piece in in_pieces(found):
+                logs = await stored_log.whole(self._store, piece)
+                heard()
+                for execution in piece:
+                    await self._fold_one(found[execution].written, logs.get(execution, []))
+                    heard()
+                    # Folding many takes a while, which is not to be everyone's.
+                    await asyncio.sleep(0)
+        finally:
+            for execution in executions:
+                del self._loading[execution]
+
+    async def _fold_one(self, written: Written, entries: list[bytes]) -> None:
+        """One of several is in memory from now on, if it can be."""
+        try:
+            live = await self._folded(written, list(log.decode_all(entries)))
+            self._take_in(live, live.owner)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 -- what one is ill with keeps no other waiting; by itself it is told
+            _log.debug("left out: %s", error)
 
     async def _acquire(self, execution: str) -> None:
         try:
@@ -207,29 +256,34 @@ class Memory:
 
     async def load_without_plan(self, execution: str) -> Live | None:
         """An execution whose version is gone, so that its end can be written; None if it has begun already."""
-        written, events = await self._written(execution), await self._events(execution)
+        written, events = await self._read(execution)
         if len(events) != 1:
             return None
         accepted = events[0]
         assert isinstance(accepted, ExecutionAccepted)
         version = Version(accepted.workflow, accepted.version, accepted.hash, _empty_plan(accepted.workflow))
-        live = await self._folded(version, accepted, events, written)
+        live = await self._folded_as(version, accepted, events, written)
         return self._take_in(live, live.owner)
 
     async def _fold(self, execution: str) -> Live:
+        return await self._folded(*await self._read(execution))
+
+    async def _read(self, execution: str) -> tuple[Written, list[Event]]:
         # Whose it is comes first: of one that is ours the log read afterwards is whole.
-        written, events = await self._written(execution), await self._events(execution)
-        if not events:
+        found = await recorded(self._store, [execution])
+        logs = await stored_log.whole(self._store, [execution])
+        if execution not in found or execution not in logs:
             raise NotFound(f"there is no execution {execution}")
+        return found[execution].written, list(log.decode_all(logs[execution]))
+
+    async def _folded(self, written: Written, events: list[Event]) -> Live:
         accepted = events[0]
         assert isinstance(accepted, ExecutionAccepted)
-        return await self._folded(await self.version(accepted.workflow, accepted.version), accepted, events, written)
+        version = await self.version(accepted.workflow, accepted.version)
+        return await self._folded_as(version, accepted, events, written)
 
-    async def _events(self, execution: str) -> list[Event]:
-        return list(log.decode_all(entry for _, entry in await stored_log.entries(self._store, execution)))
-
-    async def _folded(self, version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written
-                      ) -> Live:  # fmt: skip
+    async def _folded_as(self, version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written
+                         ) -> Live:  # fmt: skip
         live = Live(version, accepted)
         live.execution.apply(events)
         live.ledger.add(events)
@@ -240,15 +294,6 @@ class Memory:
         live.has_key = bool(live.written.live and live.written.live[3])
         await self._load_final(live)
         return live
-
-    async def _written(self, execution: str) -> Written:
-        row = await self._store.fetch_one("written_rows", execution)
-        if row is None:
-            raise NotFound(f"there is no execution {execution}")
-        state, started_at, finished_at, error, owner, _, wake_at, has_slot, has_key, queued = row
-        live = None if has_slot is None else (owner, wake_at, has_slot, has_key)
-        waits = await events.of_execution(self._store, execution)
-        return Written((state, started_at, finished_at, error), live, queued, waits)
 
     async def _load_final(self, live: Live) -> None:
         """The large results an execution's output is made of must be at hand when its last node ends."""
@@ -285,6 +330,12 @@ class Memory:
 
     async def load_blob(self, blob: Blob) -> Any:
         return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+
+
+def _heard(loading: asyncio.Future[None]) -> None:
+    """Whoever asked may have gone away before there is anything to tell."""
+    if not loading.cancelled():
+        loading.exception()
 
 
 def _running(x: Execution) -> list[tuple[str, int | None, int]]:

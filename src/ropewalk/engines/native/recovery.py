@@ -7,6 +7,8 @@ to be lost, and what is outstanding is carried out.
 import asyncio
 import logging
 import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -22,12 +24,17 @@ from ropewalk.store.errors import StaleWriter
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
-_ALL = 2**62
 EVERY = 1.0
+BATCH = 100
+"""How many are taken up together."""
 REJOINING = (0.1, 0.5, 1, 2)
 PAUSES = (0.1, 0.5, 1, 2, 5, 10, 30, 60)
 
 _log = logging.getLogger("ropewalk.engine")
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
 
 
 class Recovery:
@@ -50,36 +57,75 @@ class Recovery:
             except RopewalkError as error:
                 _log.warning("what may be ours cannot be looked for now: %s", error)
 
-    async def take_up(self, execution: str) -> None:
-        """Go on with an execution whose last owner is gone and which is ours now."""
+    async def take_up_left(self) -> None:
+        """Go on with everything that is ours by the store, since we come back under the name of one who is gone."""
+        store, after = self._engine.store, ""
+        while left := await owned.owned(store, store.worker, after=after, limit=BATCH):
+            await self.take_up([row.execution for row in left])
+            after = left[-1].execution
+
+    async def take_up(self, executions: Sequence[str], heard: Callable[[], None] = _nobody) -> None:
+        """Go on with executions whose last owner is gone and which are ours now; what one is ill with stops no other.
+
+        `heard` is called whenever the store has answered.
+        """
+        lives = await self._engine.memory.load_together(executions, heard)
+        await self._find_offers(lives)
+        heard()
+        for live in lives:
+            self._go_on(live)
+        taken = {live.id for live in lives}
+        for execution in executions:
+            if execution not in taken:
+                with suppress(OwnedElsewhere):  # told something, and over or let go of, before its turn came
+                    await self._take_up_alone(execution)
+                heard()
+
+    async def _take_up_alone(self, execution: str) -> None:
+        """The same for one that is here already, or cannot be read."""
         try:
             live = await self._engine.memory.load(execution, is_ours=True)
-            await self._find_offers(live)
+            await self._find_offers([live])
         except (Unavailable, OwnedElsewhere):
             raise
-        except RopewalkError as error:
+        except Exception as error:  # noqa: BLE001 -- whatever is wrong with its log, the others have a right to go on
             await self._let_lie(execution, error)
             return
-        if self._engine.memory.owns(live) and not live.has_slot:
-            self._take_up(live)
+        self._go_on(live)
 
-    async def _let_lie(self, execution: str, error: RopewalkError) -> None:
+    async def _let_lie(self, execution: str, error: Exception) -> None:
         """What cannot be read is nobody's, and has no slot: it keeps nobody else from going on."""
         store = self._engine.store
-        _log.error("execution %s cannot be taken up, and lies as it is: %s", execution, error)
+        fault = None if isinstance(error, RopewalkError) else error
+        _log.error("execution %s cannot be taken up, and lies as it is: %s", execution, error, exc_info=fault)
         async with store.transaction() as tx:
             await owned.abandon(tx, store.worker, execution)
 
-    async def _find_offers(self, live: Live) -> None:
-        """What others carry out of it goes on; only the dead owner's own runs are lost."""
-        if live.found_running:
-            live.offered |= await offers.of_execution(self._engine.store, live.id)
-        if live.offered:
-            self._engine.offers.watch()
+    async def _find_offers(self, lives: Sequence[Live]) -> None:
+        """What others carry out of them goes on; only the dead owner's own runs are lost.
+
+        Asked after their logs were read: an offer of our own may have been on its way until then.
+        """
+        running = [live for live in lives if live.found_running]
+        found = await offers.of_executions(self._engine.store, [live.id for live in running]) if running else {}
+        for live in running:
+            live.offered |= found.get(live.id, set())
+
+    def _go_on(self, live: Live) -> None:
+        """Take it up, unless it was let go of since it was loaded, or goes on already."""
+        if not self._engine.memory.owns(live) or live.has_slot:
+            return
+        try:
+            self._take_up(live)
+        except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+            _log.exception("execution %s cannot be taken up", live.id)
+            self.lost_the_store([live], error)
 
     def _take_up(self, live: Live) -> None:
         """What it ran is lost, what was ready starts; one that has no slot is let go of."""
         engine, x = self._engine, live.execution
+        if live.offered:
+            engine.offers.watch()
         has_slot = bool(live.written.live and live.written.live[2])
         if has_slot:
             live.has_slot = True
@@ -138,15 +184,14 @@ class Recovery:
             try:
                 await engine.letters.catch_up()
                 live = await engine.memory.load(execution)
-                await self._find_offers(live)
+                await self._find_offers([live])
                 await engine.followers.catch_up(execution)
             except (NotFound, OwnedElsewhere):
                 return  # never accepted, or another's by now
             except RopewalkError as error:
                 _log.warning("execution %s cannot be taken up yet: %s", execution, error)
                 continue
-            if engine.memory.owns(live) and not live.has_slot:
-                self._take_up(live)
+            self._go_on(live)
             return
 
     # An answer was lost
@@ -163,9 +208,10 @@ class Recovery:
         # Those that come up meanwhile are for the next time.
         engine.memory.may_have_strays = False
         try:
-            for row in await owned.owned(engine.store, engine.store.worker, limit=_ALL):
-                if not (self._is_in_hand(row) or engine.claims.owes(row.execution)):
-                    await self._take_in(row.execution)
+            after = ""
+            while rows := await owned.owned(engine.store, engine.store.worker, after=after, limit=BATCH):
+                await self.take_up([row.execution for row in rows if not self._is_in_hand(row)])
+                after = rows[-1].execution
         except RopewalkError:
             self.suspect_strays()
             raise
@@ -173,25 +219,13 @@ class Recovery:
     def _is_in_hand(self, row: owned.Live) -> bool:
         """Whether somebody here sees to it. One that was only loaded, and has a slot or nothing to do, is not."""
         memory = self._engine.memory
+        if self._engine.claims.owes(row.execution):
+            return True
         live = memory.lives.get(row.execution)
         if live is None and memory.knows(row.execution):
             self.suspect_strays()  # on its way in or out: looked at again
             return True
         return live is not None and (live.has_slot or not (row.has_slot or live.is_idle))
-
-    async def _take_in(self, execution: str) -> None:
-        try:
-            stray = await self._engine.memory.load(execution)
-            await self._find_offers(stray)
-        except (NotFound, OwnedElsewhere):
-            return
-        except Unavailable:
-            raise
-        except RopewalkError as error:
-            await self._let_lie(execution, error)
-            return
-        if self._engine.memory.owns(stray) and not stray.has_slot:
-            self._take_up(stray)
 
     # The lease is lost
 

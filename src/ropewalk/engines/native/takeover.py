@@ -7,19 +7,17 @@ refused.
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError
-from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.engines.native.recovery import BATCH
 from ropewalk.store import workers
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 EVERY = 1.0
-BATCH = 500
 MOST_WORKERS = 20
 NEVER = 2**62
 GRACE = 2.0
@@ -69,10 +67,7 @@ class Takeover:
         for worker, before in (await self._dead()).items():
             while taken := await self._take(worker, before):
                 _log.warning("worker %s is dead; %d of its executions go on here", worker, len(taken))
-                for execution in taken:
-                    with suppress(OwnedElsewhere):  # told something, and over or let go of, before its turn came
-                        await self._engine.recovery.take_up(execution)
-                    self._step()
+                await self._engine.recovery.take_up(taken, self._step)
 
     async def _dead(self) -> dict[str, int]:
         """Who is dead, and since when they must not have been heard of."""

@@ -14,7 +14,7 @@ select execution, node, item, attempt, subject, filter
  where workspace = $1
  order by execution, node, item;
 
--- event_waits_of: what events one execution waits for.
-select node, item
+-- event_waits_of: what events these executions wait for ($1: a JSON list).
+select execution, node, item
   from event_wait
- where execution = $1;
+ where execution in ({{each_of_the_list}});

@@ -8,6 +8,12 @@ select execution, max(seq)
  where execution in ({{each_of_the_list}})
  group by execution;
 
+-- whole_logs: every entry of these logs ($1: a JSON list of executions), each log in order.
+select execution, entry
+  from log
+ where execution in ({{each_of_the_list}})
+ order by execution, seq;
+
 -- log_entries: the entries of a log from the one that holds event $2 on, in order, at most $3.
 select seq, entry
   from log

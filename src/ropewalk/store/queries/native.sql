@@ -1,10 +1,12 @@
--- written_rows: what the tables say about an execution, for whoever takes it up.
-select execution.state, execution.started_at, execution.finished_at, execution.error,
-       live.owner, live.last_seq, live.wake_at, live.has_slot, live.has_key, queue.state
+-- written_rows: what the tables say about these executions ($1: a JSON list), and how many bytes their logs have, for
+-- whoever takes them up.
+select execution.id, execution.state, execution.started_at, execution.finished_at, execution.error,
+       live.owner, live.wake_at, live.has_slot, live.has_key, queue.state,
+       coalesce((select sum(length(log.entry)) from log where log.execution = execution.id), 0)
   from execution
   left join live on live.execution = execution.id
   left join queue on queue.id = execution.id and queue.state in ('PENDING', 'CLAIMED')
- where execution.id = $1;
+ where execution.id in ({{each_of_the_list}});
 
 -- last_entry: the newest entry of a log.
 select entry

@@ -91,10 +91,10 @@ delete from offer
 delete from offer
  where execution = $1;
 
--- offers_of: what of an execution is offered or leased. Uses offer_by_execution.
-select node, item, attempt
+-- offers_of: what of these executions is offered or leased ($1: a JSON list). Uses offer_by_execution.
+select execution, node, item, attempt
   from offer
- where execution = $1;
+ where execution in ({{each_of_the_list}});
 
 -- waiting_offers: how much of each pool nobody has taken, and since when. Uses offer_by_pool.
 select pool, count(*), min(offered_at)
