@@ -71,6 +71,8 @@ class Campaign:
         if await self._fleet.owned_by(victim.names):
             await self._gone(victim)
             self.figures.takeovers.append(time.monotonic() - died)
+        # Empty hands may be noticed before the death is, and whoever dies is not to be asked to leave.
+        await victim.ended()
         self._graves.release()
 
     async def _gone(self, victim: Member) -> None:

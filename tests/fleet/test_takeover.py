@@ -6,7 +6,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from msgspec import structs
 
+from ropewalk.engines.native import takeover
 from ropewalk.service.verbs import NewStart
 from ropewalk.store.postgres import PostgresStore
 from tests.fleet.fleet import Fleet, until
@@ -59,6 +61,18 @@ async def test_one_that_is_gone_before_its_turn_keeps_no_other_waiting(crew: Fle
     assert await crew.states([first, third]) == ["SUCCESS"] * 2
 
 
+async def test_one_whose_log_makes_no_sense_keeps_no_other_waiting(crew: Fleet):
+    [victim] = await crew.join(1)
+    first, second, third = await under_way(crew, 3)
+    victim.signal(signal.SIGKILL)
+    await crew.ask("delete from log where execution = $1 and seq = 1", second)
+    await take_over(crew)
+    crew.place.turn_on("gate")
+
+    assert await crew.states([first, third]) == ["SUCCESS"] * 2
+    assert await crew.ask("select owner, has_slot from live") == [(None, 0)]
+
+
 async def test_what_the_dead_left_is_read_together_however_much_it_is(crew: Fleet, monkeypatch: pytest.MonkeyPatch):
     [victim] = await crew.join(1)
     ids = await under_way(crew, 30)
@@ -71,6 +85,60 @@ async def test_what_the_dead_left_is_read_together_however_much_it_is(crew: Flee
     # Who is dead and who is gone, the offers, what the tables say, the waits, the logs, the version.
     assert len(asked) <= 10
     assert await crew.states(ids) == ["SUCCESS"] * 30
+
+
+async def test_whom_a_dead_one_keeps_waiting_takes_over_from_the_others(crew: Fleet):
+    [held] = await crew.join(1, executions=2)
+    kept = await under_way(crew, 2)
+    [other] = await crew.join(1)
+    free = await under_way(crew, 2)
+    for victim in (held, other):
+        victim.signal(signal.SIGKILL)
+    keeper: Any = await asyncpg.connect(crew.url)
+    try:
+        await keeper.execute("begin")
+        # As one does that is stopped while it writes.
+        await keeper.execute("select 1 from worker where id = $1 for key share", held.names[0])
+        await until(lambda: dead_ones(crew, 2), "both are believed dead")
+        await crew.client.engine.takeover.look()
+        first = list(crew.client.engine.memory.lives)
+        await keeper.execute("rollback")
+    finally:
+        await keeper.close()
+    await crew.client.engine.takeover.look()
+    crew.place.turn_on("gate")
+
+    assert sorted(first) == sorted(free)
+    assert await crew.states([*kept, *free]) == ["SUCCESS"] * 4
+
+
+async def test_a_worker_without_room_takes_a_few_at_a_time(crew: Fleet):
+    [victim], engine = await crew.join(1), crew.client.engine
+    engine.settings = structs.replace(engine.settings, executions=1)
+    ids = await under_way(crew, takeover.LEAST + 5)
+    victim.signal(signal.SIGKILL)
+    await until(lambda: dead_ones(crew, 1), "the dead one is believed dead")
+    await engine.takeover.look()
+    first = len(engine.memory.lives)
+    await engine.takeover.look()
+    crew.place.turn_on("gate")
+
+    assert first == takeover.LEAST
+    assert await crew.states(ids) == ["SUCCESS"] * len(ids)
+
+
+async def test_one_that_is_gone_and_left_nothing_is_let_be(crew: Fleet, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(takeover, "GRACE", 0)
+    [victim], store = await crew.join(1), crew.client.store
+    victim.signal(signal.SIGKILL)
+    await until(store.departed, "it is known to be gone")
+    await crew.client.engine.takeover.look()
+
+    assert await crew.ask("select epoch from worker where id = $1", victim.names[0]) == [(1,)]
+
+
+async def dead_ones(crew: Fleet, count: int) -> bool:
+    return len(await dead(crew)) == count
 
 
 async def dead(crew: Fleet) -> dict[str, int]:

@@ -57,7 +57,7 @@ HOT = [
     "list_workflow_executions", "log_entries", "next_wake", "owned_live", "own_live",
     "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of",
 ]  # fmt: skip
-READ = ("whole_logs", "written_rows", "event_waits_of", "offers_of")
+READ = ("owning_workers", "whole_logs", "written_rows", "event_waits_of", "offers_of")
 # A table of one row per worker or per workspace is read faster without an index.
 SMALL = ("worker", "workspace")
 VALUES = {"text": "'w1'", "int8": "50", "int4": "1", "bytea": "''"}
@@ -76,6 +76,7 @@ ARGUMENTS = {
     "written_rows": """'["e00000005"]'""",
     "event_waits_of": """'["e5"]'""",
     "offers_of": """'["e00000005"]'""",
+    "owning_workers": """'["o2"]', 50""",
 }
 """Where it matters that they are likely ones."""
 ONLY_NAMED = ("key_holders",)

@@ -11,7 +11,7 @@ from ropewalk.store import runs, workers
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
 from ropewalk.store.postgres import PostgresReader, PostgresStore, reader
 from tests.postgres import ask
-from tests.store.samples import entries, run, written
+from tests.store.samples import entries, live_row, run, written
 from tests.store.wires import a_line
 
 BLOCKED = """
@@ -197,23 +197,24 @@ async def test_deadlocked_commits_are_written_in_the_end(
 # Taken over
 
 
-async def test_a_takeover_waits_for_a_commit_under_way_and_refuses_the_next(store: PostgresStore, database: str):
+async def test_a_takeover_comes_after_a_commit_under_way_and_refuses_the_next(store: PostgresStore, database: str):
     second = await PostgresStore.open(database, worker="two", notify=False)
 
-    async def take_over() -> None:
+    async def take_over() -> list[str]:
         async with second.transaction() as tx:
-            await tx.fetch("lock_worker", "one")
-            await workers.expel(tx, "one")
+            return await workers.take_over(tx, "one", "two", 2**62, 10)
 
+    await store.write([("insert_live", [live_row(owner="one")])])
     async with in_the_way(database):
         writing = asyncio.create_task(store.write([("insert_log", entries("e1", 1))]))
         await blocked(database)
-        taking = asyncio.create_task(take_over())
-        await blocked(database, 2)
-    await asyncio.gather(writing, taking)
+        early = await take_over()
+    await writing
+    late = await take_over()
     with pytest.raises(StaleWriter):
         await store.write([("insert_log", entries("e2", 1))])
 
+    assert (early, late) == ([], ["e1"])
     assert await written(database) == [("e1", 1)]
     await second.close()
 
@@ -308,7 +309,7 @@ async def test_when_every_connection_is_taken_a_transaction_is_refused_after_a_w
 
 
 async def test_a_statement_that_was_cut_off_leaves_the_connection_usable(store: PostgresStore, database: str):
-    connections = "select count(*) from pg_stat_activity where application_name = 'ropewalk one'"
+    connections = "select count(*) from pg_stat_activity where application_name = 'ropewalk one changes'"
     for _ in range(10):
         with pytest.raises(StoreDefect):
             async with store.transaction() as tx:

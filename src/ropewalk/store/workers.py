@@ -1,8 +1,10 @@
 """Workers: who may write, and who was heard of when."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Transaction, json_list
 
 
 class Worker(Struct, frozen=True):
@@ -58,16 +60,27 @@ async def silent(reader: Reader, before: int, limit: int) -> list[str]:
     return [row[0] for row in await reader.fetch("silent_workers", before, limit)]
 
 
+async def owning(reader: Reader, workers: Sequence[str], limit: int) -> list[str]:
+    """Those of the workers that have something in hand."""
+    return [row[0] for row in await reader.fetch("owning_workers", json_list(workers), limit)]
+
+
 async def take_over(tx: Transaction, dead: str, worker: str, before: int, limit: int) -> list[str]:
     """Gives the worker up to `limit` executions of a dead one, whose late writes are refused from now on.
 
-    Nothing, if the store has heard of it since `before`: it is not dead.
+    Nothing, if the store has heard of it since `before`: it is not dead. Nor while a transaction has its row, be it its
+    own or that of another who takes over from it.
     """
     heard = await tx.fetch_one("lock_worker", dead)
     if heard is None or heard[0] >= before:
         return []
     await expel(tx, dead)
     return [row[0] for row in await tx.fetch("take_over_live", worker, dead, limit)]
+
+
+async def hang_up(reader: Reader, before: int) -> None:
+    """What workers have under way in the store that it has not heard of since then is undone."""
+    await reader.fetch("hang_up", before)
 
 
 async def forget(tx: Transaction, worker: str, before: int) -> int:

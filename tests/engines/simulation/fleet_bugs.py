@@ -53,7 +53,7 @@ OWNERSHIP: Final = (
     Bug("made under the old name, handed in under the new", GroupCommit._check_name,
         "part.worker != self._store.worker", "False"),
     Bug("takeover without raising the epoch", workers.take_over, "await expel(tx, dead)", "pass"),
-    Bug("nothing is taken over", Takeover.look, "await self._engine.recovery.take_up(taken, self._step)", "pass"),
+    Bug("nothing is taken over", Takeover.look, "await engine.recovery.take_up(taken, self._step)", "pass"),
     Bug("lease extended by the worker's clock", Heartbeat._renew,
         "row = (now,", "row = (now + 86_400_000_000 * (int(self._worker[1]) % 2),"),
     SqlBug("acquired from whoever has it", "acquire_live", " and owner is null", ""),

@@ -2,7 +2,8 @@
 
 A worker is dead when the store has not heard of it for a lease, or has seen its session end and not come back. Its row
 is locked and its epoch raised before anything of it is touched: whatever it still writes, should it come back, is
-refused.
+refused. One that was stopped in the middle of a transaction keeps that row locked, and whatever else it was at: its
+sessions are ended first, and nobody waits for a row that is locked all the same.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 EVERY = 1.0
 MOST_WORKERS = 20
+LEAST = 10
+"""How many a worker takes that has no room: there may be nobody else."""
 NEVER = 2**62
 GRACE = 2.0
 
@@ -52,6 +55,7 @@ class Takeover:
                 self._back_at = asyncio.get_running_loop().time()
             except Exception:  # noqa: BLE001 -- a fault of ours must not leave the dead's work lying
                 _log.exception("taking over failed; it is tried again in %s s", EVERY)
+                self._engine.recovery.suspect_strays()
             await asyncio.sleep(EVERY)
             self._step()
 
@@ -63,26 +67,54 @@ class Takeover:
         self._stepped_at = now
 
     async def look(self) -> None:
-        """Take over from everyone who is dead."""
-        for worker, before in (await self._dead()).items():
-            while taken := await self._take(worker, before):
-                _log.warning("worker %s is dead; %d of its executions go on here", worker, len(taken))
-                await self._engine.recovery.take_up(taken, self._step)
+        """Take over from everyone who is dead, as far as there is room: what is left is for others, or for later."""
+        engine, dead = self._engine, await self._dead()
+        if dead:
+            await workers.hang_up(engine.store, self._silence)
+            self._step()
+        room = max(LEAST, engine.settings.executions - len(engine.memory.lives))
+        while dead and room > 0:
+            taken = await self._take_from(dead, min(room, BATCH))
+            await engine.recovery.take_up(taken, self._step)
+            room -= len(taken)
+
+    async def _take_from(self, dead: dict[str, int], most: int) -> list[str]:
+        """What the dead left behind, ours from now on; whoever has nothing left is none of them any more."""
+        taken: list[str] = []
+        while dead and len(taken) < most:
+            worker, before = next(iter(dead.items()))
+            found = await self._take(worker, before, most - len(taken))
+            self._step()
+            taken += found
+            if len(taken) < most:
+                del dead[worker]
+        return taken
+
+    @property
+    def _silence(self) -> int:
+        """Whoever was last heard of before then is dead."""
+        store = self._engine.store
+        return store.now() - round(store.lease_seconds * SECOND)
 
     async def _dead(self) -> dict[str, int]:
         """Who is dead, and since when they must not have been heard of."""
-        store = self._engine.store
-        silence = store.now() - round(store.lease_seconds * SECOND)
+        store, silence = self._engine.store, self._silence
         silent = await workers.silent(store, silence, MOST_WORKERS)
         self._step()
         departed = await store.departed()
         self._step()
+        if departed:
+            departed = await workers.owning(store, departed, MOST_WORKERS)
+            self._step()
         if self._stepped_at - self._back_at < GRACE:
             return {}  # whoever was away cannot tell who else is
         return dict.fromkeys(silent, silence) | dict.fromkeys(departed, NEVER)
 
-    async def _take(self, dead: str, before: int) -> list[str]:
-        """Some of what the worker left behind, ours from now on."""
+    async def _take(self, dead: str, before: int, most: int) -> list[str]:
+        """Some of what the worker left behind, ours from now on; nothing while somebody else has its row."""
         store = self._engine.store
         async with store.transaction() as tx:
-            return await workers.take_over(tx, dead, store.worker, before, BATCH)
+            taken = await workers.take_over(tx, dead, store.worker, before, most)
+        if taken:
+            _log.warning("worker %s is dead; %d of its executions go on here", dead, len(taken))
+        return taken

@@ -35,6 +35,14 @@ _MARKERS: Final = {
     "for_update": "for update",
     "for_key_share": "for key share",
     "each_of_the_list": "select jsonb_array_elements_text(cast($1 as jsonb))",
+    # By the name of the session, of which the database keeps the first 63 bytes: one as long as that may be another's.
+    "hang_up": """
+select pg_terminate_backend(session.pid)
+  from worker
+ inner join pg_stat_activity as session
+         on session.application_name in ('ropewalk ' || worker.id || ' writer', 'ropewalk ' || worker.id || ' changes')
+ where worker.heartbeat_at < $1 and session.datname = current_database() and session.xact_start is not null
+   and length(session.application_name) < 63 and pg_has_role(session.usesysid, 'usage')""",
 }
 
 _SHARED: Final = {

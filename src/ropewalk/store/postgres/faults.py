@@ -1,5 +1,6 @@
 """What PostgreSQL and the network report, in our words; asked once, at the door."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -25,14 +26,16 @@ REPEATABLE: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 """Nothing of the transaction was kept, for no fault of its own."""
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
+# The second is what its pool says of one that the server closed while somebody had it and asked nothing.
+_CLOSED: Final = re.compile("closed|released back to the pool")
 _TAKEN: Final = (asyncpg.UniqueViolationError, asyncpg.ForeignKeyViolationError)
 _DAMAGED: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
 _SLOW: Final = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone. The driver has no code for a connection it knows to be closed, only words."""
-    return isinstance(error, LOST) or (isinstance(error, asyncpg.InterfaceError) and "closed" in str(error))
+    """Whether the connection is gone. The driver has no code for one it knows to be closed, only words."""
+    return isinstance(error, LOST) or (isinstance(error, asyncpg.InterfaceError) and bool(_CLOSED.search(str(error))))
 
 
 def translated(error: Exception, place: str) -> RopewalkError:

@@ -55,7 +55,7 @@ class Pool:
             timeout=CONNECT_SECONDS,
             reset=undone,
             init=bounded if self._is_bounded else None,
-            **self.address.options(self.settings, self._name),
+            **self._options(self._name),
         )
         async with self.address.new_enough():
             connection = await self._pool.acquire()
@@ -63,6 +63,14 @@ class Pool:
             self.address.require_version(connection)
         finally:
             await self._pool.release(connection)
+
+    async def rename(self, name: str) -> None:
+        """The connections are told from those of others by this name from now on."""
+        self._pool.set_connect_args(self.address.url, timeout=CONNECT_SECONDS, **self._options(name))
+        await self._pool.expire_connections()
+
+    def _options(self, name: str) -> dict[str, Any]:
+        return self.address.options(self.settings, name)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

@@ -85,7 +85,7 @@ class PostgresStore:
         self._vanished: dict[str, int] = {}
         self._is_closed = False
         self._reader = PostgresReader(address)
-        self._pool = Pool(address, CHANGING, f"ropewalk {worker.id}", is_bounded=True)
+        self._pool = Pool(address, CHANGING, f"ropewalk {worker.id} changes", is_bounded=True)
         self._writer: Writer | None = None
         self._heartbeat: Heartbeat | None = None
         self._notices: Notices | None = None
@@ -130,6 +130,7 @@ class PostgresStore:
             self._require_open()
             await self._part()
             self.worker = _unique()
+            await self._pool.rename(f"ropewalk {self.worker} changes")
             await self._join()
             self._lost = None
 

@@ -45,12 +45,22 @@ select id
  order by heartbeat_at
  limit $2;
 
+-- owning_workers: those of these workers ($1: a JSON list) that have something in hand. Uses live_by_owner.
+select id
+  from worker
+ where id in ({{each_of_the_list}}) and exists (select 1 from live where live.owner = worker.id)
+ order by id
+ limit $2;
+
 -- lock_worker: when a worker was last heard of; kept from its own writes until the end of the transaction.
--- A plain update would not conflict with the lock its commits take on the row.
+-- A plain update would not conflict with the lock its commits take on the row. Nothing while another has the lock: a
+-- worker that was stopped in the middle of a transaction keeps it for as long as the database lets it.
 select heartbeat_at
   from worker
- where id = $1
-   {{for_update}};
+ where id = $1 {{skip_locked}};
+
+-- hang_up: the sessions end in which workers last heard of before then are in the middle of a transaction.
+{{hang_up}};
 
 -- forget_workers: others than this one that were last heard of before then and own nothing.
 delete from worker

@@ -21,6 +21,8 @@ _MARKERS: Final = {
     "for_update": "",
     "for_key_share": "",
     "each_of_the_list": "select value from json_each($1)",
+    # Whoever had a transaction open here is gone with it.
+    "hang_up": "select 1 where $1 is null",
 }
 
 _SHARED: Final = (
