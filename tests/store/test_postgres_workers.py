@@ -145,6 +145,16 @@ async def test_a_worker_that_lost_its_lease_comes_back_as_another(quick: Postgre
     assert await ask(database, "select count(*) from worker where heartbeat_at > 0") == [(2,)]
 
 
+async def test_what_waited_while_its_worker_came_back_as_another_is_not_written(quick: PostgresStore, database: str):
+    begun = quick.rejoin(), quick.write([("insert_log", entries("e1", 1))])
+
+    _, refused = await asyncio.gather(*begun, return_exceptions=True)
+
+    assert isinstance(refused, StoreUnavailable)
+    assert "has come back as" in str(refused)
+    assert await ask(database, "select count(*) from log") == [(0,)]
+
+
 async def test_a_closed_store_does_not_come_back(quick: PostgresStore):
     await quick.close()
 

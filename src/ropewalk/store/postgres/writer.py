@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ropewalk.store.access import Batch
 from ropewalk.store.clock import ticks
-from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
 from ropewalk.store.postgres.arrays import written
 from ropewalk.store.postgres.bulk import Layer, composed, layered, without_nul
 from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
@@ -128,11 +128,13 @@ class Writer:
 
     def _arguments(self, layer: Layer) -> list[Any]:
         """Its columns one after the other; to be asked for when the statement is known, and so their types."""
-        return [
-            written(kind, column)
-            for name, columns in layer
-            for kind, column in zip(self._types[name], columns, strict=True)
-        ]
+        arguments: list[Any] = []
+        for name, columns in layer:
+            kinds = self._types[name]
+            if len(kinds) != len(columns):
+                raise StoreDefect(f"{name} takes {len(kinds)} columns, and there are {len(columns)}")
+            arguments += map(written, kinds, columns)
+        return arguments
 
     async def _prepare(self, connection: Connection, names: tuple[str, ...]) -> Any:
         if len(self._prepared) >= _MOST_PREPARED:
