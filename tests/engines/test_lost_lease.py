@@ -10,7 +10,7 @@ from msgspec import Struct
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import SlotReleased
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.base import Version
+from ropewalk.engines.base import StartRequest, Version
 from ropewalk.service.verbs import NewStart
 from tests.engines.worlds import ONCE, World, act, at_most, flow, node
 from tests.postgres import ask
@@ -110,3 +110,17 @@ async def test_what_was_refused_meanwhile_has_done_nothing_and_is_done_once(shar
     ended = await at_most(20, shared_world.ended(ids[0]))
 
     assert (between, len(set(ids)), ended.state) == (before, 1, ExecutionState.SUCCESS)
+
+
+async def test_a_commit_made_before_its_worker_came_back_as_another_is_not_written(shared_world: World):
+    version = await shared_world.save(FINE)
+    engine = shared_world.service.engine
+    live = await engine.memory.accept(StartRequest(version=version), engine.store.now())
+    engine.take_slot(live)
+    made = engine.commit._next()
+    await engine.store.rejoin()
+
+    refused = await engine.commit._commit(made)
+
+    assert "has come back as" in str(refused.error)
+    assert await ask(shared_world.db, f"select count(*) from log where execution = '{live.id}'") == [(0,)]

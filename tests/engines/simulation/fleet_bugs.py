@@ -7,7 +7,6 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.engines.native.claims import Claims
-from ropewalk.engines.native.commit import GroupCommit
 from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
@@ -49,9 +48,6 @@ class SqlBug(Struct, frozen=True):
 OWNERSHIP: Final = (
     Bug("epoch not checked by writes", SharedStore._check_epoch,
         "if not self.database.connection", "if False and self.database.connection"),
-    Bug("decided under the old name, written under the new", SharedStore.write, "worker != self.worker", "False"),
-    Bug("made under the old name, handed in under the new", GroupCommit._check_name,
-        "part.worker != self._store.worker", "False"),
     Bug("takeover without raising the epoch", workers.take_over, "await expel(tx, dead)", "pass"),
     Bug("nothing is taken over", Takeover.look, "await engine.recovery.take_up(taken, self._step)", "pass"),
     Bug("lease extended by the worker's clock", Heartbeat._renew,
@@ -90,8 +86,6 @@ BUGS: Final[tuple[Bug | SqlBug, ...]] = (*OWNERSHIP, *LETTERS, *OFFERS, *CLAIMS)
 
 SHOWN_BY: Final = {
     "epoch not checked by writes": 10,
-    "decided under the old name, written under the new": 10,
-    "made under the old name, handed in under the new": 16,
     "takeover without raising the epoch": 10,
     "lease extended by the worker's clock": 10,
     "one that is over kept in memory": 20,
