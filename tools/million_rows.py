@@ -4,6 +4,7 @@ Every copy has all its rows, under an id of its own that is in the order of its 
 """
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -82,19 +83,27 @@ def _make_sqlite(db: str, size: int) -> None:
 
 def copies(dialect: Dialect, columns: dict[str, list[str]], template: str, size: int) -> Iterator[str]:
     """The statements that copy everything an execution has written, some of the copies at a time."""
+    for table in columns:
+        # Apart from the copies: to find them again among those, by a column without an index, would take for ever.
+        yield f"create temporary table first_{table} as select * from {table} where {_whose(table)} = '{template}'"
     for first in range(1, size + 1, AT_A_TIME):
+        numbers = range(first, min(first + AT_A_TIME, size + 1))
         for table, names in columns.items():
-            yield _copy(dialect, table, names, template, range(first, min(first + AT_A_TIME, size + 1)))
+            yield _copy(dialect, table, names, template, numbers)
+        print(f"{numbers[-1]:,} of {size:,} executions made", file=sys.stderr, flush=True)
+
+
+def _whose(table: str) -> str:
+    """The column that says whose row it is."""
+    return {"execution": "id", "audit": "object"}.get(table, "execution")
 
 
 def _copy(dialect: Dialect, table: str, names: list[str], template: str, numbers: range) -> str:
-    whose = {"execution": "id", "audit": "object"}.get(table, "execution")
     return (
         f"with recursive numbers (n) as (select {numbers[0]} union all select n + 1 from numbers where n < "
         f"{numbers[-1]}), copies (copy) as (select {_id(dialect)} from numbers) "
         f"insert into {table} ({', '.join(names)}) "
-        f"select {', '.join(_value(dialect, table, name, whose, template) for name in names)} "
-        f"from copies, {table} where {table}.{whose} = '{template}'"
+        f"select {', '.join(_value(dialect, table, name, template) for name in names)} from copies, first_{table}"
     )
 
 
@@ -105,15 +114,15 @@ def _id(dialect: Dialect) -> str:
     return f"substr({at}, 1, 8) || '-' || substr({at}, 9, 4) || '-7000-8000-' || {rest}"
 
 
-def _value(dialect: Dialect, table: str, name: str, whose: str, template: str) -> str:
-    if name == whose:
+def _value(dialect: Dialect, table: str, name: str, template: str) -> str:
+    if name == _whose(table):
         return "copy"
     if name == "id":
         # The first half is the copy's, the other tells the rows of one execution apart.
-        return f"substr(copy, 1, 23) || substr({table}.id, 24)"
+        return f"substr(copy, 1, 23) || substr(first_{table}.id, 24)"
     if name == "trace_id":
         return "replace(copy, '-', '')"
     if name == "entry":
-        replaced = f"replace({dialect.decoded.format(f'{table}.entry')}, '{template}', copy)"
+        replaced = f"replace({dialect.decoded.format(f'first_{table}.entry')}, '{template}', copy)"
         return dialect.encoded.format(replaced)
-    return f"{table}.{name}"
+    return f"first_{table}.{name}"
