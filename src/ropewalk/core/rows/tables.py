@@ -1,6 +1,6 @@
 """The rows a log stands for: one execution, its nodes, its runs, its dead letters.
 
-The tables people read are a fold of the log and nothing else; `rows.py` folds. Ids follow from the log as well:
+The tables people read are a fold of the log and nothing else; `projection.py` folds. Ids follow from the log as well:
 whoever folds it, whenever, names every run and dead letter the same.
 """
 
