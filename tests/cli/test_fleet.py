@@ -277,6 +277,20 @@ def test_a_worker_says_who_it_is_without_the_password(start: Start):
     )
 
 
+async def test_whoever_looks_at_an_empty_database_is_told_what_makes_a_store_of_it(
+    invoke: Invoke, postgres: PostgresServer
+):
+    empty = await postgres.create_database(is_empty=True)
+
+    before = await asyncio.to_thread(invoke, "executions", "ls", "--db", empty)
+    made = await asyncio.to_thread(invoke, "run", "hello.yaml", "--detach", "--db", empty)
+    after = await asyncio.to_thread(invoke, "executions", "ls", "--db", empty)
+
+    assert (before.exit_code, made.exit_code, after.exit_code) == (2, 0, 0)
+    assert "schema public yet: `ropewalk run FILE` or `ropewalk up` makes it, --db names another" in before.stderr
+    await postgres.drop_database(empty)
+
+
 def test_a_file_has_no_workers_to_join(invoke: Invoke):
     result = invoke("worker", "--db", "here.db", "--json")
 

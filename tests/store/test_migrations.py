@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ropewalk.store import migrations
-from ropewalk.store.errors import IncompatibleStore
+from ropewalk.store.errors import IncompatibleStore, NoStore
 from ropewalk.store.migrations import Migration, known_migrations, pending
 from ropewalk.store.queries import split, without_comments
 from ropewalk.store.sqlite import SqliteReader, SqliteStore, connection
@@ -72,10 +72,21 @@ async def test_a_schema_we_do_not_know_is_not_touched(path: str, change: str, ad
 
 async def test_a_reader_refuses_a_store_that_is_behind(path: str):
     await (await SqliteStore.open(path)).close()
-    tell(path, "delete from migration")
+    tell(path, "delete from migration where number > 1")
 
-    with pytest.raises(IncompatibleStore, match="older Ropewalk"):
+    with pytest.raises(
+        IncompatibleStore, match=r"older Ropewalk \(schema 1, this one knows \d+\): .*`ropewalk up` brings"
+    ):
         await SqliteReader.open(path)
+
+
+async def test_a_reader_finds_nothing_of_ours_in_an_empty_file_and_leaves_it_empty(path: str):
+    Path(path).touch()
+
+    with pytest.raises(NoStore, match=r"nothing of Ropewalk in .* yet: `ropewalk run FILE` or `ropewalk up` makes it"):
+        await SqliteReader.open(path)
+
+    assert Path(path).read_bytes() == b""
 
 
 async def test_a_step_that_fails_leaves_nothing_behind(path: str, monkeypatch: pytest.MonkeyPatch):

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from ropewalk.store import migrations
-from ropewalk.store.errors import IncompatibleStore, NotADatabase, StoreDefect
+from ropewalk.store.errors import IncompatibleStore, NoStore, NotADatabase, StoreDefect
 from ropewalk.store.migrations import Migration, known_migrations
 from ropewalk.store.postgres import PostgresReader, PostgresStore, migrating
 from ropewalk.store.postgres.migrating import with_byte_order
@@ -118,6 +118,18 @@ async def test_someone_elses_tables_are_left_alone(empty: str):
         await PostgresStore.open(empty)
 
     assert await ask(empty, "select relname from pg_class where relname = 'execution'") == []
+
+
+@pytest.mark.parametrize(("schema", "place"), [("", "schema public"), ("?options=-csearch_path%3Dshop", "schema shop")])
+async def test_a_reader_finds_nothing_of_ours_in_an_empty_schema_and_leaves_it_empty(
+    empty: str, schema: str, place: str
+):
+    await ask(empty, "create schema shop")
+
+    with pytest.raises(NoStore, match=f"nothing of Ropewalk in .*, {place} yet: `ropewalk run FILE`"):
+        await PostgresReader.open(f"{empty}{schema}")
+
+    assert await ask(empty, "select relname from pg_class where relname = 'migration'") == []
 
 
 async def test_tables_whose_rows_change_all_the_time_are_swept_early(database: str):

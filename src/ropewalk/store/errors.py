@@ -27,6 +27,10 @@ class StoreCorrupted(RopewalkError):
     """The database is damaged; restore it from a backup."""
 
 
+class NoStore(RopewalkError):
+    """Nothing of Ropewalk is there yet; whoever only looks makes nothing, the message names who does."""
+
+
 class IncompatibleStore(RopewalkError):
     """The store's schema is not the one this version knows."""
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.store.errors import IncompatibleStore
+from ropewalk.store.errors import IncompatibleStore, NoStore
 from ropewalk.store.queries import split
 
 FOLDER: Final = Path(__file__).parent / "migrations"
@@ -61,3 +61,17 @@ def pending(applied: Iterable[tuple[int, str]], known: Sequence[Migration], plac
                 "use the one that made it, or choose another database"
             )
     return known[len(taken) :]
+
+
+def require_all(applied: Sequence[tuple[int, str]], known: Sequence[Migration], place: str) -> None:
+    """Refuses a store that has not taken every step: whoever only looks takes none."""
+    if not applied:
+        raise NoStore(
+            f"there is nothing of Ropewalk in {place} yet: `ropewalk run FILE` or `ropewalk up` makes it, "
+            "--db names another"
+        )
+    if pending(applied, known, place):
+        raise IncompatibleStore(
+            f"{place} was made by an older Ropewalk (schema {len(applied)}, this one knows {len(known)}): "
+            "the next `ropewalk run FILE` or `ropewalk up` brings it up to date"
+        )

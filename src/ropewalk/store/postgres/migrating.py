@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from ropewalk.store.errors import NotADatabase
-from ropewalk.store.migrations import Migration, known_migrations, pending
+from ropewalk.store.migrations import Migration, known_migrations, pending, require_all
 from ropewalk.store.postgres.connection import Connection, statements
 
 DATABASE_TIME: Final = "cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)"
@@ -38,9 +38,15 @@ async def migrate(connection: Connection, place: str) -> None:
         await _tune(connection)
 
 
-async def is_behind(connection: Connection, place: str) -> bool:
-    """Whether steps are still to be taken."""
-    return bool(pending(await _applied(connection, place), known_migrations(), place))
+async def require_current(connection: Connection, place: str) -> None:
+    """Refuses a database, or the schema of it that is spoken to, that is not of exactly our schema."""
+    require_all(await _applied(connection, place), known_migrations(), await _schema_of(connection, place))
+
+
+async def _schema_of(connection: Connection, place: str) -> str:
+    """The place with the one of its schemas that tables are made in."""
+    schema = await connection.fetchval("select current_schema()")
+    return place if schema is None else f"{place}, schema {schema}"
 
 
 async def _applied(connection: Connection, place: str) -> list[tuple[int, str]]:

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import asyncpg
 
 from ropewalk.store.access import Row, Value
-from ropewalk.store.errors import IncompatibleStore, StoreUnavailable
+from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.postgres.connection import (
     CONNECT_SECONDS,
     READING,
@@ -21,7 +21,7 @@ from ropewalk.store.postgres.connection import (
     undone,
 )
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, at_the_door, is_lost
-from ropewalk.store.postgres.migrating import is_behind
+from ropewalk.store.postgres.migrating import require_current
 
 CONNECTIONS: Final = 4
 ACQUIRE_SECONDS: Final = 10.0
@@ -144,8 +144,7 @@ class PostgresReader:
     async def check_schema(self) -> None:
         """Refuses a database that is not of exactly our schema."""
         async with self._pool.asking() as connection:
-            if await is_behind(connection, self.path):
-                raise IncompatibleStore(f"{self.path} was made by an older Ropewalk: start a worker of this one first")
+            await require_current(connection, self.path)
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives, of what is committed."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from ropewalk.core.errors import NotFound
 from ropewalk.store.errors import IncompatibleStore, NotADatabase, StoreUnavailable
-from ropewalk.store.migrations import Migration, known_migrations, pending
+from ropewalk.store.migrations import Migration, known_migrations, pending, require_all
 from ropewalk.store.queries import rendered
 
 FLOOR: Final = (3, 37, 0)
@@ -94,8 +94,7 @@ def connect_reader(path: str) -> sqlite3.Connection:
         for pragma in (*_SHARED, "pragma query_only = on"):
             connection.execute(pragma)
         _check_is_ours(connection, path)
-        if pending(_applied(connection), known_migrations(), path):
-            raise IncompatibleStore(f"{path} was made by an older Ropewalk: open it once for writing, as `run` does")
+        require_all(_applied(connection), known_migrations(), path)
     except BaseException:
         connection.close()
         raise
