@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,8 +144,39 @@ def test_a_rerun_keeps_what_came_before_and_a_replay_keeps_nothing(invoke: Invok
     with open("ledger.txt", encoding="utf-8") as ledger:
         assert ledger.read().split() == ["first", "second", "second", "first", "second"]
     assert len({first, rerun["id"], replay["id"]}) == 3
-    assert replay["hasSameOutput"] is True
+    assert replay["sameOutput"] is True
     assert (rerun["output"], replay["output"]) == ({"second": "second"}, {"second": "second"})
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ("set, with: { values: { id: hers } }", "the same output as {}\n"),
+        ("set, with: { values: { id: '{{ execution.id }}' } }", "another output than {}\n"),
+        ("fail, with: { message: no }", "FAILED, as {} was, and in the same way\n"),
+        (
+            "fail, with: { message: 'not {{ execution.id }}' }",
+            "FAILED, as {0} was, but in another way; only there: a: not {0}\n",
+        ),
+    ],
+)
+def test_a_replay_says_how_it_compares(node: str, words: str, project: Path, invoke: Invoke, answer: Answer):
+    document = f"ropewalk: 1\nname: again\nnodes: [{{ id: a, type: {node} }}]\n"
+    (project / "again.yaml").write_text(document, encoding="utf-8")
+    invoke("run", "again.yaml")
+    first = answer("executions", "show", "last")["id"]
+
+    assert words.format(first) in invoke("replay", first).stderr
+
+
+def test_a_replay_that_ends_otherwise_says_so(start: Start, invoke: Invoke, answer: Answer):
+    told(start("run", "held.yaml"), "first │ holding")
+    first = answer("executions", "show", "last")["id"]
+    invoke("cancel", first)
+    open_gate("first.gate")
+    open_gate("second.gate")
+
+    assert f"SUCCESS, where {first} was CANCELLED\n" in invoke("replay", first).stderr
 
 
 def test_an_idle_store_is_not_executed_on_by_a_verb_that_lets_nothing_go_on(

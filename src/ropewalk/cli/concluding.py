@@ -6,10 +6,9 @@ from ropewalk.cli.codes import Code, code_for
 from ropewalk.cli.console import console, print_json
 from ropewalk.cli.looking import Look, Search, looking
 from ropewalk.cli.project import Project
-from ropewalk.cli.rendering.text import json_text, plain
+from ropewalk.cli.rendering.text import json_text, one_line, plain
 from ropewalk.cli.session import Executor, executor_of
 from ropewalk.cli.view import View
-from ropewalk.core.canonical import content_hash
 from ropewalk.core.state import ExecutionState
 
 MOST_COUNTED: Final = 1000
@@ -26,9 +25,8 @@ async def _conclude(project: Project, look: Look, name: str, view: View, owner: 
     execution = await look.execution(name)
     state = ExecutionState(execution["state"])
     if original is not None:
-        before = await look.execution(original)
-        execution["hasSameOutput"] = content_hash(before["output"]) == content_hash(execution["output"])
-        view.say(f"{'the same output as' if execution['hasSameOutput'] else 'another output than'} {original}")
+        for line in _compared(await look.execution(original), execution):
+            view.say(line)
     if project.is_json:
         print_json(execution)
     elif state is ExecutionState.SUCCESS:
@@ -38,6 +36,28 @@ async def _conclude(project: Project, look: Look, name: str, view: View, owner: 
     if not state.is_ended:
         return Code.INTERRUPTED
     return code_for(state)
+
+
+def _compared(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """How an execution that does another again compares with it; nothing as long as one of them goes on."""
+    original, states = before["id"], (ExecutionState(before["state"]), ExecutionState(after["state"]))
+    if not all(state.is_ended for state in states):
+        return []
+    if states[0] is not states[1]:
+        return [f"{states[1]}, where {original} was {states[0]}"]
+    if states[0] is ExecutionState.SUCCESS:
+        return [f"{'the same output as' if after['sameOutput'] else 'another output than'} {original}"]
+    there, here = _failures(before), _failures(after)
+    if there == here:
+        return [f"{states[1]}, as {original} was, and in the same way"]
+    only_there = "; ".join(f"{node}: {error[1]}" for node, error in there.items() if here.get(node) != error)
+    return [f"{states[1]}, as {original} was, but in another way; only there: {one_line(only_there or 'nothing', 300)}"]
+
+
+def _failures(execution: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What went wrong, by node: of those that fail side by side it is chance which one the execution names."""
+    errors = {node["id"]: node["error"] for node in execution["nodes"]}
+    return {name: (error["type"], error["message"]) for name, error in errors.items() if error is not None}
 
 
 async def _next_steps(project: Project, look: Look, execution: dict[str, Any],

@@ -179,7 +179,7 @@ def rerun(project: Project, execution: str, node: str, version: int | None, deta
 def replay(project: Project, execution: str, detach: bool) -> int:
     """Execute the same version with the same input once more.
 
-    Says whether the output is the same.
+    Says whether the output is the same, or the failure.
     """
 
     async def find() -> str:
