@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+import urllib.error
 import urllib.request
 
 URL, POOL = sys.argv[1:3]
@@ -16,13 +17,23 @@ def post(path, **body):
         return json.load(answer)
 
 
+def lease():
+    try:
+        return post("lease", pool=POOL, runnerId="example", waitSeconds=30)["runs"]
+    except urllib.error.HTTPError as refusal:
+        if refusal.code not in (401, 403):
+            raise
+        remedy = f"set ROPEWALK_TOKEN to the token of a key with the role runner and the pool {POOL}"
+        sys.exit(f"{URL} gives no runs of pool {POOL}: {json.load(refusal)['detail']}; {remedy}")
+
+
 def stay_alive(run, done):
     while not done.wait(30) and not post(f"{run['runId']}/heartbeat", leaseToken=run["leaseToken"])["stop"]:
         print("still at it:", run["runId"])
 
 
 while True:
-    for run in post("lease", pool=POOL, runnerId="example", waitSeconds=30)["runs"]:
+    for run in lease():
         threading.Thread(target=stay_alive, args=(run, done := threading.Event())).start()
         output = {"length": len(json.dumps(run["inputs"]))}  # the work goes here
         done.set()

@@ -5,7 +5,7 @@ set -eu
 runs="$1/api/v1/workflow/runs" pool="$2"
 
 post() {
-    curl --silent --show-error --fail --max-time 90 --header "Authorization: Bearer $ROPEWALK_TOKEN" \
+    curl --silent --show-error --fail-with-body --max-time 90 --header "Authorization: Bearer $ROPEWALK_TOKEN" \
         --header "Content-Type: application/json" --data "$2" "$runs/$1"
 }
 
@@ -13,7 +13,12 @@ field() { # the text of a field that has no quotes in it
     sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"
 }
 
-while answer=$(post lease "{\"pool\":\"$pool\",\"runnerId\":\"sh\",\"waitSeconds\":30}"); do
+while :; do
+    answer=$(post lease "{\"pool\":\"$pool\",\"runnerId\":\"sh\",\"waitSeconds\":30}") || {
+        echo "$1 gives no runs of pool $pool: $(printf %s "$answer" | field detail)" >&2
+        echo "if it is for the key: ROPEWALK_TOKEN must be of one with the role runner and the pool $pool" >&2
+        exit 1
+    }
     run=$(printf %s "$answer" | field runId) token=$(printf %s "$answer" | field leaseToken)
     [ -n "$run" ] || continue
     node=$(printf %s "$answer" | field node) # the work goes here; past two minutes, post $run/heartbeat in between

@@ -321,17 +321,17 @@ async def test_a_pool_nobody_serves_is_explained(house: House):
 # The examples
 
 
+PYTHON = [sys.executable, str(EXAMPLES / "runner.py")]
+CURL = ["sh", str(EXAMPLES / "runner.sh")]
+with_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+
+
 @pytest.mark.parametrize(
     ("program", "output"),
     [
-        ([sys.executable, str(EXAMPLES / "runner.py")], {"length": 28}),
-        pytest.param(
-            ["sh", str(EXAMPLES / "runner.sh")],
-            {"done": "paint"},
-            marks=pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed"),
-        ),
+        pytest.param(PYTHON, {"length": 28}, id="python"),
+        pytest.param(CURL, {"done": "paint"}, id="curl", marks=with_curl),
     ],
-    ids=["python", "curl"],
 )
 async def test_the_examples_do_real_work(house: House, program: list[str], output: Any):
     token = await house.key(Role.RUNNER, pools=("paint",))
@@ -350,3 +350,26 @@ async def test_the_examples_do_real_work(house: House, program: list[str], outpu
             await process.wait()
 
     assert [end.output for end in ends] == [{"paint": output}] * 3
+
+
+@pytest.mark.parametrize("program", [pytest.param(PYTHON, id="python"), pytest.param(CURL, id="curl", marks=with_curl)])
+@pytest.mark.parametrize(
+    ("role", "pools", "reason"),
+    [(Role.RUNNER, ("print",), "this key is for other pools than 'paint'"), (Role.VIEWER, None, "the right to run")],
+)
+async def test_an_example_whose_key_is_refused_says_why_and_what_to_do(
+    house: House, program: list[str], role: Role, pools: tuple[str, ...] | None, reason: str
+):
+    token = await house.key(role, pools=pools)
+    async with served(house) as url:
+        process = await asyncio.create_subprocess_exec(
+            *program, url, "paint", env={**os.environ, "ROPEWALK_TOKEN": token}, stderr=asyncio.subprocess.PIPE
+        )  # fmt: skip
+        async with asyncio.timeout(PATIENCE):
+            _, told = await process.communicate()
+
+    assert process.returncode == 1
+    assert f"{url} gives no runs of pool paint: " in told.decode()
+    assert reason in told.decode()
+    assert "with the role runner and the pool paint\n" in told.decode()
+    assert "Traceback" not in told.decode()
