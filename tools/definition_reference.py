@@ -18,7 +18,7 @@ when it failed, and `on: expired` when it is an `approval`, a `subworkflow`, a `
 passed first; without such an edge it fails with TIMEOUT then. A node starts as soon as all its own edges are decided
 and one of them was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node
 with `forEach` has none but `error`, and the ports of a `switch` are those of its cases and its default, unless an
-expression names them.
+expression names them; none of them may be `error`.
 """
 
 _TRIGGERS: Final = """\

@@ -48,6 +48,7 @@ REFUND = {
 }
 PORTS = [f"p{i}" for i in range(30)]
 FIRST_PORTS = ", ".join(PORTS[:20])
+NO_PORT = "a port cannot be named 'error', which is the edge of failures"
 NO_DURATION = "is no duration; write it like 30s, 5m, 1h30m, 2d or PT30S"
 
 
@@ -177,6 +178,8 @@ def test_what_is_legal_is_accepted(written):
         (choice([], "a-b-b"), ["edges[0].on: choose has no port 'b'; it has error"]),
         (choice(PORTS, "a-b-x"), [f"edges[0].on: choose has no port 'x'; it has {FIRST_PORTS}, … (30 ports), error"]),
         (choice(["b"], "a-b-b", forEach=[1]), ["edges[0].on: a node with forEach has no port 'b'; it has error"]),
+        (choice(["error"], "a-b-error"), [f"nodes[0].with: {NO_PORT}"]),
+        (choice(["b", "error"], forEach=[1]), [f"nodes[0].with: {NO_PORT}"]),
         (document([{"id": "w", "type": "approval", "forEach": [1]}, {"id": "b"}], "w-b-expired"),
          ["edges[0].on: a node with forEach has no port 'expired'; it has error"]),
         (document("a", "a-a"), ["edges[0]: makes a cycle: a → a"]),

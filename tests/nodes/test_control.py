@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from ropewalk.core.errors import ErrorType
+from ropewalk.core.definition import parse_definition
+from ropewalk.core.errors import ErrorType, InvalidDefinition
 from ropewalk.nodes.base import NodeFailure, Output
 
 
@@ -64,6 +65,25 @@ async def test_a_switch_takes_the_first_case_that_is_json_equal(run, cases, valu
 )
 def test_a_switch_knows_its_ports_unless_an_expression_names_one(registry, written, ports):
     assert registry.infos()["switch"].ports_with(written) == ports
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"cases": {"one": 1, "error": 2}},
+        {"cases": [{"port": "error", "equals": "{{ input }}"}]},
+        {"cases": {"one": 1}, "default": "error"},
+    ],
+)
+def test_a_switch_with_a_port_for_failures_is_refused_when_it_is_written(registry, written):
+    document = {"ropewalk": 1, "name": "test", "nodes": [{"id": "a", "type": "switch", "with": written}]}
+
+    with pytest.raises(InvalidDefinition) as refused:
+        parse_definition(document, registry.infos())
+
+    assert list(map(str, refused.value.problems)) == [
+        "nodes[0].with: a port cannot be named 'error', which is the edge of failures"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class _Checks:
         self.report = report
         self.index = _index(nodes, report)
         self.expressions = Expressions(self.index, report)
-        # Of the nodes whose edges name one, each looked up once, however many edges it has.
+        # Of the nodes whose edges or parameters name one, each looked up once, however many edges it has.
         self.ports: dict[int, Ports | None] = {}
 
     def run(self) -> Topology:
@@ -119,8 +119,14 @@ class _Checks:
             return
         if node_type is not None:
             self.report.extend(validate(node_type.parameters, parameters, path, certainty_of))
+            self._check_ports(i, node_type)
         if parameters:
             self.expressions.check_parameters(i, parameters, is_map="forEach" in node)
+
+    def _check_ports(self, i: int, node_type: NodeTypeInfo) -> None:
+        """The ports that parameters name; those of every other type were looked at with the type."""
+        if node_type.ports is None and (ports := self._ports_of(i)) is not None and ports.wrong is not None:
+            self.report.add(("nodes", i, "with"), ports.wrong)
 
     def _arcs(self) -> list[Edge]:
         """The edges between known nodes, each once."""
@@ -161,16 +167,16 @@ class _Checks:
         port = edge["on"]
         if not isinstance(port, str):
             return None
-        if source not in self.ports:
-            self.ports[source] = self._ports_of(self.nodes[source])
-        ports = self.ports[source]
+        ports = self._ports_of(source)
         if ports is not None and (refusal := ports.refusal(port)):
             self.report.add(("edges", i, "on"), refusal)
         return port
 
-    def _ports_of(self, node: dict[str, Any]) -> Ports | None:
-        node_type = self._type_of(node)
-        return None if node_type is None else ports_of(node, node_type)
+    def _ports_of(self, i: int) -> Ports | None:
+        if i not in self.ports:
+            node_type = self._type_of(self.nodes[i])
+            self.ports[i] = None if node_type is None else ports_of(self.nodes[i], node_type)
+        return self.ports[i]
 
     def _check_cycle(self, topology: Topology) -> None:
         if cycle := topology.cycle():
