@@ -14,6 +14,7 @@ _ALL = [
     NodeTypeInfo("if", ports=("true", "false"), parameters=_object(["condition"], condition={"type": "boolean"})),
     NodeTypeInfo("switch", ports=None, parameters={"type": "object"}),
     NodeTypeInfo("choose", ports=None, ports_with=lambda given: given.get("ports")),
+    NodeTypeInfo("torn", ports=None, ports_with=lambda given: given["ports"]),
     NodeTypeInfo("approval", ports=("approved", "rejected"), parameters=_object(title=_TEXT), is_wait=True),
     NodeTypeInfo("log", parameters=_object(["message"], message=_TEXT)),
     NodeTypeInfo("email.send", parameters=_object(["to"], to=_TEXT)),

@@ -49,6 +49,8 @@ REFUND = {
 PORTS = [f"p{i}" for i in range(30)]
 FIRST_PORTS = ", ".join(PORTS[:20])
 NO_PORT = "a port cannot be named 'error', which is the edge of failures"
+NO_WORD = "the node type '{}' cannot say which ports these parameters give it"
+NO_NAMES = "ports_with must answer with a tuple of names, or with None"
 NO_DURATION = "is no duration; write it like 30s, 5m, 1h30m, 2d or PT30S"
 
 
@@ -180,6 +182,10 @@ def test_what_is_legal_is_accepted(written):
         (choice(["b"], "a-b-b", forEach=[1]), ["edges[0].on: a node with forEach has no port 'b'; it has error"]),
         (choice(["error"], "a-b-error"), [f"nodes[0].with: {NO_PORT}"]),
         (choice(["b", "error"], forEach=[1]), [f"nodes[0].with: {NO_PORT}"]),
+        (document([{"id": "a", "type": "torn"}, {"id": "b"}], "a-b-b", "a-b-c"),
+         [f"nodes[0].with: {NO_WORD.format('torn')}: KeyError: 'ports'"]),
+        (choice(["b", 5]), [f"nodes[0].with: {NO_WORD.format('choose')}: TypeError: {NO_NAMES}"]),
+        (choice("b"), [f"nodes[0].with: {NO_WORD.format('choose')}: TypeError: {NO_NAMES}"]),
         (document([{"id": "w", "type": "approval", "forEach": [1]}, {"id": "b"}], "w-b-expired"),
          ["edges[0].on: a node with forEach has no port 'expired'; it has error"]),
         (document("a", "a-a"), ["edges[0]: makes a cycle: a → a"]),

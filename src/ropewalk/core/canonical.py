@@ -139,10 +139,10 @@ def is_text(text: str) -> bool:
         return False
 
 
-def step(key: object) -> str:
-    """A key as part of a path: bounded, and always writable."""
+def step(key: object, longest: int = LONGEST_STEP) -> str:
+    """A key as part of a path, or somebody's words as part of a message: bounded, and always writable."""
     text = key if isinstance(key, str) else repr(key)
-    short = text if len(text) <= LONGEST_STEP else f"{text[:LONGEST_STEP]}…"
+    short = text if len(text) <= longest else f"{text[:longest]}…"
     return short if is_text(short) else ascii(short)[1:-1]
 
 

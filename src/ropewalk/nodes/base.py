@@ -128,6 +128,7 @@ class NodeType(ABC):
         """The ports of a node with these parameters; None where only its run will show them.
 
         Asked where `ports` is None, of parameters as written: they may not fit, and any text may be an expression.
+        What it raises is told to the author as a problem of the node.
         """
         return None
 

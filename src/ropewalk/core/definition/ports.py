@@ -4,11 +4,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from ropewalk.core.canonical import shown
+from ropewalk.core.canonical import shown, step
 from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.definition.topology import ERROR_PORT
 
 MOST_PORTS_SHOWN = 20
+LONGEST_REASON = 300
 _NO_PORT = f"a port cannot be named '{ERROR_PORT}', which is the edge of failures"
 
 
@@ -34,17 +35,33 @@ class Ports(Struct, frozen=True):
 
 def ports_of(node: dict[str, Any], node_type: NodeTypeInfo) -> Ports:
     """The ports of a node of this type, with the parameters it has in the document."""
-    own = _own_ports(node, node_type)
-    wrong = None if own is None or ERROR_PORT not in own else _NO_PORT
+    own, wrong = _own_ports(node, node_type)
     if "forEach" in node:
         # Its items may each take another port, so that the node as a whole takes none.
         return Ports("a node with forEach", {}, (ERROR_PORT,), wrong)
     common = (ERROR_PORT, EXPIRED_PORT) if node_type.is_wait else (ERROR_PORT,)
-    return Ports(node_type.name, None if own is None else dict.fromkeys(own), common, wrong)
+    return Ports(node_type.name, own, common, wrong)
 
 
-def _own_ports(node: dict[str, Any], node_type: NodeTypeInfo) -> tuple[str, ...] | None:
+def _own_ports(node: dict[str, Any], node_type: NodeTypeInfo) -> tuple[dict[str, None] | None, str | None]:
+    """The ports in their order, as far as they are known, and what is wrong with them."""
     parameters = node.get("with", {})
-    if node_type.ports is not None or node_type.ports_with is None or not isinstance(parameters, dict):
-        return node_type.ports
-    return node_type.ports_with(parameters)
+    if node_type.ports is not None:
+        return dict.fromkeys(node_type.ports), None
+    if node_type.ports_with is None or not isinstance(parameters, dict):
+        return None, None
+    try:
+        own = _named(node_type.ports_with(parameters))
+    except Exception as error:  # noqa: BLE001 -- somebody's node type may raise anything
+        why = step(f"{type(error).__name__}: {error}", LONGEST_REASON)
+        return None, f"the node type {shown(node_type.name)} cannot say which ports these parameters give it: {why}"
+    return own, _NO_PORT if own is not None and ERROR_PORT in own else None
+
+
+def _named(ports: Any) -> dict[str, None] | None:
+    """The ports, if a type answers with names as it should."""
+    if ports is None:
+        return None
+    if isinstance(ports, str) or not all(isinstance(port, str) for port in ports):
+        raise TypeError("ports_with must answer with a tuple of names, or with None")
+    return dict.fromkeys(ports)
