@@ -1,11 +1,15 @@
 """`ropewalk doctor`."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from click.testing import Result
+
 from tests.cli.conftest import Invoke, Start, told
+from tests.store.samples import tell
 from tests.store.wires import a_past
 
 LOOKED_AT = {"Python", "SQLite", "disk space", "fsync", "owner", "store", "schema", "clock", "blobs", "node types"}
@@ -14,6 +18,12 @@ LOOKED_AT = {"Python", "SQLite", "disk space", "fsync", "owner", "store", "schem
 def known(found: list[dict[str, str]]) -> int:
     """How many node types the doctor has counted."""
     return next(int(finding["value"].split()[0]) for finding in found if finding["what"] == "node types")
+
+
+def store_line(result: Result) -> str:
+    """What the doctor says of the store, in one line however narrow the table is."""
+    rows = re.split(r"\n(?=\S)", result.stdout)
+    return next(" ".join(row.split()) for row in rows if row.split()[1] == "store")
 
 
 def test_a_healthy_store_has_no_faults(invoke: Invoke, answer: Callable[..., Any]):
@@ -44,7 +54,30 @@ def test_a_file_that_is_no_store_is_a_fault_with_a_remedy(invoke: Invoke):
     result = invoke("doctor", "--db", "hello.yaml")
 
     assert result.exit_code == 1
-    assert "is not an SQLite database" in result.stdout
+    assert store_line(result) == "fault store hello.yaml is not an SQLite database: choose another path"
+
+
+def test_a_store_of_an_older_version_is_a_fault_with_the_one_remedy_that_helps(invoke: Invoke):
+    invoke("run", "hello.yaml")
+    tell("ropewalk.db", "delete from migration where number > 1")
+
+    result = invoke("doctor")
+
+    assert result.exit_code == 1
+    assert re.fullmatch(
+        r"fault store ropewalk\.db was made by an older Ropewalk \(schema 1, this one knows \d+\): "
+        "the next `ropewalk run FILE` or `ropewalk up` brings it up to date",
+        store_line(result),
+    )
+
+
+def test_an_empty_file_is_no_fault_and_stays_empty(invoke: Invoke):
+    Path("empty.db").touch()
+
+    result = invoke("doctor", "--db", "empty.db")
+
+    assert (result.exit_code, Path("empty.db").stat().st_size) == (0, 0)
+    assert store_line(result).startswith("ok store there is nothing of Ropewalk in empty.db yet")
 
 
 def test_the_owner_is_named_with_its_socket(start: Start, answer: Callable[..., Any]):

@@ -16,6 +16,7 @@ from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import clock, lapse
 from ropewalk.core.errors import RopewalkError
 from ropewalk.nodes.base import Registry
+from ropewalk.store.errors import NoStore
 from ropewalk.store.migrations import known_migrations
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.store.sqlite.connection import FLOOR, library_version
@@ -107,8 +108,10 @@ async def _store(project: Project) -> list[Finding]:
         return [Finding("store", Health.WELL, f"{path} does not exist yet; `ropewalk run` makes it")]
     try:
         reader = await SqliteReader.open(project.db)
+    except NoStore as error:
+        return [Finding("store", Health.WELL, str(error))]
     except RopewalkError as error:
-        return [Finding("store", Health.ILL, str(error), "name another file with --db, or mend this one")]
+        return [Finding("store", Health.ILL, str(error))]
     try:
         return [_size(path), await _schema(reader), await _clock(reader)]
     finally:

@@ -14,7 +14,7 @@ class Health(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """One thing looked at; `remedy` if it is not well."""
+    """One thing looked at; `remedy` if it is not well and `value` does not say it, as the errors of a store do."""
 
     what: str
     health: Health
