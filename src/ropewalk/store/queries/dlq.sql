@@ -35,6 +35,7 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
  limit $8;
 
 -- list_alike_dead_letters: the same for one fingerprint. Uses dead_letter_by_fingerprint.
+-- Apart, since not every planner knows the values: for "any or this one" it would read every letter of the workspace.
 select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
        inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
   from dead_letter
