@@ -9,8 +9,9 @@ from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan, compile_plan
-from ropewalk.core.signals import Expanded, Failed, Signal, Start, Succeeded
+from ropewalk.core.signals import Expanded, Failed, Signal, Start, Succeeded, Suspended
 from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.waits import Wait
 
 NOON = 1_763_208_000 * SECOND
 BOOM = RunError(ErrorType.TRANSIENT, "boom")
@@ -106,6 +107,11 @@ def each(node: str, **fields: Any) -> dict[str, Any]:
 def mapped(plan: Plan, count: int) -> Execution:
     """An execution whose first node is a map that has been evaluated."""
     return after(plan, Expanded(plan.ids[0], 1, count))
+
+
+def waiting(plan: Plan, wait: Wait, at: int = NOON) -> Execution:
+    """An execution whose node `a` waits for this."""
+    return after(plan, Suspended("a", 1, wait), at=at)
 
 
 def refolded(execution: Execution, log: list[Event]) -> Execution:

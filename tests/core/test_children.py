@@ -1,0 +1,136 @@
+"""Executions that others wait for: SPEC §3, 9."""
+
+import pytest
+
+from ropewalk.core.commands import CancelChild, PauseChild, ReopenChild, ResumeChild, StartChild
+from ropewalk.core.duration import MINUTE
+from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.signals import Cancel, ChildEnded, ChildReopened, Due, Pause, Resume, Retry, Start, Suspended
+from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.waits import ChildWait
+from tests.core.executions import (
+    FAILED,
+    NOON,
+    SUCCESS,
+    accepted,
+    commands,
+    each,
+    mapped,
+    names,
+    ok,
+    runs,
+    states,
+    tell,
+    waiting,
+    workflow,
+)
+
+CHAIN = workflow("a b", "a->b")
+CHILD = ChildWait("c1", "refund", {"order": 7})
+
+
+def test_a_child_is_started_once_the_wait_is_recorded():
+    execution = accepted(CHAIN)
+
+    tell(execution, Start(), Suspended("a", 1, CHILD))
+
+    assert commands(execution, StartChild) == [StartChild("a", 1, CHILD)]
+    assert StartChild("a", 1, CHILD) in execution.outstanding()
+
+
+def test_the_output_of_the_child_is_the_output_of_the_node():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, ChildEnded("a", 1, SUCCESS, {"x": 1}))
+
+    assert execution.outputs[0] == {"x": 1}
+
+
+def test_a_failed_child_fails_the_node_without_retry_or_dead_letter():
+    execution = waiting(CHAIN, CHILD)
+
+    event = tell(execution, ChildEnded("a", 1, FAILED, error="pay: boom"))[0]
+
+    assert (event.gave_up, event.handled, execution.state) == (None, False, FAILED)
+    assert "pay: boom" in event.error.message
+
+
+def test_a_child_reopened_by_someone_reopens_its_parent():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    events = tell(execution, ChildReopened("a", 1, "ann"))
+
+    assert names(events) == ["ExecutionReopened", "ChildResumed"]
+    tell(execution, Start(), ChildEnded("a", 1, SUCCESS, 1), Start())
+    assert runs(execution) == ["b"]
+
+
+def test_a_child_whose_failure_was_handled_cannot_be_reopened():
+    execution = waiting(workflow("a b", "a->b:error"), CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    with pytest.raises(InvalidTransition, match="handled"):
+        execution.handle(ChildReopened("a", 1, "ann"), NOON)
+
+
+def test_retrying_the_parent_reopens_the_child():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    tell(execution, Retry("ann"), Start())
+
+    assert commands(execution, ReopenChild) == [ReopenChild("c1")]
+    tell(execution, ChildEnded("a", 1, SUCCESS))
+    assert states(execution)["a"] is NodeState.SUCCESS
+
+
+def test_retrying_the_parent_of_a_cancelled_child_starts_another():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, ExecutionState.CANCELLED))
+
+    tell(execution, Retry("ann"), Start())
+
+    assert runs(execution) == ["a#2"]
+
+
+def test_children_in_a_map_are_reopened_with_their_parent():
+    execution = mapped(workflow([each("m")]), 2)
+    tell(execution, Suspended("m", 1, CHILD, item=0), ok("m", item=1), ChildEnded("m", 1, FAILED, item=0))
+    assert execution.state is FAILED
+
+    tell(execution, Retry("ann"), Start(), ChildEnded("m", 1, SUCCESS, "done", item=0))
+
+    assert (execution.state, execution.outputs[0]) == (SUCCESS, ["done", None])
+
+
+def test_a_child_in_a_map_reopened_by_someone_is_waited_for_again():
+    execution = mapped(workflow([each("m")]), 1)
+    tell(execution, Suspended("m", 1, CHILD, item=0), ChildEnded("m", 1, FAILED, item=0))
+
+    tell(execution, ChildReopened("m", 1, "ann", item=0), Start(), ChildEnded("m", 1, SUCCESS, "x", item=0))
+
+    assert (execution.state, execution.outputs[0]) == (SUCCESS, ["x"])
+
+
+def test_children_are_paused_resumed_and_cancelled_with_their_parent():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, Pause("ann"))
+    assert commands(execution, PauseChild) == [PauseChild("c1")]
+    tell(execution, Resume("ann"))
+    assert commands(execution, ResumeChild) == [ResumeChild("c1")]
+    tell(execution, Cancel("ann"))
+    assert commands(execution, CancelChild) == [CancelChild("c1")]
+
+    tell(execution, ChildEnded("a", 1, ExecutionState.CANCELLED))
+    assert execution.state is ExecutionState.CANCELLED
+
+
+def test_a_child_nobody_waits_for_any_more_is_called_off():
+    plan = workflow([{"id": "a", "timeout": "1m"}, {"id": "b"}], "a->b:expired")
+    execution = waiting(plan, CHILD)
+
+    tell(execution, Due(), at=NOON + MINUTE)
+
+    assert commands(execution, CancelChild) == [CancelChild("c1")]
