@@ -7,7 +7,7 @@ import pytest
 from ropewalk.access.rights import Role
 from ropewalk.core.events import RunWaiting
 from ropewalk.store import audit
-from tests.api.stories import Town, town_on
+from tests.api.stories import Town
 from tests.engines.worlds import at_most, flow, node
 
 BREAKERS = "/breakers"
@@ -31,34 +31,24 @@ async def test_a_target_that_failed_too_often_is_listed_as_open(town: Town):
     assert found["nextRetry"] > found["openedAt"]
 
 
-async def closes_by_hand(town: Town) -> None:
-    """A breaker that is closed by hand lets those go on whom it holds, and says so once."""
-    await opened(town)
-    held = await town.start(UP)
-    await town.until(held, RunWaiting)
+async def test_a_breaker_closed_by_hand_lets_those_go_on_whom_it_holds_and_says_so_once(each_town: Town):
+    await opened(each_town)
+    held = await each_town.start(UP)
+    await each_town.until(held, RunWaiting)
     # By then whoever asked once more whether it is closed has been told that it is not.
-    await town.run(AWAY)
+    await each_town.run(AWAY)
 
-    first = await town.tell(f"{BREAKERS}/reset", {"target": TARGET})
-    second = await town.tell(f"{BREAKERS}/reset", {"target": TARGET})
+    first = await each_town.tell(f"{BREAKERS}/reset", {"target": TARGET})
+    second = await each_town.tell(f"{BREAKERS}/reset", {"target": TARGET})
 
     assert (first.json(), second.json()) == (
         {"target": TARGET, "changed": True},
         {"target": TARGET, "changed": False},
     )
-    assert (await at_most(10, town.service.ended(held))).output == {"a": "through"}
-    assert (await town.get(BREAKERS))["items"][0]["state"] == "CLOSED"
-    (row,) = await audit.listed(town.office.store, "default", audit.Filter(verb="reset"))
+    assert (await at_most(10, each_town.service.ended(held))).output == {"a": "through"}
+    assert (await each_town.get(BREAKERS))["items"][0]["state"] == "CLOSED"
+    (row,) = await audit.listed(each_town.office.store, "default", audit.Filter(verb="reset"))
     assert (row.object, row.before, row.after) == (TARGET, "OPEN", "CLOSED")
-
-
-async def test_a_breaker_closed_by_hand_lets_those_go_on_whom_it_holds(town: Town):
-    await closes_by_hand(town)
-
-
-async def test_a_breaker_closed_by_hand_is_closed_on_a_shared_store(database: str):
-    async with town_on(database) as town:
-        await closes_by_hand(town)
 
 
 async def test_lists_go_on_where_a_page_ended(town: Town):

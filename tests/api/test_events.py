@@ -7,34 +7,24 @@ import pytest
 from ropewalk.access.rights import Role
 from ropewalk.core.events import RunWaiting
 from ropewalk.store import audit
-from tests.api.stories import Town, town_on
+from tests.api.stories import Town
 from tests.engines.worlds import flow, node
 
 WAITS = flow(node("w", "wait", event="order.*", filter="item.total > 10"), name="waits")
 
 
-async def told(town: Town) -> None:
-    """Those whose filter lets it through are told, and nobody else."""
-    waiting = [await town.start(WAITS) for _ in range(2)]
+async def test_those_who_wait_for_an_event_are_told_if_their_filter_lets_it_through(each_town: Town):
+    waiting = [await each_town.start(WAITS) for _ in range(2)]
     for each in waiting:
-        await town.until(each, RunWaiting)
+        await each_town.until(each, RunWaiting)
 
-    small = await town.tell("/events", {"subject": "order.paid", "payload": {"total": 1}})
-    other = await town.tell("/events", {"subject": "invoice.paid", "payload": {"total": 11}})
-    meant = await town.tell("/events", {"subject": "order.paid", "payload": {"total": 11}})
+    small = await each_town.tell("/events", {"subject": "order.paid", "payload": {"total": 1}})
+    other = await each_town.tell("/events", {"subject": "invoice.paid", "payload": {"total": 11}})
+    meant = await each_town.tell("/events", {"subject": "order.paid", "payload": {"total": 11}})
 
     assert [each.json()["told"] for each in (small, other, meant)] == [0, 0, 2]
     assert {each.status_code for each in (small, other, meant)} == {202}
-    assert [(await town.service.ended(each)).output["w"] for each in waiting] == [{"total": 11}] * 2
-
-
-async def test_those_who_wait_for_an_event_are_told(town: Town):
-    await told(town)
-
-
-async def test_those_who_wait_for_an_event_on_a_shared_store_are_told(database: str):
-    async with town_on(database) as town:
-        await told(town)
+    assert [(await each_town.service.ended(each)).output["w"] for each in waiting] == [{"total": 11}] * 2
 
 
 async def test_who_published_what_is_in_the_audit_log(town: Town):

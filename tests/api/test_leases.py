@@ -65,16 +65,8 @@ async def names(house: House, execution: str) -> list[str]:
     return [type(event).__name__ async for _, event in house.service.follow(execution)]
 
 
-async def test_a_run_is_leased_kept_and_completed(tmp_path: Path):
-    await leased_kept_and_completed(str(tmp_path / "ropewalk.db"))
-
-
-async def test_the_same_on_a_shared_store(database: str):
-    await leased_kept_and_completed(database)
-
-
-async def leased_kept_and_completed(db: str) -> None:
-    async with opened(db) as house:
+async def test_a_run_is_leased_kept_and_completed(each_db: str):
+    async with opened(each_db) as house:
         execution = await start(house)
         [run] = await lease(house)
 

@@ -42,7 +42,7 @@ EXAMPLES = list(examples(DESCRIPTION))
 def test_an_example_is_an_example_of_its_schema(where: str, schema: dict[str, Any], example: Any):
     whole = {**schema, "components": DESCRIPTION["components"]}
 
-    jsonschema_rs.validator_for(whole).validate(example)
+    assert [error.message for error in jsonschema_rs.validator_for(whole).iter_errors(example)] == []
 
 
 def test_there_are_examples():

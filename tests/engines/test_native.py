@@ -1,6 +1,8 @@
 """The native engine does what every engine must, on both stores, and keeps in memory only what is under way."""
 
 import asyncio
+import inspect
+import re
 
 import pytest
 
@@ -16,18 +18,27 @@ ASK = node("ask", "approval", title="Really?")
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 
 
+def test_every_scenario_asserts_something_by_itself():
+    """Those that run them below only lend them a world: one without an assert would hold whatever happens."""
+    asserting = re.compile(r"^ +(assert|with pytest\.raises)\b", re.MULTILINE)
+
+    assert [each.__name__ for each in SCENARIOS if not asserting.search(inspect.getsource(each))] == []
+
+
 @every_scenario
-async def test_on_the_embedded_engine(world: World, scenario: Scenario):
+async def test_a_scenario_holds_on_the_embedded_engine(world: World, scenario: Scenario):
     await at_most(20, scenario(world))
 
 
 @every_scenario
-async def test_on_a_shared_store(shared_world: World, scenario: Scenario):
+async def test_a_scenario_holds_on_a_shared_store(shared_world: World, scenario: Scenario):
     await at_most(40, scenario(shared_world))
 
 
 @every_scenario
-async def test_the_same_when_every_wait_is_parked(world: World, scenario: Scenario, monkeypatch: pytest.MonkeyPatch):
+async def test_a_scenario_holds_when_every_wait_is_parked(
+    world: World, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(settling, "PARK_AFTER", 0)
 
     await at_most(20, scenario(world))
