@@ -1,4 +1,4 @@
-"""Workflows for the clients to start."""
+"""Workflows to start for those who speak to another process."""
 
 from typing import Any
 
@@ -9,7 +9,12 @@ ONE = {
     "nodes": [{"id": "a", "type": "set", "with": {"values": {"text": "{{ vars.word }} {{ input.name }}"}}}],
     "output": "{{ nodes.a.output.text }}",
 }
-ASKED = {"ropewalk": 1, "name": "asked", "nodes": [{"id": "ask", "type": "approval", "with": {"title": "Really?"}}]}
+ASKED = {
+    "ropewalk": 1,
+    "name": "asked",
+    "nodes": [{"id": "ask", "type": "approval", "with": {"title": "Really?"}}],
+    "output": "{{ nodes.ask.output.approved }}",
+}
 TOLD = {
     "ropewalk": 1,
     "name": "told",

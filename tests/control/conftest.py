@@ -15,14 +15,6 @@ from ropewalk.wiring import Settings, open_service
 
 ROOT = Path(__file__).parents[2]
 
-ASKED = {
-    "ropewalk": 1,
-    "name": "asked",
-    "nodes": [{"id": "ask", "type": "approval", "with": {"title": "Really?"}}],
-    "output": "{{ nodes.ask.output.approved }}",
-}
-BROKEN = {"ropewalk": 1, "name": "broken", "nodes": [{"id": "stop", "type": "fail", "with": {"message": "no"}}]}
-
 
 @pytest.fixture(autouse=True)
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:

@@ -22,7 +22,8 @@ from ropewalk.service import Service, reading
 from ropewalk.service.retention import Policy
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.wiring import Settings, open_service
-from tests.control.conftest import ASKED, BROKEN, socket_of
+from tests.client.samples import ASKED, BROKEN
+from tests.control.conftest import socket_of
 
 # Verbs
 
