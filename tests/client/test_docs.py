@@ -21,4 +21,4 @@ async def test_every_example_of_the_page_runs(server: Served, monkeypatch: pytes
     for example in examples:
         await asyncio.to_thread(exec, compile(example, PAGE.name, "exec"), names)
 
-    assert len(examples) == 4
+    assert len(examples) == 5

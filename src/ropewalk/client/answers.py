@@ -5,6 +5,9 @@ from typing import Any, Literal, TypedDict
 from ropewalk.core.canonical import JSON
 
 State = Literal["PENDING", "RUNNING", "PAUSED", "SUCCESS", "FAILED", "CANCELLED", "TIMEOUT"]
+Role = Literal["viewer", "operator", "editor", "admin", "runner"]
+Right = Literal["read", "read-payloads", "execute", "edit", "use-credentials", "run", "administer", "operate"]
+"""What a key can have as a scope."""
 
 
 class Told(TypedDict):
@@ -336,3 +339,42 @@ class ReportTaken(TypedDict):
     """A report that survives any crash from here on."""
 
     runId: str
+
+
+class Key(TypedDict):
+    """An API key, without what opens; null `scopes` and `pools` are no limit."""
+
+    id: str
+    workspaceId: str
+    name: str
+    role: Role
+    scopes: list[Right] | None
+    pools: list[str] | None
+    root: bool
+    createdAt: str
+    createdBy: str
+    expiresAt: str | None
+    lastUsedAt: str | None
+    revokedAt: str | None
+
+
+class NewKey(Key):
+    """A key with its token, which nobody can read again."""
+
+    token: str
+
+
+class Member(TypedDict):
+    """Somebody's role in a workspace, or for a workflow that is shared with them."""
+
+    subject: str
+    role: Role
+    createdAt: str
+    createdBy: str
+
+
+class LetGo(TypedDict):
+    """Somebody who has this role no more; `changed` is false if they had none."""
+
+    subject: str
+    changed: bool

@@ -141,6 +141,16 @@ def post(path: str, body: JSON | UnsetType = UNSET, *, repeats: bool = False, do
     )
 
 
+def put(path: str, body: JSON) -> Request:
+    """Something to be so from now on, however often that is said."""
+    return Request(method="PUT", path=path, body=body, repeats=True)
+
+
+def delete(path: str, params: Mapping[str, Any] | None = None) -> Request:
+    """Something to be no more, however often that is said."""
+    return Request(method="DELETE", path=path, params=_texts(params or {}), repeats=True)
+
+
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
     """Parameters as a query has them; what is None is not said."""
     return {name: _text(value) for name, value in params.items() if value is not None}

@@ -1,20 +1,23 @@
-"""What can be asked of a workspace: its executions, workflows and dead letters, and who works there."""
+"""What can be asked of a workspace: its executions, workflows and dead letters, who works there and who may do what."""
 
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from ropewalk.client.acl import SharingVerbs
 from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
 from ropewalk.client.definitions import DefinitionVerbs, identified, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
+from ropewalk.client.keys import KeyVerbs
+from ropewalk.client.members import MemberVerbs
 from ropewalk.client.talking import Request, Series, Talk, ask, get, post, said, whole
 from ropewalk.client.verbs import Speaker, listing, verb
 from ropewalk.core.canonical import JSON
 
 
-class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs):
+class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
     """What both clients can do."""
 
     @listing

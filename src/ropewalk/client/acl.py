@@ -1,0 +1,30 @@
+"""With whom a workflow is shared, beyond those who have a role in its workspace."""
+
+from urllib.parse import quote
+
+from ropewalk.client.answers import LetGo, Member, Role
+from ropewalk.client.talking import Series, Talk, delete, put
+from ropewalk.client.verbs import Speaker, listing, verb
+
+
+def _path(workflow: str) -> str:
+    return f"/workflow/definitions/{quote(workflow, safe='')}/acl"
+
+
+class SharingVerbs(Speaker):
+    """What can be done about sharing; `workflow` is an id."""
+
+    @listing
+    def shares(self, workflow: str, limit: int | None = None) -> Series[Member]:
+        """With whom the workflow is shared, and in which role, by subject."""
+        return self._pages(_path(workflow), limit)
+
+    @verb
+    def share(self, workflow: str, subject: str, role: Role) -> Talk[Member]:
+        """Share it with somebody, or in another role: with `user:<sub of the token>` or `key:<id>`."""
+        return self._ask(put(_path(workflow), {"subject": subject, "role": role}))
+
+    @verb
+    def unshare(self, workflow: str, subject: str) -> Talk[LetGo]:
+        """Share it with somebody no more."""
+        return self._ask(delete(_path(workflow), {"subject": subject}))
