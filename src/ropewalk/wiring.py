@@ -20,6 +20,7 @@ from ropewalk.core.duration import parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.service.retention import Policy, run_forever
+from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store import workspaces
 from ropewalk.store.access import Store
 
@@ -84,6 +85,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     slots: Mapping[str, int] = {}
     retention: Policy = Policy()
     access: AccessSettings = AccessSettings()
+    streams: StreamLimits = StreamLimits()
     telemetry: TelemetrySettings = TelemetrySettings()
     mail: MailSettings = MailSettings()
     allow_hosts: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             ),
             retention=_retention(said),
             access=_access(said),
+            streams=StreamLimits(**{name: said[f"streams.{name}"] for name in StreamLimits.__struct_fields__}),
             telemetry=TelemetrySettings(
                 metrics=said["telemetry.metrics"],
                 log=_log_form(said["telemetry.log"]),
@@ -137,7 +140,11 @@ def _access(said: Configuration) -> AccessSettings:
         issuers = msgspec.convert(said["access.issuers"], tuple[Issuer, ...])
     except msgspec.ValidationError as error:
         raise InvalidInput([Problem(("access", "issuers"), str(error))]) from error
-    limits = Rates(per_actor=_rate(said["access.rate_per_actor"]), per_address=_rate(said["access.rate_per_address"]))
+    limits = Rates(
+        per_actor=_rate(said["access.rate_per_actor"]),
+        per_address=_rate(said["access.rate_per_address"]),
+        failures=_per_minute(said["access.failures_per_minute"]),
+    )
     return AccessSettings(issuers=issuers, limits=limits, origins=said["access.origins"])
 
 
@@ -151,6 +158,10 @@ def _log_form(word: str) -> LogForm:
 
 def _rate(per_second: int) -> Rate | None:
     return Rate(per_second, 2 * per_second) if per_second else None
+
+
+def _per_minute(count: int) -> Rate | None:
+    return Rate(count / 60, count) if count else None
 
 
 def is_shared(db: str) -> bool:
@@ -250,7 +261,7 @@ async def open_office(
 
     metrics = Metrics() if settings.telemetry.metrics else None
     async with open_service(settings, types, functions, metrics) as service:
-        office = await Office.open(service.store, service.of, settings.access)
+        office = await Office.open(service.store, service.of, settings.access, settings.streams)
         office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
         yield office
 

@@ -10,7 +10,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ropewalk.access.rights import Role
-from ropewalk.service.streaming import Limits, Streams
+from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.service.streaming import Streams
 from tests.api.house import API, House
 from tests.api.streams import PATIENCE, Listener, numbers, served
 
@@ -179,7 +180,7 @@ async def test_a_server_that_goes_tells_everyone_to_come_back(house: House):
 
 async def test_nobody_has_more_streams_than_allowed(house: House, url: str):
     execution = await started(house)
-    house.app.state.streams = Streams(house.service.engine, Limits(per_actor=2))
+    house.app.state.streams = Streams(house.service.engine, StreamLimits(per_actor=2))
     listeners = [await Listener.connect(url, path(execution), house.root) for _ in range(3)]
     other = await Listener.connect(url, path(execution), await house.key(Role.VIEWER))
 
@@ -194,7 +195,7 @@ async def test_nobody_has_more_streams_than_allowed(house: House, url: str):
 
 async def test_signs_of_life_come_when_nothing_else_does(house: House, url: str):
     execution = await started(house)
-    house.app.state.streams = Streams(house.service.engine, Limits(beat=0.5))
+    house.app.state.streams = Streams(house.service.engine, StreamLimits(beat=0.5))
     listener = await Listener.connect(url, path(execution), house.root)
 
     await listener.take(1)

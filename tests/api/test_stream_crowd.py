@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ropewalk.access.rights import Role
-from ropewalk.service.streaming import Limits, Streams
+from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.service.streaming import Streams
 from tests.api.house import API, House
 from tests.api.streams import PATIENCE, Listener, numbers, served
 from tests.api.test_stream import path, started
@@ -116,7 +117,7 @@ def microseconds(text: str) -> int:
 
 
 async def test_whoever_does_not_read_is_cut_off_and_nobody_else_is_late(house: House):
-    house.app.state.streams = streams = Streams(house.service.engine, Limits(stalled=2.0))
+    house.app.state.streams = streams = Streams(house.service.engine, StreamLimits(stalled=2.0))
     document = chain(150, type="set", **{"with": {"values": {"text": "{{ input }}"}}})
     workflow = await house.save(document)
     version = await house.service.engine.memory.version(workflow, 1)
@@ -141,7 +142,7 @@ async def test_whoever_does_not_read_is_cut_off_and_nobody_else_is_late(house: H
 
 
 async def test_a_reader_that_was_up_to_date_survives_a_burst_larger_than_what_is_kept(house: House):
-    house.app.state.streams = streams = Streams(house.service.engine, Limits(kept=3))
+    house.app.state.streams = streams = Streams(house.service.engine, StreamLimits(kept=3))
     burst = chain(1, type="noop", forEach="{{ input }}", concurrency=200)
     workflow = await house.save(burst)
     version = await house.service.engine.memory.version(workflow, 1)

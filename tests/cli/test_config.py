@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict
 
+from ropewalk.access.rates import Rate
 from ropewalk.configuration import SETTINGS, Kind, Setting, resolve
 from ropewalk.core.errors import InvalidInput
+from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.wiring import Settings
 from tests.cli.conftest import Invoke
 
@@ -61,6 +63,9 @@ def test_every_setting_can_be_said_in_the_environment(setting: Setting):
         ({"ROPEWALK_LEASE": "soon"}, "ROPEWALK_LEASE: must be a number, not 'soon'"),
         ({"ROPEWALK_LEASE": "0"}, "ROPEWALK_LEASE: must be from 1 to 3,600, not 0"),
         ({"ROPEWALK_LEASE": "NaN"}, "ROPEWALK_LEASE: must be from 1 to 3,600, not nan"),
+        ({"ROPEWALK_STREAMS_READERS": "0"}, "ROPEWALK_STREAMS_READERS: must be from 1 to 1,000,000, not 0"),
+        ({"ROPEWALK_STREAMS_BEAT": "60"}, "ROPEWALK_STREAMS_BEAT: must be from 1 to 20, not 60"),
+        ({"ROPEWALK_ACCESS_FAILURES_PER_MINUTE": "-1"}, "FAILURES_PER_MINUTE: must be from 0 to 1,000,000, not -1"),
         ({"ROPEWALK_POOLED": "perhaps"}, "ROPEWALK_POOLED: must be true or false, not 'perhaps'"),
         ({"ROPEWALK_SERVER_PORT": "80.5"}, "ROPEWALK_SERVER_PORT: must be an integer"),
         ({"ROPEWALK_SERVER_PORT": "true"}, "ROPEWALK_SERVER_PORT: must be an integer"),
@@ -120,6 +125,21 @@ def test_issuers_are_tables_of_the_file(tmp_path: Path):
     assert settings.access.issuers[0].audience == "ropewalk"
     with pytest.raises(InvalidInput, match="jwks_url"):
         Settings.of(resolve(environment={}, file=bad))
+
+
+@pytest.mark.parametrize(("count", "rate"), [("6", Rate(0.1, 6)), ("0", None)])
+def test_failed_logins_are_let_through_by_the_minute(count: str, rate: Rate | None):
+    settings = Settings.from_environment({"ROPEWALK_ACCESS_FAILURES_PER_MINUTE": count})
+
+    assert settings.access.limits.failures == rate
+
+
+def test_every_limit_of_streams_is_a_setting(tmp_path: Path):
+    file = in_file(tmp_path, "[streams]\nreaders=1\nper_actor=2\nkept=3\nkept_mib=4\nstalled=5\nbeat=6\n")
+
+    found = Settings.of(resolve(environment={}, file=file)).streams
+
+    assert found == StreamLimits(readers=1, per_actor=2, kept=3, kept_mib=4, stalled=5, beat=6)
 
 
 def test_show_says_each_value_and_where_it_came_from(answer: Answer, monkeypatch: pytest.MonkeyPatch):

@@ -17,6 +17,7 @@ from tests.postgres import ask
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 LOOKS = 2_000
+STREAM = "/api/v1/workspaces/default/stream"
 
 
 def first_lines(process: "subprocess.Popen[str]", count: int) -> list[str]:
@@ -47,6 +48,23 @@ def test_whoever_has_the_store_and_lost_the_token_gets_another(tmp_path: Path):
 
     assert again.token not in (None, first)
     assert answers == [200, 200]
+
+
+def test_the_limits_that_are_set_hold(tmp_path: Path):
+    limits = "[streams]\nper_actor = 1\n[access]\nfailures_per_minute = 2\n"
+    (tmp_path / "ropewalk.toml").write_text(limits, encoding="utf-8")
+    with up(tmp_path) as server:
+        with httpx2.stream("GET", f"{server.url}{STREAM}", headers=bearer(server), timeout=PATIENCE) as first:
+            second = server.ask("GET", "/workspaces/default/stream")
+        guesses = [server.ask("GET", "/me", "rw_x_y").status_code for _ in range(3)]
+
+    assert (first.status_code, second.status_code) == (200, 429)
+    assert "1 streams are open for you" in second.json()["detail"]
+    assert guesses == [401, 401, 429]
+
+
+def bearer(server: UpServer) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.token}"}
 
 
 def test_people_are_told_the_address_and_the_token(start: Start):

@@ -12,6 +12,7 @@ from ropewalk.access.settings import AccessSettings
 from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
 from ropewalk.service import Service
+from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store import secrets as kept
 from ropewalk.store.access import Store
 
@@ -30,10 +31,12 @@ class Office:
         serve: Callable[[str], Service],
         cursors: Cursors,
         access: AccessSettings,
+        stream_limits: StreamLimits | None = None,
     ) -> None:
         self.store = store
         self.cursors = cursors
         self.access = access
+        self.stream_limits = stream_limits or StreamLimits()
         self.keys = KeyRing(store)
         self.sessions = Sessions(store, self.keys)
         self.standings = Standings(store)
@@ -50,12 +53,16 @@ class Office:
 
     @classmethod
     async def open(
-        cls, store: Store, serve: Callable[[str], Service], access: AccessSettings | None = None
+        cls,
+        store: Store,
+        serve: Callable[[str], Service],
+        access: AccessSettings | None = None,
+        stream_limits: StreamLimits | None = None,
     ) -> "Office":
         """Every server of one store signs with the same key, so that a cursor of one is good for all."""
         async with store.transaction() as tx:
             key = await kept.keep(tx, "cursors", secrets.token_urlsafe(32))
-        return cls(store, serve, Cursors(key), access or AccessSettings())
+        return cls(store, serve, Cursors(key), access or AccessSettings(), stream_limits)
 
     def service(self, workspace: str) -> Service:
         """The service of a workspace."""

@@ -98,7 +98,7 @@ def streams_of(connection: HTTPConnection, call: Call) -> Streams:
     """The streams of this server, made with the first."""
     state = connection.app.state
     if not hasattr(state, "streams"):
-        state.streams = Streams(call.service.engine)
+        state.streams = Streams(call.service.engine, call.office.stream_limits)
     found: Streams = state.streams
     return found
 

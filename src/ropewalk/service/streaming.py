@@ -20,23 +20,13 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
 from ropewalk.service.rooms import RoomChannel
+from ropewalk.service.stream_limits import StreamLimits
 
 TICK: Final = 1.0
 LEAVING: Final = 2.0
 """How long a reader may take for the last word of a server that is going (s)."""
 
 _log = logging.getLogger("ropewalk.stream")
-
-
-class Limits(Struct, frozen=True, kw_only=True):
-    """How much streams may take. Times are in seconds."""
-
-    per_actor: int = 100
-    readers: int = 5_000
-    kept: int = 10_000
-    kept_bytes: int = 4 * 1024 * 1024
-    stalled: float = 10.0
-    beat: float = 15.0
 
 
 class Reason(StrEnum):
@@ -199,9 +189,9 @@ class Reader:
 class Streams:
     """Every stream of one server."""
 
-    def __init__(self, engine: NativeEngine, limits: Limits | None = None) -> None:
+    def __init__(self, engine: NativeEngine, limits: StreamLimits | None = None) -> None:
         self._engine = engine
-        self.limits = limits or Limits()
+        self.limits = limits or StreamLimits()
         self._channels: dict[Hashable, tuple[Channel, asyncio.Future[None]]] = {}
         self._readers: dict[Reader, None] = {}
         self._guards: dict[Hashable, Guard] = {}
