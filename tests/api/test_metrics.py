@@ -1,5 +1,6 @@
 """The figures of a server, as Prometheus reads them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.api.streams import served
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 WAITING = {"ropewalk": 1, "name": "waiting", "nodes": [{"id": "a", "type": "delay", "with": {"for": "5s"}}]}
+
+PAINTED = {"ropewalk": 1, "name": "painted", "nodes": [{"id": "a", "type": "noop", "pool": "paint"}]}
 
 
 @pytest.fixture
@@ -77,6 +80,23 @@ async def shake_hands(address: str, token: str) -> None:
     with suppress(InvalidStatus):
         async with connect(address, additional_headers={"Authorization": f"Bearer {token}"}, proxy=None):
             pass
+
+
+async def test_what_it_takes_a_runner_to_lease_is_counted_and_looking_in_vain_is_not(counted: House):
+    asked = {"pool": "paint", "runnerId": "painter", "waitSeconds": 30}
+    waiting = asyncio.ensure_future(counted.ask("POST", "/workflow/runs/lease", json=asked))
+    async with asyncio.timeout(30):
+        while not counted.service.engine.lending.waiting:
+            await asyncio.sleep(0)
+    before = await figures(counted)
+    await counted.service.start(await counted.service.save(PAINTED))
+    leased = (await waiting).json()["runs"]
+
+    found = await figures(counted)
+
+    assert [each["node"] for each in leased] == ["a"]
+    assert (before["ropewalk_lease_seconds_count"], found["ropewalk_lease_seconds_count"]) == (0, 1)
+    assert found["ropewalk_lease_seconds_sum"] > 0
 
 
 async def test_what_waits_for_a_slot_is_seen_in_the_store(counted: House):

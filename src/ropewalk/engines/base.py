@@ -68,7 +68,7 @@ class Observer(Protocol):
         """Something waits, and nothing of it has a slot."""
 
     def leased(self, seconds: float) -> None:
-        """Runs of others were leased, in so much time."""
+        """Runs were leased, by this worker or through it by a runner, in so much time."""
 
 
 class Engine(Protocol):

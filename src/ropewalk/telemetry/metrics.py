@@ -38,7 +38,7 @@ class Metrics:
         self.attempts = self._spreads("node_attempts", "Attempts a node or an item took to its end.", _ATTEMPTS)
         self.runs = self._tallies("runs_ended", "Attempts by how they ended.", "state", "error_type")
         self.run_time = self._spreads("run_seconds", "How long attempts took, waits included.", _DELAYS, "state")
-        self.lease_time = self._spreads("lease_seconds", "How long it took to lease runs of others.", _DELAYS)
+        self.lease_time = self._spreads("lease_seconds", "How long it took to lease runs.", _DELAYS)
         self.requests = self._tallies("http_requests", "Requests by operation and status.", "operation", "status")
         self.request_time = self._spreads("http_request_seconds", "How long requests took.", _DELAYS, "operation")
         self._waiting = self._gauge("queue_waiting", "Executions that wait for a slot, up to 10,000.")

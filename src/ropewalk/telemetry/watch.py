@@ -110,7 +110,7 @@ class Watch:
             _log.info("queue.at_capacity")
 
     def leased(self, seconds: float) -> None:
-        """Runs of others were leased, in so much time."""
+        """Runs were leased, in so much time."""
         self.metrics.lease_time.labels().observe(seconds)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ run, and then it timed out. Reports count only under the fence of the lease and 
 
 import asyncio
 import logging
+import time
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -124,11 +125,15 @@ class Lending:
         # Asked first: most look in vain, and reading disturbs nobody.
         if self._engine.is_closing or not await offers.is_waiting(store, seeker.workspace, seeker.pool):
             return []
+        began = time.perf_counter()
         async with store.transaction() as tx:
             now = store.now()
             about = (seeker.workspace, seeker.pool, seeker.runner)
             found = await offers.lease_in(tx, *about, now + self._lease_time, now, seeker.limit)
-            return [await self._leased(tx, offer, now) for offer in found]
+            leased = [await self._leased(tx, offer, now) for offer in found]
+        if self._engine.observer is not None and leased:
+            self._engine.observer.leased(time.perf_counter() - began)
+        return leased
 
     async def _leased(self, tx: Transaction, offer: Offer, now: int) -> Leased:
         work = msgspec.json.decode(offer.work, type=Work)
