@@ -134,7 +134,7 @@ async def test_root_makes_root(house: House):
 
 
 async def test_a_root_key_may_have_the_scope_to_operate_and_no_other(house: House):
-    body = {"name": "prometheus", "role": "admin", "root": True, "scopes": ["operate"]}
+    body = {"name": "fleet", "role": "admin", "root": True, "scopes": ["operate"]}
 
     token = (await house.ask("POST", "/keys", json=body)).json()["token"]
 

@@ -116,18 +116,31 @@ async def test_what_waits_for_a_slot_is_seen_in_the_store(counted: House):
 
 
 async def test_a_key_for_prometheus_opens_nothing_else(counted: House):
-    token = await counted.key(Role.VIEWER, is_root=True, scopes=(Right.OPERATE,))
+    await counted.workspace("secret")
+    token = await counted.key(Role.ADMIN, is_root=True, scopes=(Right.OBSERVE,))
+
+    asked = [
+        await counted.ask("GET", "/workflow/definitions", token),
+        await counted.ask("GET", "/workers", token),
+        await counted.ask("POST", "/workspaces", token, json={"id": "mine"}),
+        await counted.ask("PATCH", "/workspaces/default", token, json={"slots": 1}),
+    ]
+    seen = (await counted.ask("GET", "/workspaces", token)).json()["items"]
 
     assert "ropewalk_store_up" in await figures(counted, token)
-    assert (await counted.ask("GET", "/workflow/definitions", token)).status_code == 403
+    assert [each.status_code for each in asked] == [403] * 4
+    assert [each["id"] for each in seen] == ["default"], "the key's own"
 
 
-async def test_whoever_does_not_operate_gets_no_figures(counted: House):
+async def test_whoever_may_not_observe_gets_no_figures(counted: House):
     admin = await counted.key(Role.ADMIN)
-    async with counted.client(admin) as client, counted.client(None) as stranger:
-        answers = [await client.get("/metrics"), await stranger.get("/metrics")]
+    operator = await counted.key(Role.ADMIN, is_root=True, scopes=(Right.OPERATE,))
+    answers = []
+    for token in (admin, operator, None):
+        async with counted.client(token) as client:
+            answers.append(await client.get("/metrics"))
 
-    assert [answer.status_code for answer in answers] == [403, 401]
+    assert [answer.status_code for answer in answers] == [403, 403, 401]
 
 
 async def test_a_server_without_figures_says_so(house: House):

@@ -12,7 +12,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 
 from ropewalk.access import keys
 from ropewalk.access.rates import Limits
-from ropewalk.access.rights import RIGHTS, Right, Role
+from ropewalk.access.rights import BEYOND, RIGHTS, Right, Role
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import assemble
 from ropewalk.api.express import ways
@@ -228,8 +228,8 @@ async def test_no_sample_is_for_a_route_that_is_gone():
     assert set(SAMPLES) <= {each.id for each in EVERY}
 
 
-async def test_every_role_is_in_the_table_and_only_root_operates():
+async def test_every_role_is_in_the_table_and_only_root_goes_beyond_a_workspace():
     table: Mapping[Role, frozenset[Right]] = RIGHTS
 
     assert set(table) == set(Role)
-    assert not any(Right.OPERATE in rights for rights in table.values())
+    assert not any(rights & BEYOND for rights in table.values())

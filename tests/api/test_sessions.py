@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from ropewalk.access.beliefs import BELIEVED
 from ropewalk.access.rates import Limits
-from ropewalk.access.rights import RIGHTS, Right, Role
+from ropewalk.access.rights import BEYOND, RIGHTS, Right, Role
 from ropewalk.access.sessions import LASTS, Sessions
 from ropewalk.access.settings import AccessSettings
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
@@ -241,4 +241,4 @@ async def test_root_is_told_so(house: House):
     me = (await house.ask("GET", "/me")).json()
 
     assert me["root"] is True
-    assert set(RIGHTS[Role.ADMIN]) | {Right.OPERATE} == set(me["workspaces"][0]["rights"])
+    assert RIGHTS[Role.ADMIN] | BEYOND == set(me["workspaces"][0]["rights"])

@@ -16,6 +16,8 @@ class Right(StrEnum):
     ADMINISTER = "administer"
     OPERATE = "operate"
     """Beyond any workspace: to make them, and to see the workers. Root keys alone have it."""
+    OBSERVE = "observe"
+    """Beyond any workspace too: to read the figures of a server, and nothing else. Root keys alone have it."""
     COME_IN = "come-in"
     """To be somebody: whoever has proved who they are has it, in no workspace in particular."""
 
@@ -43,5 +45,7 @@ RIGHTS: Final = {
     Role.ADMIN: _ADMIN,
     Role.RUNNER: frozenset({Right.RUN}),
 }
+BEYOND: Final = frozenset({Right.OPERATE, Right.OBSERVE})
+"""What is beyond any workspace, and so cannot be shared."""
 EVERYTHING: Final = frozenset(Right) - {Right.COME_IN}
 NOTHING: Final[frozenset[Right]] = frozenset()

@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.granting import Giver
-from ropewalk.access.rights import NOTHING, RIGHTS, Right, Role
+from ropewalk.access.rights import BEYOND, NOTHING, RIGHTS, Right, Role
 from ropewalk.api.office import Office
 from ropewalk.api.proofs import authenticate
 from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
@@ -131,8 +131,7 @@ async def enter_workspace(office: Office, actor: Actor, workspace: str, right: R
     rights = await office.standings.rights_in(actor, workspace)
     if right in rights:
         return Call(office, actor, workspace, right, rights)
-    # What is beyond any workspace cannot be shared.
-    if right is not Right.OPERATE and await office.standings.has_shares(actor, workspace):
+    if right not in BEYOND and await office.standings.has_shares(actor, workspace):
         return Call(office, actor, workspace, right, rights)
     if not rights:
         raise NotFound(f"there is no workspace {workspace!r}")

@@ -47,7 +47,7 @@ class CreateKeyBody(Body):
         Body,
         {"name": "deploy", "role": "operator", "scopes": ["read", "execute"], "expiresInSeconds": 7_776_000},
         {"name": "gpu runner", "role": "runner", "pools": ["gpu"]},
-        {"name": "prometheus", "role": "admin", "root": True, "scopes": ["operate"]},
+        {"name": "prometheus", "role": "admin", "root": True, "scopes": ["observe"]},
     )
 
     name: Name

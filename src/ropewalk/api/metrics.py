@@ -31,7 +31,7 @@ class Figures:
         return self.metrics.render()
 
 
-@routes.get("/metrics", Right.OPERATE, response_class=Response,
+@routes.get("/metrics", Right.OBSERVE, response_class=Response,
             responses={200: {"description": "The figures.", "content": _TEXT}})  # fmt: skip
 async def get_metrics(call: Caller) -> Response:
     """The figures of this process and of the store it is on, in the text format of Prometheus."""

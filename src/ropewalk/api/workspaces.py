@@ -19,6 +19,7 @@ from ropewalk.store.workspaces import Plan
 routes = Routes("/workspaces", "Workspaces")
 
 MOST_SLOTS = 1_000_000
+_SEES_ALL = frozenset({Right.READ, Right.OPERATE})
 WorkspaceId = Annotated[str, Path(alias="workspaceId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 PlanName = Annotated[Plan, Field(strict=False)]
 Slots = Annotated[int | None, Field(ge=1, le=MOST_SLOTS, description="Overrides the plan's; null lifts the limit.")]
@@ -56,10 +57,10 @@ class ChangeWorkspaceBody(Body):
 
 @routes.get("", Right.COME_IN, response_model=Page[Workspace])
 async def list_workspaces(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
-    """The workspaces the caller has a part in; every one for a root key."""
+    """The workspaces the caller has a part in; every one for a root key that may read or operate."""
     after = "" if cursor is None else call.office.cursors.read("workspaces", cursor)
     store, actor = call.office.store, call.actor
-    if actor.is_root:
+    if actor.is_root and actor.scoped(_SEES_ALL):
         found = await workspaces.listed(store, after=after, limit=limit)
     else:
         found = await workspaces.of_subject(store, actor.subject, actor.home, after=after, limit=limit)

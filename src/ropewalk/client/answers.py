@@ -6,7 +6,9 @@ from ropewalk.core.canonical import JSON
 
 State = Literal["PENDING", "RUNNING", "PAUSED", "SUCCESS", "FAILED", "CANCELLED", "TIMEOUT"]
 Role = Literal["viewer", "operator", "editor", "admin", "runner"]
-Right = Literal["read", "read-payloads", "execute", "edit", "use-credentials", "run", "administer", "operate"]
+Right = Literal[
+    "read", "read-payloads", "execute", "edit", "use-credentials", "run", "administer", "operate", "observe"
+]
 """What a key can have as a scope."""
 
 
