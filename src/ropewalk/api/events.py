@@ -7,7 +7,6 @@ from pydantic import Field
 from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
-from ropewalk.service import events
 
 routes = Routes("/events", "Events")
 
@@ -38,5 +37,5 @@ class Published(Answer):
 async def publish_event(call: Caller, body: EventBody) -> dict[str, Any]:
     """Tell every execution of the workspace that waits for such an event, durably."""
     call.require()
-    told = await events.publish(call.service, body.subject, body.payload, call.actor.subject)
+    told = await call.service.publish(body.subject, body.payload, call.actor.subject)
     return {"subject": body.subject, "told": told}

@@ -6,7 +6,7 @@ from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json
 from ropewalk.cli.loading import json_value
 from ropewalk.cli.project import Project, anywhere
-from ropewalk.cli.session import Executor, finish, opened
+from ropewalk.cli.session import Executor, finish, me, opened
 
 
 @click.command()
@@ -19,7 +19,7 @@ def publish(project: Project, subject: str, payload: str | None) -> int:
 
     async def act() -> Code:
         async with opened(project, executes=False) as session:
-            told = await session.verbs.publish(subject, given)
+            told = await session.verbs.publish(subject, given, me())
             owner = session.owner
         if project.is_json:
             print_json({"subject": subject, "told": told})

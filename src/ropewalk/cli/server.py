@@ -245,7 +245,7 @@ class ServerVerbs:
     async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "") -> bool:
         return (await self._client.execution(execution).signal(name, payload))["changed"]
 
-    async def publish(self, subject: str, payload: JSON = None) -> int:
+    async def publish(self, subject: str, payload: JSON = None, by: str = "") -> int:
         return await self._client.publish_event(subject, payload)
 
     async def decide(self, execution: str, node: str, *, approved: bool, by: str = "", payload: JSON = None,

@@ -62,8 +62,8 @@ class RemoteService:
     async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
         return bool(await self._ask(wire.Signal(execution, name, payload, by)))
 
-    async def publish(self, subject: str, payload: JSON = None) -> int:
-        return int(await self._ask(wire.Publish(subject, payload)))
+    async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
+        return int(await self._ask(wire.Publish(subject, payload, by)))
 
     async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
                      item: int | None = None) -> bool:  # fmt: skip

@@ -193,8 +193,8 @@ async def carried_out(service: Service, request: Request) -> Any:
             return await service.retry(execution, by)
         case wire.Signal(execution, name, payload, by):
             return await service.signal(execution, name, payload, by)
-        case wire.Publish(subject, payload):
-            return await service.publish(subject, payload)
+        case wire.Publish(subject, payload, by):
+            return await service.publish(subject, payload, by)
         case wire.Decide(execution, node, approved, by, payload, item):
             return await service.decide(execution, node, approved=approved, by=by, payload=payload, item=item)
         case wire.GiveUp(execution, node, item, by, reason):

@@ -73,6 +73,7 @@ class Signal(_Request, frozen=True):
 class Publish(_Request, frozen=True):
     subject: str
     payload: JSON = None
+    by: str = "local"
 
 
 class Decide(_Request, frozen=True):

@@ -209,14 +209,14 @@ class Service:
         require_json(name=name, payload=payload)
         return await self._tell(execution, Tell(name, payload), by)
 
-    async def publish(self, subject: str, payload: JSON = None) -> int:
+    async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         """Tell every execution that waits for such an event; how many were. Durable when it returns."""
         problems = json_problems(payload, ("payload",))
         if not _SUBJECT.fullmatch(subject):
             problems.append(Problem(("subject",), "must be words with dots between them, like order.paid"))
         if problems:
             raise InvalidInput(problems)
-        return await publish(self.engine, self.workspace, subject, payload)
+        return await publish(self.engine, self.workspace, subject, payload, by)
 
     async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
                      item: int | None = None) -> bool:  # fmt: skip

@@ -15,9 +15,10 @@ from ropewalk.core.signals import Matched, Released, Signal
 from ropewalk.core.subject import matches
 from ropewalk.core.waits import BreakerWait
 from ropewalk.engines.native.commit import Committed
-from ropewalk.store import events
+from ropewalk.store import audit, events
 from ropewalk.store.access import Transaction
 from ropewalk.store.events import NO_ITEM, WaitingForEvent
+from ropewalk.store.rows import AuditEntry
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -28,10 +29,15 @@ Step = Callable[[str, str], Coroutine[Any, Any, None]]
 _log = logging.getLogger("ropewalk.engine")
 
 
-async def publish(engine: "NativeEngine", workspace: str, subject: str, payload: Any) -> int:
-    """Write down for every matching wait that its event has come, then tell them; how many there were."""
+async def publish(engine: "NativeEngine", workspace: str, subject: str, payload: Any, by: str) -> int:
+    """Write down who published it and, for every matching wait, that its event has come; then tell them.
+
+    How many there were. Nobody is told without a word in the audit log, and there is none of what nobody could be told.
+    """
     post: list[Post] = []
+    about = (workspace, by, "publish", subject, None, None, None)
     async with engine.store.transaction() as tx:
+        await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), engine.store.now(), *about))
         for wait in await events.waiting(tx, workspace):
             if _is_meant(wait, subject, payload):
                 signal = Matched(wait.node, wait.attempt, payload, wait.item)
