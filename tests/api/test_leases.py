@@ -298,6 +298,36 @@ async def test_whoever_hangs_up_while_waiting_takes_nothing_along(house: House):
     assert run["attempt"] == 1
 
 
+async def test_the_tokens_runs_used_up_are_kept_and_summed_however_they_ended(house: House):
+    document = painted(forEach="{{ input }}", retry={"delay": "1ms"}, failureTolerance=1)
+    execution = await start(house, document, ["red", "blue", "green"])
+    runs = [(await lease(house))[0] for _ in range(3)]
+    await report(house, runs[0], "complete", tokens=1_000)
+    await report(house, runs[1], "fail", tokens=200, error={"type": "TRANSIENT", "message": "no"})
+    await report(house, runs[2], "complete")
+    runs += await lease(house)
+    await report(house, runs[3], "fail", tokens=30, error={"type": "PERMANENT", "message": "no"})
+    await house.service.ended(execution)
+
+    kept = [(await house.ask("GET", f"{RUNS}/{run['runId']}")).json()["tokenCost"] for run in runs]
+    metrics = (await house.ask("GET", f"/workflow/executions/{execution}")).json()["metrics"]
+
+    assert [run["attempt"] for run in runs] == [1, 1, 1, 2]
+    assert kept == [1_000, 200, None, 30]
+    assert metrics["tokens"] == 1_230
+
+
+@pytest.mark.parametrize("tokens", [-1, 1.5, "7", True, 2**53 + 1])
+async def test_tokens_that_cannot_be_counted_are_refused(house: House, tokens: Any):
+    await start(house)
+    [run] = await lease(house)
+
+    answer = await report(house, run, "complete", tokens=tokens)
+
+    assert answer.status_code in (400, 422)
+    assert (await report(house, run, "heartbeat")).status_code == 200
+
+
 async def test_a_pool_nobody_serves_is_explained(house: House):
     execution = await start(house)
     async with asyncio.timeout(PATIENCE):

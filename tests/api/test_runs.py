@@ -10,7 +10,9 @@ from ropewalk.core.events import RunFailed, RunWaiting
 from ropewalk.service import reading
 from ropewalk.service.reading.runs import Wanted
 from ropewalk.store import executions
+from tests.api.house import House
 from tests.api.stories import ASK, BROKEN, EXECUTIONS, GATED, LETTERS, NOBODY, Town, town_on
+from tests.api.test_leases import lease, painted, report, start
 from tests.engines.worlds import ONCE, act, flow, node
 
 RUNS = "/workflow/runs"
@@ -253,3 +255,21 @@ async def offered(town: Town, execution: str) -> dict[str, Any]:
         if run["state"] == "PENDING":
             return run
     raise AssertionError("nobody was offered the run")
+
+
+async def test_what_a_failed_attempt_used_up_stays_known_when_it_is_given_up_by_hand(house: House):
+    document = painted(retry={"delay": "1h", "maxDelay": "1h"})
+    execution = await start(house, document)
+    [run] = await lease(house)
+    await report(house, run, "fail", tokens=5, error={"type": "TRANSIENT", "message": "no"})
+    async for _, event in house.service.follow(execution):
+        if isinstance(event, RunFailed):
+            break
+    given_up = await house.ask("POST", f"{RUNS}/{run['runId']}/dead-letter", params={"executionId": execution})
+    await house.service.ended(execution)
+
+    kept = (await house.ask("GET", f"{RUNS}/{run['runId']}")).json()
+    metrics = (await house.ask("GET", f"/workflow/executions/{execution}")).json()["metrics"]
+
+    assert given_up.status_code == 202
+    assert (kept["state"], kept["tokenCost"], metrics["tokens"]) == ("DLQ", 5, 5)

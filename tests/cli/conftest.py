@@ -52,6 +52,11 @@ ropewalk: 1
 name: flaky
 nodes: [{ id: call, type: flaky, retry: { maxAttempts: 2, delay: 10ms } }]
 """,
+    "letter.yaml": """
+ropewalk: 1
+name: letter
+nodes: [{ id: write, type: write, retry: { delay: 1ms } }]
+""",
     "asked.yaml": """
 ropewalk: 1
 name: asked

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from ropewalk.nodes.base import NodeContext, NodeFailure
+from ropewalk.nodes.base import NodeContext, NodeFailure, Output
 from ropewalk.nodes.function import node
 from ropewalk.workflow import Workflow
 
@@ -33,6 +33,14 @@ def flaky(context: NodeContext) -> int:
     if context.attempt == 1:
         raise ConnectionError("\x1b[31mno answer\x1b[0m")
     return context.attempt
+
+
+@node
+def write(context: NodeContext) -> Output:
+    """Fails at the first attempt, and counts what each took."""
+    if context.attempt == 1:
+        raise NodeFailure.transient("cut off", tokens=1_000)
+    return Output("Dear Ann", tokens=234)
 
 
 greeting = Workflow("greeting")

@@ -66,6 +66,14 @@ def test_the_timeline_shows_every_node_with_its_end(failed: str, invoke: Invoke)
     assert "the card has expired" in text
 
 
+def test_the_tokens_of_all_attempts_are_shown_where_any_were_counted(failed: str, invoke: Invoke, answer: Answer):
+    invoke("run", "letter.yaml")
+
+    assert answer("executions", "show", "last")["metrics"]["tokens"] == 1_234
+    assert "tokens\n1,234" in invoke("executions", "show", "last").stdout
+    assert "tokens" not in invoke("executions", "show", failed).stdout
+
+
 def test_show_gives_programs_the_nodes_and_every_run(failed: str, answer: Answer):
     shown = answer("executions", "show", failed)
 

@@ -15,10 +15,11 @@ async def test_a_runner_is_handed_runs_and_its_report_counts(server: Served, cli
 
     lease = await anext(aiter(runner.leases()))
     kept = await lease.heartbeat()
-    await lease.complete({"painted": lease.inputs["values"]["colour"]})
+    await lease.complete({"painted": lease.inputs["values"]["colour"]}, tokens=7)
 
     assert kept["stop"] is False
     assert await execution.result() == {"paint": {"painted": "red"}}
+    assert (await execution.details())["metrics"]["tokens"] == 7
     with pytest.raises(InvalidTransition):
         await lease.complete("again")
 
@@ -31,10 +32,11 @@ async def test_a_run_that_failed_at_its_runner_is_tried_again(client: AsyncClien
     attempts = []
     async for lease in client.runner("paint").leases():
         attempts.append(lease.run["attempt"])
-        await lease.fail("out of red", "TRANSIENT" if len(attempts) == 1 else "PERMANENT")
+        await lease.fail("out of red", "TRANSIENT" if len(attempts) == 1 else "PERMANENT", tokens=5)
         if len(attempts) == 2:
             break
 
     assert attempts == [1, 2]
     with pytest.raises(ExecutionEnded, match="out of red"):
         await execution.result()
+    assert (await execution.details())["metrics"]["tokens"] == 10

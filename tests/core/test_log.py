@@ -23,6 +23,14 @@ def test_an_entry_is_read_as_it_was_written():
     assert log.decode(log.encode(7, written)) == (7, written)
 
 
+def test_what_counted_no_tokens_is_written_as_ever_and_read_from_logs_that_know_of_none():
+    entry = b'{"v":2,"seq":1,"events":[{"type":"NodeSucceeded","at":5,"node":"a","attempt":1,"output":7}]}'
+
+    assert log.encode(1, [NodeSucceeded(5, "a", 1, 7)]) == entry
+    assert log.decode(entry)[1][0].tokens is None
+    assert b'"tokens":12' in log.encode(1, [NodeSucceeded(5, "a", 1, 7, tokens=12)])
+
+
 def test_an_entry_of_version_1_is_read_for_ever():
     entry = b'{"v":1,"seq":2,"events":[{"type":"NodeStarted","at":5,"node":"a"},{"type":"SlotTaken","at":5}]}'
 

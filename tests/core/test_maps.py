@@ -1,8 +1,8 @@
 """Maps: SPEC §3.8."""
 
 from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.core.events import ItemFailed, ItemsGivenUp, ItemsStarted
-from ropewalk.core.signals import Cancel, Due, Expanded, Fix, Requeue, Retry, Start
+from ropewalk.core.events import ItemFailed, ItemsGivenUp, ItemsStarted, ItemSucceeded, NodeSucceeded
+from ropewalk.core.signals import Cancel, Due, Expanded, Fix, Requeue, Retry, Start, Succeeded
 from ropewalk.core.state import GaveUp, NodeState
 from tests.core.executions import (
     BOOM,
@@ -46,6 +46,22 @@ def test_the_output_is_in_order_whatever_the_order_of_the_ends():
     tell(execution, ok("m", "c", item=2), ok("m", "a", item=0), ok("m", "b", item=1))
 
     assert execution.outputs[0] == ["a", "b", "c"]
+
+
+def test_the_tokens_of_a_node_and_of_each_item_are_recorded():
+    execution = mapped(workflow([each("m"), {"id": "a"}]), 2)
+
+    events = tell(
+        execution,
+        Succeeded("m", 1, item=0, tokens=3),
+        Succeeded("m", 1, item=1),
+        Succeeded("a", 1, tokens=4),
+    )
+
+    kinds = (ItemSucceeded, NodeSucceeded)
+    assert [(each.node, each.tokens) for each in events if isinstance(each, kinds)] == [
+        ("m", 3), ("m", None), ("m", None), ("a", 4),
+    ]  # fmt: skip
 
 
 def test_concurrency_limits_the_items_under_way():

@@ -54,6 +54,10 @@ def not_a_number() -> float:
     return float("nan")
 
 
+def counted() -> Output:
+    return Output("Dear Ann", tokens=12)
+
+
 @node(placement=Placement.PROCESS, ports=("big", "small"))
 def weigh(order: Order) -> Output:
     """Sums an order."""

@@ -60,6 +60,13 @@ async def test_a_function_may_choose_its_ports(run, functions):
     assert await run("python", {"function": "choose"}) == Output(1, ("left",))
 
 
+@pytest.mark.parametrize("placement", [None, Placement.PROCESS])
+async def test_a_function_may_say_how_many_tokens_it_used_up(run, functions, placement):
+    functions.register(samples.counted, "counted", placement)
+
+    assert await run("python", {"function": "counted"}) == Output("Dear Ann", (), 12)
+
+
 async def test_an_unknown_function_is_a_permanent_failure_that_names_the_known(run, functions):
     functions.register(samples.add)
 

@@ -105,13 +105,13 @@ class ExecutionSummary(Answer):
 
 
 class Metrics(Answer):
-    """An execution in numbers; `tokens` is null where no node counted any."""
+    """An execution in numbers; `tokens` are those its runs said they used up, null where none did."""
 
     duration_ms: float | None
     queue_delay_ms: float | None
     nodes: dict[NodeState, int]
     attempts: int
-    tokens: int | None = None
+    tokens: int | None
 
 
 class Reference(Answer):
@@ -272,7 +272,7 @@ class RunDetails(RunSummary):
     lease_until: str | None
     fence: int | None
     heartbeat_at: str | None
-    token_cost: float | None = None
+    token_cost: int | None = Field(description="The tokens of a language model it used up, if its node counted them.")
     payloads: bool
 
 

@@ -16,6 +16,7 @@ from ropewalk.api.office import Office
 from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
+from ropewalk.core.canonical import LARGEST_INTEGER
 from ropewalk.core.errors import ErrorType, Forbidden, RunError
 from ropewalk.engines.native.lending import Lease
 from ropewalk.nodes.failure import LONGEST_DETAIL, LONGEST_MESSAGE
@@ -34,6 +35,9 @@ _EXECUTION: Final = "019a8b6e-4f70-7a3b-9c1d-0e2f4a6b8c0d"
 
 RunId = Annotated[str, Path(alias="runId", max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
 Token = Annotated[str, Field(min_length=1, max_length=2_048, pattern=r"^[A-Za-z0-9_-]+$")]
+Tokens = Annotated[
+    int | None, Field(ge=0, le=LARGEST_INTEGER, description="How many of a language model's the run used up.")
+]
 Port = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 
 
@@ -106,13 +110,18 @@ class HeartbeatBody(Body):
 
 
 class CompleteBody(Body):
-    """What came out; `ports` for nodes that take one of several."""
+    """What came out; `ports` for nodes that take one of several, `tokens` for those that ask a language model."""
 
-    model_config = exemplified(Body, {"leaseToken": _TOKEN, "output": {"painted": True}})
+    model_config = exemplified(
+        Body,
+        {"leaseToken": _TOKEN, "output": {"painted": True}},
+        {"leaseToken": _TOKEN, "output": "Dear Ann, …", "tokens": 1_204},
+    )
 
     lease_token: Token
     output: Any = None
     ports: list[Port] = Field(default_factory=list, max_length=runners.MOST_PORTS)
+    tokens: Tokens = None
 
 
 class FailureBody(Body):
@@ -133,6 +142,7 @@ class FailBody(Body):
 
     lease_token: Token
     error: FailureBody
+    tokens: Tokens = None
 
 
 class Kept(Answer):
@@ -195,7 +205,7 @@ async def heartbeat_run(call: Caller, run_id: RunId, body: HeartbeatBody) -> dic
 async def complete_run(call: Caller, run_id: RunId, body: CompleteBody) -> dict[str, Any]:
     """The run has succeeded with this output."""
     lease = _shown(call, run_id, body.lease_token)
-    await runners.complete(call.service.engine, lease, body.output, body.ports)
+    await runners.complete(call.service.engine, lease, body.output, body.ports, body.tokens)
     return {"runId": run_id}
 
 
@@ -203,7 +213,7 @@ async def complete_run(call: Caller, run_id: RunId, body: CompleteBody) -> dict[
 async def fail_run(call: Caller, run_id: RunId, body: FailBody) -> dict[str, Any]:
     """The run has failed; whether it is tried again is decided as for every other."""
     lease, told = _shown(call, run_id, body.lease_token), body.error
-    error = RunError(ErrorType(told.type), told.message, told.detail, told.retry_after)
+    error = RunError(ErrorType(told.type), told.message, told.detail, told.retry_after, body.tokens)
     await runners.fail(call.service.engine, lease, error)
     return {"runId": run_id}
 

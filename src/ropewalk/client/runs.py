@@ -58,16 +58,18 @@ class LeaseVerbs(Speaker):
         return self._report("heartbeat")
 
     @verb
-    def complete(self, output: JSON = None, ports: Sequence[str] = ()) -> Talk[ReportTaken]:
-        """It is done; this came of it."""
-        return self._report("complete", output=output, ports=list(ports))
+    def complete(
+        self, output: JSON = None, ports: Sequence[str] = (), *, tokens: int | None = None
+    ) -> Talk[ReportTaken]:
+        """It is done; this came of it, and so many tokens of a language model were used up."""
+        return self._report("complete", output=output, ports=list(ports), **said(tokens=tokens))
 
     @verb
     def fail(self, message: str, kind: str = "TRANSIENT", *, detail: str | None = None,
-             retry_after: float | None = None) -> Talk[ReportTaken]:  # fmt: skip
+             retry_after: float | None = None, tokens: int | None = None) -> Talk[ReportTaken]:  # fmt: skip
         """It failed: TRANSIENT and TIMEOUT are tried again, PERMANENT is not."""
         error = {"type": kind, "message": message, **said(detail=detail, retryAfter=retry_after)}
-        return self._report("fail", error=error)
+        return self._report("fail", error=error, **said(tokens=tokens))
 
     def _report(self, what: str, **more: JSON) -> Talk[JSON]:
         path = f"{PATH}/{quote(self.run['runId'], safe='')}/{what}"

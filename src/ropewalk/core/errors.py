@@ -87,9 +87,13 @@ class ErrorType(StrEnum):
 
 
 class RunError(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a run reports when it fails. `retry_after` (seconds) is the other side's wish."""
+    """What a run reports when it fails. `retry_after` (seconds) is the other side's wish.
+
+    `tokens` is what it had used up of a language model's by then, if its node counted them.
+    """
 
     type: ErrorType
     message: str
     detail: str | None = None
     retry_after: float | None = None
+    tokens: int | None = None

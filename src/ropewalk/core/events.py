@@ -145,7 +145,10 @@ class NodesSkipped(_Event, frozen=True):
 
 
 class NodeSucceeded(_Event, frozen=True):
-    """The node is done. For a map (`attempt` 0) the output is the list of its items' outputs."""
+    """The node is done. For a map (`attempt` 0) the output is the list of its items' outputs.
+
+    `tokens` is what the attempt used up of a language model's, if its node counted them.
+    """
 
     node: str
     attempt: int = 0
@@ -153,6 +156,7 @@ class NodeSucceeded(_Event, frozen=True):
     ports: tuple[str, ...] = ()
     inputs: Any = None
     blob: Blob | None = None
+    tokens: int | None = None
 
 
 class NodeFailed(_Event, frozen=True):
@@ -214,6 +218,7 @@ class ItemSucceeded(_Event, frozen=True):
     output: Any = None
     inputs: Any = None
     blob: Blob | None = None
+    tokens: int | None = None
 
 
 class ItemFailed(_Event, frozen=True):

@@ -30,7 +30,7 @@ class Due(_Signal, frozen=True):
 
 
 class Succeeded(_Signal, frozen=True):
-    """An attempt ended well, through `ports`."""
+    """An attempt ended well, through `ports`; `tokens` is what its node says it used up of a model's."""
 
     node: str
     attempt: int
@@ -39,6 +39,7 @@ class Succeeded(_Signal, frozen=True):
     item: int | None = None
     inputs: Any = None
     blob: Blob | None = None
+    tokens: int | None = None
 
 
 class Failed(_Signal, frozen=True):

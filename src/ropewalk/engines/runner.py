@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.core.breaker import Wait as HeldBack
-from ropewalk.core.canonical import content_hash, idempotency_key
+from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_key
 from ropewalk.core.duration import HOUR, SECOND
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob
@@ -167,8 +167,10 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     value, large = recorded(result.value, INLINE_LIMIT)
     if result.ports != () and not _is_text(result.ports):
         raise NodeFailure.permanent("the ports of an output must be a tuple of names")
+    if result.tokens is not None and not _is_count(result.tokens):
+        raise NodeFailure.permanent("the tokens of an output must be how many there were")
     blob = None if large is None else await desk.shelf.keep(large)
-    return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob)
+    return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob, result.tokens)
 
 
 def _copied(value: Any) -> Any:
@@ -193,6 +195,10 @@ def _is_text(ports: Any) -> bool:
     return type(ports) is tuple and all(type(port) is str and port.isprintable() for port in ports)
 
 
+def _is_count(tokens: Any) -> bool:
+    return type(tokens) is int and 0 <= tokens <= LARGEST_INTEGER
+
+
 def failure(run: Run, error: RunError) -> Failed:
     return Failed(run.node, run.attempt, _recordable(error), run.item, run.inputs or None)
 
@@ -210,4 +216,5 @@ def _recordable(error: Any) -> RunError:
         return RunError(ErrorType.PERMANENT, "the node failed with an error that cannot be recorded")
     wish = told.retry_after if told.retry_after is not None and isfinite(told.retry_after) else None
     detail = told.detail and shortened(told.detail, LONGEST_DETAIL)
-    return RunError(told.type, shortened(told.message, LONGEST_MESSAGE), detail, wish)
+    tokens = told.tokens if _is_count(told.tokens) else None
+    return RunError(told.type, shortened(told.message, LONGEST_MESSAGE), detail, wish, tokens)

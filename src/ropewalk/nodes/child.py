@@ -66,7 +66,7 @@ def _answer(value: Any) -> Answer:
     if isinstance(value, Wait):
         raise NodeFailure.permanent("a function in another process cannot wait; carry it out on a thread or the loop")
     output = value if isinstance(value, Output) else Output(value)
-    return Answer(check_output(output.value), output.ports)
+    return Answer(check_output(output.value), output.ports, tokens=output.tokens)
 
 
 if __name__ == "__main__":

@@ -25,14 +25,15 @@ class NodeFailure(RopewalkError):
         super().__init__(error.message)
 
     @classmethod
-    def transient(cls, message: str, retry_after: float | None = None, detail: str | None = None) -> Self:
+    def transient(cls, message: str, retry_after: float | None = None, detail: str | None = None,
+                  tokens: int | None = None) -> Self:  # fmt: skip
         """A failure that may be gone next time, at the earliest in `retry_after` seconds."""
-        return cls(_error(ErrorType.TRANSIENT, message, detail, retry_after))
+        return cls(_error(ErrorType.TRANSIENT, message, detail, retry_after, tokens))
 
     @classmethod
-    def permanent(cls, message: str, detail: str | None = None) -> Self:
+    def permanent(cls, message: str, detail: str | None = None, tokens: int | None = None) -> Self:
         """A failure that the same inputs meet again every time."""
-        return cls(_error(ErrorType.PERMANENT, message, detail))
+        return cls(_error(ErrorType.PERMANENT, message, detail, tokens=tokens))
 
     @classmethod
     def timeout(cls, message: str) -> Self:
@@ -40,9 +41,10 @@ class NodeFailure(RopewalkError):
         return cls(_error(ErrorType.TIMEOUT, message))
 
 
-def _error(kind: ErrorType, message: str, detail: str | None = None, retry_after: float | None = None) -> RunError:
+def _error(kind: ErrorType, message: str, detail: str | None = None, retry_after: float | None = None,
+           tokens: int | None = None) -> RunError:  # fmt: skip
     return RunError(
-        kind, shortened(message, LONGEST_MESSAGE), detail and shortened(detail, LONGEST_DETAIL), retry_after
+        kind, shortened(message, LONGEST_MESSAGE), detail and shortened(detail, LONGEST_DETAIL), retry_after, tokens
     )
 
 

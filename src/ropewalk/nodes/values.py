@@ -36,10 +36,11 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What a node hands on, and through which of its ports."""
+    """What a node hands on, and through which of its ports; `tokens` is what it used up of a model's, if it knows."""
 
     value: Any = None
     ports: tuple[str, ...] = ()
+    tokens: int | None = None
 
 
 def recorded(value: Any, longest: int) -> tuple[Any, bytes | None]:

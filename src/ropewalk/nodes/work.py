@@ -43,6 +43,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     value: Any = None
     ports: tuple[str, ...] = ()
     error: RunError | None = None
+    tokens: int | None = None
 
 
 class Threads:
@@ -157,7 +158,8 @@ class Processes:
             self._idle.append(process)
         if answer.error is not None:
             raise NodeFailure(answer.error)
-        return Output(answer.value, answer.ports) if answer.ports else answer.value
+        is_plain = not answer.ports and answer.tokens is None
+        return answer.value if is_plain else Output(answer.value, answer.ports, answer.tokens)
 
     async def close(self) -> None:
         """Ends every process that is kept."""

@@ -75,9 +75,10 @@ def read(place: Any) -> Lease:
     return Lease(*place)
 
 
-async def complete(engine: NativeEngine, lease: Lease, output: Any, ports: list[str]) -> None:
-    """The run has this result."""
-    await engine.lending.succeed(lease, output, tuple(ports))
+async def complete(engine: NativeEngine, lease: Lease, output: Any, ports: list[str],
+                   tokens: int | None = None) -> None:  # fmt: skip
+    """The run has this result, and used up so many tokens if anybody counted."""
+    await engine.lending.succeed(lease, output, tuple(ports), tokens)
 
 
 async def fail(engine: NativeEngine, lease: Lease, error: RunError) -> None:

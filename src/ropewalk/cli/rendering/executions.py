@@ -43,9 +43,12 @@ def _took(execution: Json, now: int) -> str:
 
 
 def details(execution: Json, picture: Json, now: int) -> RenderableType:
-    """One execution: how it went, what it was given, what it gave."""
+    """One execution: how it went, what it was given, what it gave, and the tokens it used up if anybody counted."""
     parts: list[RenderableType] = [timeline(picture, now)]
     for name in ("input", "output"):
         if execution[name] is not None:
             parts += [Text(f"\n{name}", style="dim"), Text(plain(json_text(execution[name])))]
+    tokens = execution["metrics"]["tokens"]
+    if tokens is not None:
+        parts += [Text("\ntokens", style="dim"), Text(f"{tokens:,}")]
     return Group(*parts)

@@ -163,12 +163,14 @@ def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
 def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
     """An attempt ended well, and with it its node or item."""
     if work.item is None:
-        event = NodeSucceeded(now, report.node, report.attempt, report.output, report.ports, report.inputs, report.blob)
+        event = NodeSucceeded(
+            now, report.node, report.attempt, report.output, report.ports, report.inputs, report.blob, report.tokens
+        )
         x.events.append(event)
         succeed_node(x, work, event)
     else:
-        item = work.item
-        record(x, ItemSucceeded(now, report.node, item, report.attempt, report.output, report.inputs, report.blob))
+        about = (now, report.node, work.item, report.attempt)
+        record(x, ItemSucceeded(*about, report.output, report.inputs, report.blob, report.tokens))
         settle_map(x, work.node, now)
 
 

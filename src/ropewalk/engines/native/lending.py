@@ -197,14 +197,14 @@ class Lending:
                 raise self._too_late(lease)
         return Kept(until, is_stopped)
 
-    async def succeed(self, lease: Lease, output: Any, ports: tuple[str, ...]) -> None:
+    async def succeed(self, lease: Lease, output: Any, ports: tuple[str, ...], tokens: int | None = None) -> None:
         """The run has this result; a large one is kept apart, as if a worker had made it."""
         encoded = msgspec.json.encode(output)
         is_large = len(encoded) > INLINE_LIMIT
         blob = await self._engine.store.blobs.put(encoded) if is_large else None
         value = None if is_large else output
         await self._report(lease, lambda run: Succeeded(
-            run.offer.node, run.offer.attempt, value, ports, run.item, run.work.inputs or None, blob,
+            run.offer.node, run.offer.attempt, value, ports, run.item, run.work.inputs or None, blob, tokens,
         ))  # fmt: skip
 
     async def fail(self, lease: Lease, error: RunError) -> None:

@@ -26,6 +26,7 @@ from ropewalk.service.reading.recorded import (
     milliseconds,
     recorded,
     time_of,
+    tokens_of,
     value_of,
 )
 from ropewalk.store import executions
@@ -103,7 +104,7 @@ async def get_execution(
         "waitingFor": waiting_for(folded),
         "sourceExecutionId": story.source,
         "sameOutput": await _same_output(reader, blobs, row, story, _execution(made)),
-        "metrics": _metrics(row, made),
+        "metrics": _metrics(row, story, made),
         "nodes": [node_of(each, story) for each in made.nodes],
     }
 
@@ -144,15 +145,21 @@ def _error_detail(folded: Execution, made: Rows) -> str | None:
     return None if error is None else error.detail
 
 
-def _metrics(row: executions.Execution, made: Rows) -> Json:
+def _metrics(row: executions.Execution, story: Recorded, made: Rows) -> Json:
     counts = Counter(node.state for node in made.nodes)
     return {
         "durationMs": milliseconds(row.started_at, row.finished_at),
         "queueDelayMs": milliseconds(row.accepted_at, row.started_at),
         "nodes": {str(state): counts[state] for state in NodeState if counts[state]},
         "attempts": len(made.runs),
-        "tokens": None,
+        "tokens": _tokens(story),
     }
+
+
+def _tokens(story: Recorded) -> int | None:
+    """What its runs said they used up together; None where none said anything."""
+    told = [tokens for event in story.events if (tokens := tokens_of(event)) is not None]
+    return sum(told) if told else None
 
 
 def waiting_for(execution: Execution) -> str | None:

@@ -8,7 +8,16 @@ import msgspec
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound
-from ropewalk.core.events import Event, ExecutionAccepted, NodesCarriedOver
+from ropewalk.core.events import (
+    Event,
+    ExecutionAccepted,
+    ItemFailed,
+    ItemSucceeded,
+    NodeFailed,
+    NodesCarriedOver,
+    NodeSucceeded,
+    RunFailed,
+)
 from ropewalk.core.execution import Execution
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.plan import Plan, load_plan
@@ -94,6 +103,16 @@ async def value_of(blobs: Blobs, digest: str) -> Any:
 def time_of(at: int | None) -> str | None:
     """A moment as people read it, if there is one."""
     return None if at is None else rfc3339(at)
+
+
+def tokens_of(event: Event) -> int | None:
+    """What an attempt said it used up of a language model's, if this is how it ended and it said so."""
+    match event:
+        case NodeSucceeded() | ItemSucceeded():
+            return event.tokens
+        case RunFailed() | NodeFailed() | ItemFailed():
+            return event.error.tokens
+    return None
 
 
 def milliseconds(since: int | None, until: int | None) -> float | None:

@@ -23,6 +23,7 @@ from ropewalk.service.reading.recorded import (
     milliseconds,
     recorded,
     time_of,
+    tokens_of,
     value_of,
 )
 from ropewalk.store import executions, explain, live, runs
@@ -172,6 +173,7 @@ class Told(Struct):
     output: Any = None
     blob: Blob | None = None
     wait: Json | None = None
+    tokens: int | None = None
 
 
 async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: int | None = None) -> Json:
@@ -184,6 +186,7 @@ async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: 
         **_hashes(story, row, told.inputs),
         **await _output(blobs, told, largest),
         "errorDetail": None if row.error is None else row.error.detail,
+        "tokenCost": told.tokens,
         "waitingFor": told.wait["for"] if told.wait is not None and state is RunState.WAITING else None,
         **lease,
     }
@@ -200,6 +203,8 @@ def _told(story: Recorded, row: RunRow) -> Told:
             continue
         if lane.inputs is not None:
             told.inputs = lane.inputs
+        if getattr(event, "item", None) == row.item and (tokens := tokens_of(event)) is not None:
+            told.tokens = tokens
         if isinstance(event, RunWaiting) and event.item == row.item:
             told.wait = msgspec.to_builtins(event.wait)
         elif isinstance(event, NodeSucceeded | ItemSucceeded) and _is_of(event, row):
