@@ -3,10 +3,12 @@
 import asyncio
 from typing import Any, Literal, Self
 
+import uuid_utils
+
 from ropewalk.checker import Effect
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.core.waits import BreakerWait
+from ropewalk.core.waits import BreakerWait, ChildWait
 from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Output, Registry, Wait
 
 
@@ -141,6 +143,21 @@ class Stubborn(Stop):
         return passing.result()
 
 
+class Summon(Stop):
+    """Stops at a gate, then calls for a child and waits for it."""
+
+    name = "summon"
+    is_wait = True
+
+    class Parameters(Stop.Parameters):
+        workflow: str = "child"
+
+    async def run(self, parameters: Stop.Parameters, context: NodeContext) -> Wait:
+        assert isinstance(parameters, Summon.Parameters), "its own"
+        await self._outside.gate(parameters.gate).pass_through(context.node)
+        return ChildWait(str(uuid_utils.uuid7()), parameters.workflow)
+
+
 class Watched(NodeType):
     """Any node type, with the world watching."""
 
@@ -170,7 +187,7 @@ class WatchedTypes(Registry):
     def of(cls, outside: Outside, *more: NodeType) -> Self:
         types = cls.builtin()
         types.outside = outside
-        for node_type in (Act(), Call(), Late(), Stop(outside), Stubborn(outside), *more):
+        for node_type in (Act(), Call(), Late(), Stop(outside), Stubborn(outside), Summon(outside), *more):
             types.register(node_type)
         return types
 

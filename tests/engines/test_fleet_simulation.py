@@ -35,6 +35,13 @@ def test_a_store_that_takes_its_time_keeps_nobody_from_taking_over(seed: int, mo
     assert simulate_fleet(seed).violations == []
 
 
+@pytest.mark.parametrize("seed", [45, 587, 1026])
+def test_what_is_told_to_a_child_that_takes_its_time_to_come_is_not_lost(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shared, "LATENCIES", (SLOW,))
+
+    assert simulate_fleet(seed).violations == []
+
+
 @pytest.mark.parametrize("seed", [3, 29])
 def test_a_seed_tells_the_same_history_of_a_fleet_every_time(seed: int):
     first, second = (simulate_fleet(seed) for _ in range(2))

@@ -1,9 +1,14 @@
 """The inbox: signals in order, each told once, found by whoever has the execution in hand."""
 
+import msgspec
+import pytest
+
+from ropewalk.core.commands import StartChild
+from ropewalk.core.waits import ChildWait
 from ropewalk.store import inbox
 from ropewalk.store.access import Store
 from ropewalk.store.rows import NewSignal
-from tests.store.samples import NOON, live_row
+from tests.store.samples import NOON, execution, live_row
 
 
 async def test_signals_are_read_in_order_and_removed_once(store: Store):
@@ -25,3 +30,22 @@ async def test_a_worker_finds_the_signals_of_its_executions_and_of_those_that_ar
     found = await inbox.letters_for(store, "local", limit=5)
 
     assert [letter.id for letter in found] == ["s0", "s1", "s3", "s4", "s6"]
+
+
+@pytest.mark.parametrize(
+    ("child", "is_forgotten"), [("e1", False), ("e2", False), ("e3", True)], ids=["there", "coming", "never"]
+)
+async def test_a_letter_to_a_child_is_kept_while_the_child_is_there_or_to_come(
+    store: Store, child: str, is_forgotten: bool
+):
+    starting = msgspec.json.encode(StartChild("call", 1, ChildWait("e2", "w"))).decode()
+    await store.write([
+        ("insert_execution", [execution("e1")]),
+        ("insert_inbox", [NewSignal("s1", "e0", starting, NOON), NewSignal("s2", child, "{}", NOON)]),
+    ])  # fmt: skip
+
+    async with store.transaction() as tx:
+        forgotten = await inbox.forget_unless_coming(tx, "s2", child)
+
+    assert forgotten is is_forgotten
+    assert await inbox.waits(store, "s2") is not is_forgotten

@@ -56,6 +56,17 @@ async def waits(reader: Reader, letter: str) -> bool:
     return await reader.fetch_one("letter_waits", letter) is not None
 
 
+async def forget(tx: Transaction, letter: str) -> None:
+    """There is nobody to be told."""
+    await tx.execute("forget_inbox", letter)
+
+
+async def forget_unless_coming(tx: Transaction, letter: str, child: str) -> bool:
+    """The same for a child, unless it is about to be started, or has been; whether nobody is to be told."""
+    await tx.execute("forget_unless_coming", letter, child)
+    return not await waits(tx, letter)
+
+
 async def ask(tx: Transaction, signal: NewSignal, by: str) -> None:
     """The execution will be told, and what comes of it kept for whoever asks."""
     await tx.execute("ask_inbox", *signal, by)

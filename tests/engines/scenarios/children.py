@@ -1,5 +1,7 @@
 """Sub-workflows: SPEC §3.9, and what a parent's verbs mean for its children."""
 
+import asyncio
+
 import pytest
 
 from ropewalk.core.errors import InvalidTransition
@@ -22,6 +24,13 @@ async def held_child(world: World, execution: str) -> str:
     await world.outside.gate().arrived()
     (waiting,) = await world.events(execution, RunWaiting)
     return str(waiting.wait.child)
+
+
+async def begun_child(world: World, execution: str) -> str:
+    """The child, once there is one."""
+    while not (found := await world.children(execution)):
+        await asyncio.sleep(0)  # whoever starts it has to have a turn
+    return found[0]
 
 
 async def the_output_of_a_child_is_the_output_of_its_node(world: World) -> None:
@@ -151,6 +160,19 @@ async def a_child_is_paused_and_resumed_by_its_parent(world: World) -> None:
     assert await world.service.resume(execution)
 
     assert (await world.ended(execution)).output == {"after": {"after": None}}
+
+
+async def a_child_called_for_in_a_pause_is_paused_too(world: World) -> None:
+    await world.save(HELD)
+    execution = await world.start(flow(node("call", "summon", gate="door")))
+    await world.outside.gate("door").arrived()
+    assert await world.service.pause(execution)
+    world.outside.gate("door").open()
+    await world.until(await begun_child(world, execution), ExecutionPaused)
+    world.outside.gate().open()
+    assert await world.service.resume(execution)
+
+    assert (await world.ended(execution)).output == {"call": {"after": None}}
 
 
 async def a_parent_that_waits_holds_no_slot_so_one_is_enough_for_both(world: World) -> None:

@@ -64,6 +64,8 @@ LETTERS: Final = (
     Bug("letter told again before it was durable", Letters._deliver, "await self._is_durable()", "pass"),
     Bug("a refusal keeps the letter", Letters._answer,
         "except (InvalidTransition, NotFound)", "except InvalidTransition"),
+    Bug("letter thrown away before its reader comes", Letters._forget, "may_come = _is_verb_of_parent(signal)",
+        "may_come = False"),
     Bug("hints taken for the truth about letters", Letters._run, "call_later(EVERY,", "call_later(10**9,"),
     Bug("hints taken for the truth about the queue", Claims._run, "call_later(pause,", "call_later(10**9,"),
 )  # fmt: skip
@@ -91,6 +93,7 @@ SHOWN_BY: Final = {
     "one that is over kept in memory": 20,
     "kept in memory under the old name": 137,
     "offers repeated after a lost answer": 420,
+    "letter thrown away before its reader comes": 132,
 }
 """Where those that take many histories were seen last: a hunt that begins there is short."""
 

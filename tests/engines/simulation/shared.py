@@ -281,6 +281,7 @@ class SharedStore:
         fate = await self.faults.before()
         with self._refusals_counted(), self.database.transaction():
             self._check_epoch()
+            self.database.watch.begin()
             yield
             self.database.watch.before_commit(self.worker, self.epoch)
         await self._travel()

@@ -18,6 +18,14 @@ from ropewalk.store.events import NO_ITEM
 TELLING = {"ask_inbox": "asked another", "end_offer": "run elsewhere", "take_over_live": "taken over"}
 """Statements by which it shows that something worth simulating has happened."""
 REPORTS = ("Succeeded", "Failed", "Suspended", "Returned")
+VERBS = ("Pause", "Resume", "Cancel", "Retry")
+SENT = "select id, execution, json_extract(signal, '$.type') from inbox where id = ?"
+OLDER = (
+    "select older.id from inbox as older inner join inbox as letter on letter.execution = older.execution "
+    "where letter.id = ? and (older.sent_at, older.id) < (letter.sent_at, letter.id) and older.wants_answer = 0 "
+    "and json_extract(older.signal, '$.type') in ('Pause', 'Resume', 'Cancel', 'Retry')"
+)
+"""What a parent told a child before."""
 
 
 class Watch:
@@ -28,8 +36,16 @@ class Watch:
         self._sometimes = sometimes
         self._limits = limits
         self._leased: dict[str, None] = {}
+        # To whom letters were thrown away, since there was nobody of that name.
+        self._unheard: dict[str, str] = {}
+        self._doubted: list[tuple[str, str, str]] = []
         self._is_about_living = False
         self.wrong: list[str] = []
+
+    def begin(self) -> None:
+        """A transaction has begun; what became of the last one is known."""
+        self._leased.clear()
+        self._doubted.clear()
 
     def look_at(self, worker: str, name: str, rows: Sequence[Sequence[Value]]) -> None:
         """A worker is about to carry out this statement."""
@@ -47,9 +63,17 @@ class Watch:
             case "insert_inbox":
                 for row in rows:
                     self._check_report(worker, row)
+                    self._look_at_start(row)
             case "delete_inbox":
                 for (letter,) in rows:
                     self._check_told_once(worker, letter)
+                    self._check_turn(worker, letter)
+            case "forget_inbox" | "forget_unless_coming":
+                for letter, *_ in rows:
+                    self._doubted += self._ask(SENT, letter)
+            case "insert_execution":
+                for execution, *_ in rows:
+                    self._check_hears(execution)
 
     def _check_owner(self, worker: str, execution: Value, seq: Value) -> None:
         """Only the owner writes the log."""
@@ -74,6 +98,30 @@ class Watch:
         if not self._ask("select 1 from inbox where id = ?", letter):
             self.wrong.append(f"{worker} has told the letter {letter!r}, which was told before")
 
+    # What a parent tells its children
+
+    def _check_turn(self, worker: str, letter: Value) -> None:
+        """It is told in the order it was said."""
+        for _, _, said in self._ask(SENT, letter):
+            if said in VERBS and (older := self._ask(OLDER, letter)):
+                self.wrong.append(f"{worker} has told the letter {letter!r} before {older}")
+
+    def _remember_thrown_away(self, worker: str) -> None:
+        """Nobody was there who could be told; whoever is started anew needs no retry."""
+        for letter, execution, said in self._doubted:
+            if said in VERBS[:-1] and not self._ask("select 1 from inbox where id = ?", letter):
+                self._unheard[execution] = f"{worker} has thrown away the {said} it was to be told"
+
+    def _look_at_start(self, row: Sequence[Value]) -> None:
+        """What was said before is not for one that is called for again."""
+        signal = msgspec.json.decode(str(row[2]))
+        if signal["type"] == "StartChild":
+            self._unheard.pop(signal["wait"]["child"], None)
+
+    def _check_hears(self, execution: Value) -> None:
+        if execution in self._unheard:
+            self.wrong.append(f"{execution!r} comes to be, and {self._unheard[str(execution)]}")
+
     # Reports of runs that were leased
 
     def _look_at_report(self, *about: Value) -> None:
@@ -96,7 +144,7 @@ class Watch:
 
     def before_commit(self, worker: str, epoch: int) -> None:
         """Everything is written and nothing counts yet."""
-        self._leased.clear()
+        self._remember_thrown_away(worker)
         current = self._ask("select epoch from worker where id = ?", worker)
         if current != [(epoch,)]:
             self.wrong.append(f"a write of {worker} under epoch {epoch} was taken, its epoch is {current}")

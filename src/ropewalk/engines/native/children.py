@@ -18,6 +18,7 @@ from ropewalk.core.signals import Cancel, ChildEnded, ChildReopened, Pause, Resu
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.followers import ending
+from ropewalk.engines.native.letters import BY_PARENT
 from ropewalk.engines.native.live import Live
 from ropewalk.store import executions
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 DEEPEST = 16
-BY_PARENT = "parent"
 
 
 class Children:

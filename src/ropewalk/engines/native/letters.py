@@ -3,6 +3,9 @@
 A letter is written in the commit of whatever causes it and goes in the commit of the events it causes: told at least
 once, and only by the owner of whom it is for. Whoever writes one tries to hand it over at once; one for an execution
 in other hands is for these to read. A person's request is a letter with an answer.
+
+What a parent tells a child is told in the order it was said: a child that hears of the resumption before the pause
+would stay paused for good. And it waits for a child that is yet to be started.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ import uuid_utils
 
 from ropewalk.core.commands import StartChild
 from ropewalk.core.errors import Conflict, InvalidTransition, NotFound, RopewalkError, Unavailable
-from ropewalk.core.signals import ChildEnded, Signal, Succeeded
+from ropewalk.core.signals import Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import inbox
@@ -30,6 +33,7 @@ PAUSES = (0.05, 0.5, 1, 5, 30)
 EVERY = 1.0
 ANSWERS = (0.005, 0.01, 0.02, 0.05, 0.1)
 LONGEST_ANSWER = 30.0
+BY_PARENT = "parent"
 
 _log = logging.getLogger("ropewalk.engine")
 _signals = msgspec.json.Decoder(Signal | StartChild)
@@ -41,6 +45,10 @@ class Answer(msgspec.Struct, omit_defaults=True):
     changed: bool = False
     refused: str | None = None
     is_missing: bool = False
+
+
+class NotYet(Exception):
+    """Its turn has not come: others are to be told first, or whom it is for is yet to begin."""
 
 
 class Letters:
@@ -104,6 +112,8 @@ class Letters:
                 except OwnedElsewhere as elsewhere:
                     self._engine.store.hint(elsewhere.owner)
                     return
+                except NotYet:
+                    pause = min(pause, EVERY)
                 except (Unavailable, Conflict) as error:
                     # A conflict: another, whose it was before, has just started the same child.
                     _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
@@ -118,11 +128,10 @@ class Letters:
             await self._engine.commit.settled()
 
     async def _hand_over(self, letter: Letter, signal: Signal | StartChild) -> None:
-        engine = self._engine
         try:
             live = await self._addressee(letter, signal)
         except NotFound:
-            engine.commit.add_row("delete_inbox", (letter.id,))
+            await self._forget(letter, signal)
             return
         if live is None:
             return
@@ -133,6 +142,18 @@ class Letters:
         else:
             self.tell(letter.id, live, signal)
 
+    async def _forget(self, letter: Letter, signal: Signal | StartChild) -> None:
+        """There is nobody to be told; a child that is about to start is to hear it all the same."""
+        # Whoever is started anew needs no retry.
+        may_come = _is_verb_of_parent(signal) and not isinstance(signal, Retry)
+        async with self._engine.store.transaction() as tx:
+            if may_come:
+                may_come = not await inbox.forget_unless_coming(tx, letter.id, letter.execution)
+            else:
+                await inbox.forget(tx, letter.id)
+        if may_come:
+            raise NotYet
+
     async def _addressee(self, letter: Letter, signal: Signal | StartChild) -> Live | None:
         """Whom it is for, in memory and ours; None if it was told already."""
         engine = self._engine
@@ -142,11 +163,22 @@ class Letters:
                 # A large output must be at hand before it is reported.
                 await live.expect_blob(engine.memory.load_blob, live.execution.plan.index[signal.node], signal.blob)
             # Asked while it is ours: others, who had it before, may have read the same letter.
-            waits = not engine.store.is_shared or await inbox.waits(engine.store, letter.id)
+            waits, is_next = await self._turn(letter, signal)
             if engine.memory.owns(live):
-                if not waits:
+                if not (waits and is_next):
                     engine.let_go(live)
+                if waits and not is_next:
+                    raise NotYet
                 return live if waits else None
+
+    async def _turn(self, letter: Letter, signal: Signal | StartChild) -> tuple[bool, bool]:
+        """Whether it has yet to be told, and nothing that its parent said before."""
+        store = self._engine.store
+        if letter.wants_answer or not _is_verb_of_parent(signal):
+            return not store.is_shared or await inbox.waits(store, letter.id), True
+        waiting = [sent.id for sent in await inbox.of_execution(store, letter.execution)
+                   if _is_verb_of_parent(_signals.decode(sent.signal))]  # fmt: skip
+        return letter.id in waiting, waiting[:1] == [letter.id]
 
     async def _start_child(self, letter: Letter, live: Live, command: StartChild) -> None:
         """The parent stays ours meanwhile, so that nobody else starts the child as well."""
@@ -206,3 +238,7 @@ class Letters:
         if was_told is None:
             raise Unavailable("the worker that has the execution did not answer; nothing was done, try again")
         return msgspec.json.decode(was_told, type=Answer)
+
+
+def _is_verb_of_parent(signal: Signal | StartChild) -> bool:
+    return isinstance(signal, Pause | Resume | Cancel | Retry) and signal.by == BY_PARENT

@@ -24,11 +24,25 @@ delete from inbox
 delete from inbox
  where id = $1;
 
--- list_inbox: what an execution has yet to be told, in order. Uses inbox_by_execution.
+-- forget_inbox: there is nobody to be told.
+delete from inbox
+ where id = $1;
+
+-- forget_unless_coming: there is no such child, nor will there be. The letter by which one is started goes with the
+-- commit by which it is there, so in every moment there is one or the other. Nearly never asked: reads every letter.
+delete from inbox
+ where id = $1
+   and not exists (select 1 from execution where execution.id = $2)
+   and not exists (select 1 from inbox as starting
+                    where starting.signal like '{"type":"StartChild",%'
+                      and starting.signal like '%"child":"' || $2 || '"%');
+
+-- list_inbox: what an execution has yet to be told, in the order it was said. By the store's time first: ids are made of
+-- clocks, which may be wrong. Uses inbox_by_execution.
 select id, execution, signal, sent_at
   from inbox
- where execution = $1
- order by id
+ where execution = $1 and answer is null
+ order by sent_at, id
  limit $2;
 
 -- count_inbox: how much an execution has yet to be told. Uses inbox_by_execution.
