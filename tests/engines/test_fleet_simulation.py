@@ -35,6 +35,15 @@ def test_a_store_that_takes_its_time_keeps_nobody_from_taking_over(seed: int, mo
     assert simulate_fleet(seed).violations == []
 
 
+@pytest.mark.parametrize("seed", [1031, 1213])
+def test_what_is_taken_while_a_worker_comes_back_as_another_is_taken_by_one_that_is_there(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(shared, "LATENCIES", (SLOW,))
+
+    assert simulate_fleet(seed).violations == []
+
+
 @pytest.mark.parametrize("seed", [45, 587, 1026])
 def test_what_is_told_to_a_child_that_takes_its_time_to_come_is_not_lost(seed: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shared, "LATENCIES", (SLOW,))

@@ -1,7 +1,8 @@
 """A worker that has lost its lease: whoever asks it for something meanwhile is to try again, and nothing is lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -124,3 +125,24 @@ async def test_a_commit_made_before_its_worker_came_back_as_another_is_not_writt
 
     assert "has come back as" in str(refused.error)
     assert await ask(shared_world.db, f"select count(*) from log where execution = '{live.id}'") == [(0,)]
+
+
+async def test_what_is_claimed_by_one_who_came_back_meanwhile_is_its_own(
+    shared_world: World, monkeypatch: pytest.MonkeyPatch
+):
+    await shared_world.restart(claims=False)
+    execution = await shared_world.start(FINE)
+    engine = shared_world.service.engine
+    transaction = engine.store.transaction
+
+    @asynccontextmanager
+    async def late() -> AsyncIterator[Any]:
+        monkeypatch.undo()
+        await engine.store.rejoin()
+        async with transaction() as tx:
+            yield tx
+
+    monkeypatch.setattr(engine.store, "transaction", late)
+    await engine.claims.claim()
+
+    assert (await at_most(10, shared_world.ended(execution))).state is ExecutionState.SUCCESS

@@ -23,7 +23,7 @@ async def claims(store: Store, wanted: int) -> list[float]:
     while len(times) < wanted and await queue.any_waiting(store, store.now()):
         began = time.perf_counter()
         async with store.transaction() as tx:
-            claimed, _ = await queue.claim(tx, store.worker, store.now(), 1, after=served_last)
+            claimed, _ = await queue.claim(tx, tx.worker, store.now(), 1, after=served_last)
         if claimed:
             times.append((time.perf_counter() - began) * 1000)
             served_last = claimed[-1].workspace

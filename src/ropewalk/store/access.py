@@ -32,6 +32,10 @@ class Reader(Protocol):
 class Transaction(Reader, Protocol):
     """Someone who can also write; everything counts together, or nothing does."""
 
+    @property
+    def worker(self) -> str:
+        """Whose it is, and whose whatever is taken in it is to be: the store may come back as another meanwhile."""
+
     async def execute(self, name: str, *arguments: Value) -> int:
         """Carries the statement out; how many rows it touched."""
 

@@ -125,6 +125,7 @@ class SharedTransaction:
     """One transaction of one worker."""
 
     def __init__(self, store: "SharedStore") -> None:
+        self.worker = store.worker
         self._store = store
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:

@@ -154,13 +154,13 @@ class Claims:
         if room <= 0 or not self._is_anyone_waiting:
             self._in_vain = len(PAUSES)
             return False
-        began_at, worker = self._looked_at_last, engine.store.worker
+        began_at = self._looked_at_last
         async with engine.store.transaction() as tx:
-            claimed, last = await queue.claim(tx, worker, now, room, after=began_at)
+            claimed, last = await queue.claim(tx, tx.worker, now, room, after=began_at)
         self._owed |= {entry.execution: entry for entry in claimed}
         if engine.observer is not None and not claimed:
             engine.observer.at_capacity()
-        self._claimed_as = worker
+        self._claimed_as = tx.worker
         self._looked_at_last = last
         if claimed:
             # What begins now is dated after the end that freed its slot, though another worker dated that.
@@ -225,7 +225,7 @@ class Claims:
             return
         again = Returned("PENDING", engine.store.now() + BACKOFFS[attempts - 1], attempts, str(error))
         async with engine.store.transaction() as tx:
-            await queue.unclaim(tx, engine.store.worker, entry, again)
+            await queue.unclaim(tx, tx.worker, entry, again)
 
     async def _abandon(self, entry: Claimed, attempts: int, error: RopewalkError) -> None:
         """Queue entry and execution fail together, if the log lets us write the end."""
@@ -236,7 +236,7 @@ class Claims:
                 return
         failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
         async with engine.store.transaction() as tx:
-            await queue.unclaim(tx, engine.store.worker, entry, failed)
+            await queue.unclaim(tx, tx.worker, entry, failed)
 
     # Waking
 

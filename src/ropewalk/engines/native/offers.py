@@ -254,9 +254,7 @@ class Offers:
         while (room := min(BATCH, engine.hands.free - self.busy)) > 0:
             now, began = engine.store.now(), time.perf_counter()
             async with engine.store.transaction() as tx:
-                found = await offers.lease(
-                    tx, engine.settings.pool, engine.store.worker, now + self._lease_time, now, room
-                )
+                found = await offers.lease(tx, engine.settings.pool, tx.worker, now + self._lease_time, now, room)
             if engine.observer is not None and found:
                 engine.observer.leased(time.perf_counter() - began)
             for offer in found:

@@ -56,16 +56,16 @@ class OneOfMany:
 
     async def acquire(self, execution: str) -> None:
         async with self._store.transaction() as tx:
-            owner = await live.acquire(tx, self._store.worker, execution)
+            owner = await live.acquire(tx, tx.worker, execution)
             if owner is None and await executions.load(tx, execution) is None:
                 raise NotFound(f"there is no execution {execution}")
-        if owner != self._store.worker:
+        if owner != tx.worker:
             raise OwnedElsewhere(execution, owner or "unknown")
 
     async def release(self, execution: str) -> None:
         async with self._store.transaction() as tx:
-            await live.release(tx, self._store.worker, execution)
+            await live.release(tx, tx.worker, execution)
 
     async def take_due(self, limit: int) -> list[str]:
         async with self._store.transaction() as tx:
-            return [due.execution for due in await live.take_due(tx, self._store.worker, self._store.now(), limit)]
+            return [due.execution for due in await live.take_due(tx, tx.worker, self._store.now(), limit)]

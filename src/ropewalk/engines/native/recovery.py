@@ -95,11 +95,10 @@ class Recovery:
 
     async def _let_lie(self, execution: str, error: Exception) -> None:
         """What cannot be read is nobody's, and has no slot: it keeps nobody else from going on."""
-        store = self._engine.store
         fault = None if isinstance(error, RopewalkError) else error
         _log.error("execution %s cannot be taken up, and lies as it is: %s", execution, error, exc_info=fault)
-        async with store.transaction() as tx:
-            await owned.abandon(tx, store.worker, execution)
+        async with self._engine.store.transaction() as tx:
+            await owned.abandon(tx, tx.worker, execution)
 
     async def _find_offers(self, lives: Sequence[Live]) -> None:
         """What others carry out of them goes on; only the dead owner's own runs are lost.

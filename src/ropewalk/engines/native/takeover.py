@@ -112,9 +112,8 @@ class Takeover:
 
     async def _take(self, dead: str, before: int, most: int) -> list[str]:
         """Some of what the worker left behind, ours from now on; nothing while somebody else has its row."""
-        store = self._engine.store
-        async with store.transaction() as tx:
-            taken = await workers.take_over(tx, dead, store.worker, before, most)
+        async with self._engine.store.transaction() as tx:
+            taken = await workers.take_over(tx, dead, tx.worker, before, most)
         if taken:
             _log.warning("worker %s is dead; %d of its executions go on here", dead, len(taken))
         return taken

@@ -232,7 +232,7 @@ class PostgresStore:
         task = asyncio.current_task()
         assert task is not None, "a transaction is some task's"
         async with self._pool.connection() as connection:
-            transaction = PostgresTransaction(connection, self.path)
+            transaction = PostgresTransaction(connection, self.worker, self.path)
             self._inside.add(task)
             try:
                 with self._counting_refusals(self.worker), at_the_door(self.path):

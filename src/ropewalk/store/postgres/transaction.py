@@ -10,7 +10,8 @@ from ropewalk.store.postgres.faults import at_the_door
 class PostgresTransaction:
     """One transaction, between `async with store.transaction()` and its end."""
 
-    def __init__(self, connection: Connection, place: str) -> None:
+    def __init__(self, connection: Connection, worker: str, place: str) -> None:
+        self.worker = worker
         self._connection: Connection | None = connection
         self._place = place
         self._statements = statements()

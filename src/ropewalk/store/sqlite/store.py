@@ -43,6 +43,7 @@ class SqliteTransaction:
     """One transaction, between `async with store.transaction()` and its end."""
 
     def __init__(self, store: "SqliteStore") -> None:
+        self.worker = store.worker
         self._store: SqliteStore | None = store
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
