@@ -32,6 +32,7 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "letters_for": ("w1", 100),
     "written_rows": (json_list([SOME]),),
     "whole_logs": (json_list([SOME]),),
+    "versions_of": (json_list([SOME]),),
     "last_entry": (SOME,),
     "log_entries": (SOME, 1, 1000),
     "get_execution": ("default", SOME),

@@ -28,7 +28,7 @@ def test_no_history_of_a_fleet_breaks_a_promise(first: int):
     assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
 
 
-@pytest.mark.parametrize("seed", [4, 8, 10, 22])
+@pytest.mark.parametrize("seed", [2, 4, 8, 10, 22, 23, 34, 176, 327, 820])
 def test_a_store_that_takes_its_time_keeps_nobody_from_taking_over(seed: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shared, "LATENCIES", (SLOW,))
 

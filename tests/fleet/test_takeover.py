@@ -17,11 +17,11 @@ from tests.fleet.workflows import workflow
 GATED = workflow("gated", [{"id": "one", "type": "fleet.gated"}])
 
 
-async def under_way(crew: Fleet, count: int) -> list[str]:
-    """Executions in the middle of something, in the order in which they came."""
-    version = await crew.client.save(GATED)
+async def under_way(crew: Fleet, count: int, kinds: int = 1) -> list[str]:
+    """Executions in the middle of something, of so many workflows in turn, in the order in which they came."""
+    versions = [await crew.client.save({**GATED, "name": f"gated {kind}"}) for kind in range(kinds)]
     before = len(crew.place.effects.read())
-    ids = await crew.client.start_batch([NewStart(version)] * count)
+    ids = await crew.client.start_batch([NewStart(versions[number % kinds]) for number in range(count)])
 
     async def are_under_way() -> bool:
         return len(crew.place.effects.read()) == before + count
@@ -73,16 +73,20 @@ async def test_one_whose_log_makes_no_sense_keeps_no_other_waiting(crew: Fleet):
     assert await crew.ask("select owner, has_slot from live") == [(None, 0)]
 
 
-async def test_what_the_dead_left_is_read_together_however_much_it_is(crew: Fleet, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("kinds", [1, 15])
+async def test_what_the_dead_left_is_read_together_however_much_it_is(
+    crew: Fleet, kinds: int, monkeypatch: pytest.MonkeyPatch
+):
     [victim] = await crew.join(1)
-    ids = await under_way(crew, 30)
+    ids = await under_way(crew, 30, kinds)
     victim.signal(signal.SIGKILL)
     await until(lambda: dead(crew), "the dead one is believed dead")
+    crew.client.engine.memory._versions.clear()
     asked = questions_of(crew, monkeypatch)
     await crew.client.engine.takeover.look()
     crew.place.turn_on("gate")
 
-    # Who is dead and who is gone, the offers, what the tables say, the waits, the logs, the version.
+    # Who is dead and who is gone, the offers, what the tables say, the waits, the logs, the versions.
     assert len(asked) <= 10
     assert await crew.states(ids) == ["SUCCESS"] * 30
 

@@ -16,6 +16,8 @@ from tests.store.test_queries import INDEXED
 
 FILL = """
 insert into workspace select 'w' || n, 'PRO', 5, 0 from generate_series(0, 49) n;
+insert into workflow select 'f' || n, 'w' || n % 50, n, 1, null, 0 from generate_series(0, 99) n;
+insert into workflow_version select 'f' || n % 100, 1 + n / 100, '', '', 0, '' from generate_series(0, 9999) n;
 insert into execution (id, workspace, workflow, version, state, trigger, parent, accepted_at)
 select 'e' || lpad(n::text, 8, '0'), 'w' || n % 50, 'f' || n % 100, 1,
        (array['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS', 'FAILED', 'RUNNING', 'PENDING'])[1 + n % 7], 'MANUAL',
@@ -55,9 +57,9 @@ HOT = [
     "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_offers",
     "list_children", "list_executions", "list_failed_executions", "list_inbox", "list_runs",
     "list_workflow_executions", "log_entries", "next_wake", "owned_live", "own_live",
-    "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of",
+    "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of",
 ]  # fmt: skip
-READ = ("owning_workers", "whole_logs", "written_rows", "event_waits_of", "offers_of")
+READ = ("owning_workers", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of")
 # A table of one row per worker or per workspace is read faster without an index.
 SMALL = ("worker", "workspace")
 VALUES = {"text": "'w1'", "int8": "50", "int4": "1", "bytea": "''"}
@@ -75,6 +77,7 @@ ARGUMENTS = {
     "whole_logs": """'["e00000005"]'""",
     "written_rows": """'["e00000005"]'""",
     "event_waits_of": """'["e5"]'""",
+    "versions_of": """'["e00000005"]'""",
     "offers_of": """'["e00000005"]'""",
     "owning_workers": """'["o2"]', 50""",
 }

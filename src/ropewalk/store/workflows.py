@@ -1,12 +1,12 @@
 """Workflows: named definitions whose every save is the next version, for ever."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ropewalk.core.errors import Conflict, NotFound
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Transaction, json_list
 
 _NEWEST: Final = 2**62
 
@@ -156,6 +156,11 @@ async def get_version(reader: Reader, workflow: str, version: int) -> Version | 
     """One version with its document, if there is one of this number."""
     row = await reader.fetch_one("get_version", workflow, version)
     return None if row is None else Version(*row)
+
+
+async def versions_of(reader: Reader, executions: Sequence[str]) -> list[Version]:
+    """The versions that the executions are of, each as often as it is named."""
+    return [Version(*row) for row in await reader.fetch("versions_of", json_list(executions))]
 
 
 async def versions(reader: Reader, workflow: str, *, before: int = _NEWEST, limit: int = 50) -> list[VersionSummary]:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from ropewalk.engines.native import followers
 from tests.engines.judging import ask, judge
+from tests.engines.simulation import shared
 from tests.engines.simulation.fleet import WORKSPACES, Fleet
 from tests.engines.simulation.loop import VirtualLoop
 from tests.engines.simulation.member import Member
@@ -19,7 +20,12 @@ from tests.engines.simulation.world import seeded
 
 LENGTHS = (5, 20, 60)
 TAKEOVER = 5
-"""So long after the lease of a dead worker someone else has what it had (s)."""
+"""So long after the lease of a dead worker someone else has what it had (s), on a store that answers."""
+PAUSES = 2
+"""Before the look at which a worker takes up something else, and before the next (s)."""
+ROUND_TRIPS = 14
+"""What both looks ask the store one after the other: who is dead, by three signs; their sessions; one transaction for
+each of some dead; what the tables say, the waits, versions, logs and offers of what the first look found."""
 ROUND = 30
 MOST_ROUNDS = 120
 MOST_QUIET_ROUNDS = 14
@@ -99,7 +105,7 @@ async def _history(fleet: Fleet) -> list[str]:
 
 async def _taken_over(fleet: Fleet) -> list[str]:
     """What the dead left behind is in other hands soon after their leases have run out."""
-    await asyncio.sleep(LEASE + TAKEOVER)
+    await asyncio.sleep(LEASE + max(TAKEOVER, PAUSES + ROUND_TRIPS * 2 * max(shared.LATENCIES)))
     alive = [member.store.worker for member in fleet.members]
     owned = fleet.people.look_up("select owner || ' ' || execution from live where owner is not null")
     return [f"nobody has taken over: {each}" for each in owned if each.split()[0] not in alive]

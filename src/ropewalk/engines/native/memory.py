@@ -27,6 +27,8 @@ from ropewalk.store.access import Store
 from ropewalk.store.queue import Claimed
 
 MOST_VERSIONS = 1_000
+VERSIONS_AT_ONCE = 20
+"""How many are read together: each may be some megabytes."""
 # What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
 _CLAIMED = ("", None, 1, 0)
 
@@ -184,6 +186,7 @@ class Memory:
         try:
             found = await recorded(self._store, executions)
             heard()
+            await self._load_versions({each.version: execution for execution, each in found.items()}, heard)
             for piece in in_pieces(found):
                 logs = await stored_log.whole(self._store, piece)
                 heard()
@@ -195,6 +198,17 @@ class Memory:
         finally:
             for execution in executions:
                 del self._loading[execution]
+
+    async def _load_versions(self, wanted: dict[tuple[str, int], str], heard: Callable[[], None]) -> None:
+        """Have those at hand that are not, each by an execution of it; what cannot be read is told by who needs it."""
+        missing = [execution for version, execution in wanted.items() if version not in self._versions]
+        for some in range(0, len(missing), VERSIONS_AT_ONCE):
+            for found in await workflows.versions_of(self._store, missing[some : some + VERSIONS_AT_ONCE]):
+                try:
+                    self._keep_stored(found)
+                except Exception as error:  # noqa: BLE001 -- as below: whoever is of it is left out, and no other
+                    _log.debug("version %d of %s cannot be read: %s", found.version, found.workflow, error)
+            heard()
 
     async def _fold_one(self, written: Written, entries: list[bytes]) -> None:
         """One of several is in memory from now on, if it can be."""
@@ -307,9 +321,12 @@ class Memory:
             found = await workflows.get_version(self._store, workflow, version)
             if found is None:
                 raise NotFound(f"there is no version {version} of workflow {workflow}")
-            self.keep(Version(workflow, version, found.hash, load_plan(found.document.encode())))
+            self._keep_stored(found)
         self._versions.move_to_end(key)
         return self._versions[key]
+
+    def _keep_stored(self, found: workflows.Version) -> None:
+        self.keep(Version(found.workflow, found.version, found.hash, load_plan(found.document.encode())))
 
     def keep(self, version: Version) -> None:
         self._versions[version.workflow, version.version] = version

@@ -13,10 +13,11 @@ MOST_BYTES = 8 * 2**20
 
 
 class Recorded(Struct, frozen=True):
-    """What the tables say about an execution, and how long its log is (bytes)."""
+    """What the tables say about an execution, how long its log is (bytes), and which version of what it is of."""
 
     written: Written
     size: int
+    version: tuple[str, int] = ("", 0)
 
 
 async def recorded(reader: Reader, executions: Sequence[str]) -> dict[str, Recorded]:
@@ -27,9 +28,11 @@ async def recorded(reader: Reader, executions: Sequence[str]) -> dict[str, Recor
 
 
 def _recorded(row: Row, waits: dict[tuple[str, int], None]) -> Recorded:
-    _, state, started_at, finished_at, error, owner, wake_at, has_slot, has_key, queued, size = row
+    _, state, started_at, finished_at, error, owner, wake_at, has_slot, has_key, queued, size, *version = row
     live = None if has_slot is None else (owner, wake_at, has_slot, has_key)
-    return Recorded(Written((state, started_at, finished_at, error), live, queued, waits), size)
+    return Recorded(
+        Written((state, started_at, finished_at, error), live, queued, waits), size, (version[0], version[1])
+    )
 
 
 def in_pieces(found: Mapping[str, Recorded], most: int = MOST_BYTES) -> Iterator[list[str]]:

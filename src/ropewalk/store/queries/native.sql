@@ -2,7 +2,8 @@
 -- whoever takes them up.
 select execution.id, execution.state, execution.started_at, execution.finished_at, execution.error,
        live.owner, live.wake_at, live.has_slot, live.has_key, queue.state,
-       coalesce((select sum(length(log.entry)) from log where log.execution = execution.id), 0)
+       coalesce((select sum(length(log.entry)) from log where log.execution = execution.id), 0),
+       execution.workflow, execution.version
   from execution
   left join live on live.execution = execution.id
   left join queue on queue.id = execution.id and queue.state in ('PENDING', 'CLAIMED')

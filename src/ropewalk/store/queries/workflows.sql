@@ -54,6 +54,16 @@ select workflow, version, hash, document, created_at, created_by
   from workflow_version
  where workflow = $1 and version = $2;
 
+-- versions_of: the versions these executions are of ($1: a JSON list), each as often as it is named.
+-- Materialized, so that nobody looks for the executions of every version there is.
+with named as materialized (
+    select workflow as named_workflow, version as named_version
+      from execution
+     where id in ({{each_of_the_list}}))
+select workflow, version, hash, document, created_at, created_by
+  from named
+ inner join workflow_version on workflow = named_workflow and version = named_version;
+
 -- list_versions: the versions of a workflow without their documents, newest first, before a cursor.
 select workflow, version, hash, created_at, created_by
   from workflow_version
