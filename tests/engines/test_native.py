@@ -7,10 +7,11 @@ import re
 import pytest
 
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.events import RunWaiting, SignalReceived, SlotReleased
+from ropewalk.core.events import RunFailed, RunWaiting, SignalReceived, SlotReleased
 from ropewalk.core.execution import settling
 from ropewalk.core.signals import Tell
 from ropewalk.core.state import ExecutionState
+from ropewalk.store.errors import StoreUnavailable
 from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -54,6 +55,27 @@ async def test_executions_go_on_while_others_are_being_written(world: World, lar
 
     assert [each.output for each in ended] == [{"d": "d"}] * 20
     assert world.service.engine.memory.lives == {}
+
+
+async def test_nothing_is_written_on_top_of_a_commit_that_failed(world: World, monkeypatch: pytest.MonkeyPatch):
+    engine, gate = world.service.engine, world.outside.gate
+    engine.commit.largest = 1
+    execution = await world.start(flow(node("a", "gate", gate="a"), node("b", "gate", gate="b")))
+    await at_most(20, asyncio.gather(gate("a").arrived(), gate("b").arrived()))
+
+    async def refused(batch: object) -> None:
+        """Not before the next commit about the same execution is ready."""
+        monkeypatch.undo()
+        gate("b").open()
+        while engine.commit._ready is None:
+            await asyncio.sleep(0)
+        raise StoreUnavailable("not now")
+
+    monkeypatch.setattr(engine.store, "write", refused)
+    gate("a").open()
+
+    assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS
+    assert [event.node for event in await world.events(execution, RunFailed)] == ["a", "b"]
 
 
 async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(world: World):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engines.simulation import simulate
-from tests.engines.simulation.bugs import BUGS, MOST_HISTORIES, SHOWN_BY, hunt
+from tests.engines.simulation.bugs import BUGS, MOST_HISTORIES, hunt
 from tests.simulator.bugs import Bug
 
 HISTORIES = 150
@@ -27,6 +27,6 @@ def test_a_seed_tells_the_same_history_of_the_engine_every_time(seed: int):
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_seeded_into_the_engine_is_caught(bug: Bug):
-    caught = hunt(bug, first=SHOWN_BY.get(bug.name, 0))
+    caught = hunt(bug)
 
     assert caught is not None, f"{bug.name} survived {MOST_HISTORIES} histories"

@@ -17,8 +17,6 @@ BUGS: Final = (
     Bug("commands before the commit", GroupCommit._commit,
         "await self._store.write(part.batch)",
         "self._carry_out(part.committed); part.committed = []; await self._store.write(part.batch)"),
-    Bug("written on top of a commit that failed", GroupCommit._undo,
-        "[part] if self._ready is None else [part, self._ready]\n    self._ready = None", "[part]"),
     Bug("slot never written as free", projecting._put_live, "int(x.has_slot)", "1"),
     Bug("key never given back", projecting._put_live, 'rows.append(("delete_live", (live.id,)))', "pass"),
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
@@ -31,10 +29,6 @@ BUGS: Final = (
     Bug("wake-up of the parked not written", projecting._put_live, "None if x.has_slot else x.wake_at", "None"),
     Bug("hungry executions forgotten", NativeEngine._remember_hungry, "self._hungry.append(live)", "pass"),
 )  # fmt: skip
-
-
-SHOWN_BY: Final = {"written on top of a commit that failed": 133}
-"""Where those that take many histories were seen last: a hunt that begins there is short."""
 
 
 def hunt(bug: Bug, most: int = MOST_HISTORIES, first: int = 0) -> Caught | None:
