@@ -10,6 +10,7 @@ from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.postgres import PostgresStore
 from tests.postgres import ask
 from tests.store.samples import entries, live_row, written
+from tests.store.wires import a_pooler
 
 NEVER = 2**62
 SILENT = "update worker set heartbeat_at = 1 where id = 'one'"
@@ -42,18 +43,50 @@ async def test_a_row_that_is_locked_is_left_for_later(store: PostgresStore, heir
     assert (early, late) == ([], ["e1"])
 
 
-async def test_the_transaction_of_a_silent_worker_is_undone(store: PostgresStore, heir: PostgresStore, database: str):
-    async def stopped() -> None:
-        async with store.transaction() as tx:
-            await tx.execute("insert_log", "e1", 1, b"{}")
-            await ask(database, SILENT)
-            await workers.hang_up(heir, 2)
-            await until_nobody(database, "ropewalk one changes")
+async def stopped(store: PostgresStore, heir: PostgresStore, database: str) -> None:
+    """A worker is silent in the middle of a transaction, and another ends its sessions."""
+    async with store.transaction() as tx:
+        await tx.execute("insert_log", "e1", 1, b"{}")
+        await ask(database, SILENT)
+        await workers.hang_up(heir, 2)
+        await until_nobody(database, "ropewalk one changes")
 
+
+async def test_the_transaction_of_a_silent_worker_is_undone(store: PostgresStore, heir: PostgresStore, database: str):
     with pytest.raises(StoreUnavailable):
-        await stopped()
+        await stopped(store, heir, database)
 
     assert await written(database) == []
+
+
+async def test_behind_a_pooler_it_is_undone_as_well(heir: PostgresStore, database: str):
+    async with a_pooler(database) as (_, url):
+        store = await PostgresStore.open(url, worker="one", pooled=True)
+        await store.write([("insert_live", [live_row(owner="one")])])
+        with pytest.raises(StoreUnavailable):
+            await stopped(store, heir, database)
+        taken = await take_over(heir)
+        await store.close()
+
+    assert (taken, await written(database)) == (["e1"], [])
+
+
+@pytest.mark.parametrize("connections", [1, 2])
+async def test_behind_a_pooler_nobody_is_interrupted_for_having_come_after_a_silent_one(
+    heir: PostgresStore, database: str, connections: int
+):
+    async with a_pooler(database, connections) as (_, url):
+        silent = await PostgresStore.open(url, worker="one", pooled=True)
+        await silent.write([("insert_log", entries("e1", 1))])
+        other = await PostgresStore.open(url, worker="three", pooled=True)
+        await ask(database, SILENT)
+        async with other.transaction() as tx:
+            await tx.execute("insert_log", "e2", 1, b"{}")
+            await workers.hang_up(heir, 2)
+        for each in (silent, other):
+            await each.close()
+
+    assert await written(database) == [("e1", 1), ("e2", 1)]
 
 
 async def until_nobody(database: str, name: str) -> None:

@@ -36,11 +36,13 @@ _MARKERS: Final = {
     "for_key_share": "for key share",
     "each_of_the_list": "select jsonb_array_elements_text(cast($1 as jsonb))",
     # By the name of the session, of which the database keeps the first 63 bytes: one as long as that may be another's.
+    # Behind a pooler it is that of the transaction, and gone with it.
     "hang_up": """
 select pg_terminate_backend(session.pid)
   from worker
  inner join pg_stat_activity as session
-         on session.application_name in ('ropewalk ' || worker.id || ' writer', 'ropewalk ' || worker.id || ' changes')
+         on session.application_name in ('ropewalk ' || worker.id || ' writer', 'ropewalk ' || worker.id || ' changes',
+                                         'ropewalk ' || worker.id || ' heartbeat')
  where worker.heartbeat_at < $1 and session.datname = current_database() and session.xact_start is not null
    and length(session.application_name) < 63 and pg_has_role(session.usesysid, 'usage')""",
 }
@@ -128,22 +130,22 @@ class Address(Struct, frozen=True):
             "server_settings": {**settings, "application_name": name[:63]},
         }
 
-    def beginning(self, settings: Mapping[str, str]) -> str:
-        """The statements that open a transaction with these settings in force."""
+    def beginning(self, settings: Mapping[str, str], name: str) -> str:
+        """The statements that open a transaction with these settings in force, under this name."""
         if not self.is_pooled:
             return "begin"
         # The driver sets jit for itself when it learns types, and would leave ours behind in the server's session.
         wanted = (f"set local {name} = '{value}'" for name, value in settings.items() if name != "jit")
-        return "; ".join(["begin", *wanted])
+        return "; ".join(["begin", f"set local application_name = '{name[:63]}'", *wanted])
 
     @asynccontextmanager
-    async def whole(self, connection: Connection, settings: Mapping[str, str]) -> AsyncIterator[None]:
+    async def whole(self, connection: Connection, settings: Mapping[str, str], name: str) -> AsyncIterator[None]:
         """What is asked inside goes to one server connection: behind a pooler that takes a transaction."""
         if not self.is_pooled:
             yield
             return
         try:
-            await begun(connection, self.beginning(settings))
+            await begun(connection, self.beginning(settings, name))
             yield
             await connection.execute("commit")
         finally:

@@ -42,6 +42,7 @@ class Heartbeat:
         self._address = address
         self._worker = worker
         self._epoch = epoch
+        self._name = f"ropewalk {worker} heartbeat"
         self._clock = clock
         self._lease = int(lease * 1_000_000)
         self._beat_seconds = beat
@@ -121,7 +122,7 @@ class Heartbeat:
 
     async def _renew(self) -> bool:
         connection = await self._connected()
-        async with self._address.whole(connection, BEATING):
+        async with self._address.whole(connection, BEATING, self._name):
             now = await connection.fetchval(_BEAT, self._load(), int(self.has_lock), self._worker, self._epoch)
         if now is None:
             return False
@@ -141,7 +142,7 @@ class Heartbeat:
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._hang_up()
-            self._connection = await self._address.connect(BEATING, f"ropewalk {self._worker} heartbeat")
+            self._connection = await self._address.connect(BEATING, self._name)
             self._connection.add_termination_listener(self._cut_off)
         if not (self.has_lock or self._address.is_pooled):
             # Not ours yet as long as the server has not noticed that the last connection is gone: then the next beat.
@@ -164,7 +165,7 @@ class Heartbeat:
         try:
             async with asyncio.timeout(5):
                 connection = await self._connected()
-                async with self._address.whole(connection, BEATING):
+                async with self._address.whole(connection, BEATING, self._name):
                     await connection.execute(statements()["leave_worker"], self._worker, self._epoch)
                 await closed(connection)
         except DRIVER_ERRORS:

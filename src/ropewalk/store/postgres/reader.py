@@ -66,6 +66,7 @@ class Pool:
 
     async def rename(self, name: str) -> None:
         """The connections are told from those of others by this name from now on."""
+        self._name = name
         self._pool.set_connect_args(self.address.url, timeout=CONNECT_SECONDS, **self._options(name))
         await self._pool.expire_connections()
 
@@ -90,7 +91,7 @@ class Pool:
         """The same for statements alone: whatever goes wrong leaves in our words, and a pooler does no harm."""
         async with self.connection() as connection:
             with at_the_door(self.address.place):
-                async with self.address.whole(connection, self.settings):
+                async with self.address.whole(connection, self.settings, self._name):
                     yield connection
 
     async def _acquired(self) -> Connection:

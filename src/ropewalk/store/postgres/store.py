@@ -31,6 +31,7 @@ from ropewalk.store.postgres.writer import PATIENCE_SECONDS, Writer, taken_over
 LEASE_SECONDS: Final = 15.0
 BEAT_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.5
+_MIGRATION: Final = "ropewalk migration"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 _HELD: Final = (
     "select (cast(classid as bigint) << 32) | cast(objid as bigint) from pg_locks "
@@ -85,7 +86,7 @@ class PostgresStore:
         self._vanished: dict[str, int] = {}
         self._is_closed = False
         self._reader = PostgresReader(address)
-        self._pool = Pool(address, CHANGING, f"ropewalk {worker.id} changes", is_bounded=True)
+        self._pool = Pool(address, CHANGING, self._changes, is_bounded=True)
         self._writer: Writer | None = None
         self._heartbeat: Heartbeat | None = None
         self._notices: Notices | None = None
@@ -130,16 +131,16 @@ class PostgresStore:
             self._require_open()
             await self._part()
             self.worker = _unique()
-            await self._pool.rename(f"ropewalk {self.worker} changes")
+            await self._pool.rename(self._changes)
             await self._join()
             self._lost = None
 
     async def _connect(self) -> None:
         with at_the_door(self.path):
-            connection = await self._address.connect(CHANGING, "ropewalk migration")
+            connection = await self._address.connect(CHANGING, _MIGRATION)
             try:
                 self._address.require_version(connection)
-                async with self._address.whole(connection, CHANGING):
+                async with self._address.whole(connection, CHANGING, _MIGRATION):
                     await migrate(connection, self.path)
             finally:
                 await closed(connection)
@@ -281,10 +282,16 @@ class PostgresStore:
             await self._writer.write(with_blobs(batch, blobs))
         self.blobs.written(blobs)
 
+    @property
+    def _changes(self) -> str:
+        """The name by which others know where we change something."""
+        return f"ropewalk {self.worker} changes"
+
     async def _begin(self, connection: Connection) -> None:
         """Opens the transaction and keeps everyone from taking over until its end, in one round trip."""
         check = statements()["check_epoch"].replace("$1", f"'{self.worker}'").replace("$2", str(self.epoch))
-        status = await begun(connection, f"{self._address.beginning(CHANGING)}; {check}")
+        opening = self._address.beginning(CHANGING, self._changes)
+        status = await begun(connection, f"{opening}; {check}")
         if status != "SELECT 1":
             raise StaleWriter(taken_over(self.worker))
 

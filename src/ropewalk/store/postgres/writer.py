@@ -42,6 +42,7 @@ class Writer:
         # A commit keeps the heartbeat waiting: it must be over, or undone, well within the lease.
         limits = {"statement_timeout": f"{max(2.0, lease / 2):g}s", "lock_timeout": f"{max(2.0, lease / 3):g}s"}
         self._settings = WRITING | limits
+        self._name = f"ropewalk {worker} writer"
         self._connection: Connection | None = None
         self._prepared: dict[tuple[str, ...], Any] = {}
         self._types: dict[str, tuple[str, ...]] = {}
@@ -108,7 +109,7 @@ class Writer:
         if len(layers) == 1 and not self._address.is_pooled:
             return await self._run(connection, layers[0], fence)
         try:
-            await connection.execute(self._address.beginning(self._settings))
+            await connection.execute(self._address.beginning(self._settings, self._name))
             if not await self._run(connection, layers[0], fence):
                 return False
             for layer in layers[1:]:
@@ -160,7 +161,7 @@ class Writer:
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._hang_up()
-            self._connection = await self._address.connect(self._settings, f"ropewalk {self._worker} writer")
+            self._connection = await self._address.connect(self._settings, self._name)
             if not self._address.is_pooled:
                 await bounded(self._connection)
         return self._connection
@@ -172,7 +173,7 @@ class Writer:
             connection.terminate()
 
     async def _last_commit(self, connection: Connection) -> int:
-        async with self._address.whole(connection, self._settings):
+        async with self._address.whole(connection, self._settings, self._name):
             row = await connection.fetchrow(statements()["last_commit"], self._worker)
         if row is None or row[0] != self._epoch:
             raise StaleWriter(taken_over(self._worker))
