@@ -123,7 +123,10 @@ async def _quiesce(fleet: Fleet) -> list[str]:
         if quiet > MOST_QUIET_ROUNDS:
             break
         for workspace in WORKSPACES:
-            await fleet.people.answer_everything(fleet.chance.choice(fleet.members).service_of(workspace))
+            service = fleet.chance.choice(fleet.members).service_of(workspace)
+            await fleet.people.answer_everything(service)
+            if quiet > 1:
+                await fleet.people.untangle(service)
     return [f"I-29 {each} does not come to its end" for each in _open(fleet)]
 
 

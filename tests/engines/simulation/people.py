@@ -13,6 +13,7 @@ from ropewalk.core.waits import Approval, EventWait, SignalWait, Wait
 from ropewalk.engines.base import Version
 from ropewalk.service import Service, reading
 from ropewalk.service.verbs import NewStart
+from tests.engines.simulation.knots import knotted
 from tests.engines.simulation.nodes import SIGNAL, SUBJECT
 
 ANN = "ann"
@@ -135,6 +136,13 @@ class People:
                 await self._try(service.resume(execution, ANN))
             for work in list(x.waiting.values()):
                 await self._answer(service, execution, x.plan.ids[work.node], work.item, work.wait)
+
+    async def untangle(self, service: Service) -> None:
+        """Give up one of those that wait for each other's keys, if it is of this workspace."""
+        if (knot := knotted(self._tables)) is not None:
+            self._sometimes["waited for each other"] += 1
+            self._note(f"{knot} is given up")
+            await self._try(service.cancel(knot, ANN))
 
     async def _answer(self, service: Service, execution: str, node: str, item: int | None, wait: Wait | None) -> None:
         match wait:
