@@ -35,7 +35,7 @@ def test_a_store_that_takes_its_time_keeps_nobody_from_taking_over(seed: int, mo
     assert simulate_fleet(seed).violations == []
 
 
-@pytest.mark.parametrize("seed", [1031, 1213])
+@pytest.mark.parametrize("seed", [1031, 1213, 2653])
 def test_what_is_taken_while_a_worker_comes_back_as_another_is_taken_by_one_that_is_there(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ):

@@ -7,10 +7,11 @@ import re
 import pytest
 
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.events import RunFailed, RunWaiting, SignalReceived, SlotReleased
+from ropewalk.core.events import ExecutionStarted, RunFailed, RunWaiting, SignalReceived, SlotReleased
 from ropewalk.core.execution import settling
-from ropewalk.core.signals import Tell
+from ropewalk.core.signals import Resume, Tell
 from ropewalk.core.state import ExecutionState
+from ropewalk.store.access import Batch
 from ropewalk.store.errors import StoreUnavailable
 from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
@@ -76,6 +77,36 @@ async def test_nothing_is_written_on_top_of_a_commit_that_failed(world: World, m
 
     assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS
     assert [event.node for event in await world.events(execution, RunFailed)] == ["a", "b"]
+
+
+async def test_what_was_let_go_of_after_its_claim_does_not_begin(shared_world: World, monkeypatch: pytest.MonkeyPatch):
+    await shared_world.restart(claims=False)
+    engine, may = shared_world.service.engine, asyncio.Event()
+    execution = await shared_world.start(flow(act("a", 1)))
+    await engine.claims._claim()
+    write = engine.store.write
+
+    async def late(batch: Batch) -> None:
+        monkeypatch.undo()
+        await may.wait()
+        await write(batch)
+
+    monkeypatch.setattr(engine.store, "write", late)
+    # There is nothing to do for it, so it is let go of: its slot is free again, and it is back in the queue.
+    telling = asyncio.create_task(engine.tell(execution, Resume("ann"), "ann"))
+    while execution not in engine.memory._leaving:
+        await asyncio.sleep(0)
+    beginning = asyncio.create_task(engine.claims._dispatch_owed())
+    while execution not in engine.memory._loading:
+        await asyncio.sleep(0)
+    may.set()
+    await at_most(20, asyncio.gather(telling, beginning))
+    await engine.commit.settled()
+    begun = await shared_world.events(execution, ExecutionStarted)
+    await engine.claims.claim()
+
+    assert begun == []
+    assert (await at_most(20, shared_world.ended(execution))).state is ExecutionState.SUCCESS
 
 
 async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(world: World):

@@ -59,8 +59,8 @@ OWNERSHIP: Final = (
 )  # fmt: skip
 
 LETTERS: Final = (
-    Bug("letter told that waits no more", Letters._addressee,
-        "await inbox.waits(engine.store, letter.id)", "True"),
+    Bug("letter told that waits no more", Letters._turn,
+        "await inbox.waits(store, letter.id)", "True"),
     Bug("letter told again before it was durable", Letters._deliver, "await self._is_durable()", "pass"),
     Bug("a refusal keeps the letter", Letters._answer,
         "except (InvalidTransition, NotFound)", "except InvalidTransition"),
@@ -90,7 +90,8 @@ SHOWN_BY: Final = {
     "epoch not checked by writes": 10,
     "takeover without raising the epoch": 10,
     "lease extended by the worker's clock": 10,
-    "one that is over kept in memory": 20,
+    "leaving memory before the commit": 108,
+    "one that is over kept in memory": 29,
     "kept in memory under the old name": 137,
     "offers repeated after a lost answer": 420,
     "letter thrown away before its reader comes": 132,

@@ -201,6 +201,9 @@ class Claims:
         except RopewalkError as error:
             await self._undispatched(entry, error)
             return
+        if claimed.written.live is None or not claimed.written.live[2]:
+            engine.let_go(claimed)  # told something, and let go of, before its turn came: it is in the queue again
+            return
         # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not
         # know of it.
         claimed.has_key = entry.has_key
