@@ -12,6 +12,7 @@ from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import SlotReleased
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest, Version
+from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.service.verbs import NewStart
 from tests.engines.worlds import ONCE, World, act, at_most, flow, node
 from tests.postgres import ask
@@ -146,3 +147,15 @@ async def test_what_is_claimed_by_one_who_came_back_meanwhile_is_its_own(
     await engine.claims.claim()
 
     assert (await at_most(10, shared_world.ended(execution))).state is ExecutionState.SUCCESS
+
+
+async def test_what_was_taken_under_the_old_name_does_not_come_into_memory(shared_world: World):
+    execution = await shared_world.start(ASKING)
+    await shared_world.until(execution, SlotReleased)
+    engine = shared_world.service.engine
+    await engine.ownership.acquire(execution)
+    await engine.store.rejoin()
+
+    with pytest.raises(OwnedElsewhere):
+        await engine.memory.load(execution, is_ours=True)
+    await ask(shared_world.db, "update live set owner = null")  # as others do, who take over from the old one

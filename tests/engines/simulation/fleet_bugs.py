@@ -55,7 +55,6 @@ OWNERSHIP: Final = (
     SqlBug("acquired from whoever has it", "acquire_live", " and owner is null", ""),
     Bug("leaving memory before the commit", Memory._load, "execution in self._leaving", "None"),
     Bug("one that is over kept in memory", Live.may_leave, "self.execution.is_ended or ", ""),
-    Bug("kept in memory under the old name", Memory._take_in, "owner != self._store.worker", "False"),
 )  # fmt: skip
 
 LETTERS: Final = (
@@ -92,7 +91,6 @@ SHOWN_BY: Final = {
     "lease extended by the worker's clock": 10,
     "leaving memory before the commit": 108,
     "one that is over kept in memory": 29,
-    "kept in memory under the old name": 137,
     "offers repeated after a lost answer": 420,
     "letter thrown away before its reader comes": 132,
 }
