@@ -8,7 +8,7 @@ from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import RunStarted, SlotReleased, SlotTaken
 from ropewalk.core.signals import Decide, Due, Matched, Pause, Released, Start, Suspended, Tell
 from ropewalk.core.state import GaveUp, NodeState
-from ropewalk.core.waits import Approval, BreakerWait, EventWait, SignalWait, Timer
+from ropewalk.core.waits import Approval, BreakerWait, EventWait, SignalWait, Timer, TypeWait
 from tests.core.executions import (
     NOON,
     SUCCESS,
@@ -189,6 +189,19 @@ def test_a_run_that_is_not_held_is_not_released():
     execution = waiting(workflow("a"), Timer(NOON + 30 * SECOND))
 
     assert tell(execution, Released("a", 1)) == []
+
+
+# Types nobody knows
+
+
+def test_a_run_whose_type_was_not_known_goes_on_as_the_same_attempt_however_long_that_took():
+    execution = waiting(workflow([once("a")]), TypeWait("rare", NOON + 30 * SECOND))
+
+    tell(execution, Due(), Start(), at=NOON + 2 * HOUR)
+
+    assert runs(execution) == ["a"]
+    assert execution.work("a", None).held_since is None
+    assert tell(execution, bad("a"))[0].gave_up is GaveUp.MAX_RETRIES
 
 
 # Slots and parking

@@ -182,6 +182,8 @@ class WatchedTypes(Registry):
     """Node types whose every attempt the world sees."""
 
     outside: Outside
+    forgotten: tuple[str, ...] = ()
+    """Types a workflow may be saved with, and nobody can carry out."""
 
     @classmethod
     def of(cls, outside: Outside, *more: NodeType) -> Self:
@@ -192,5 +194,5 @@ class WatchedTypes(Registry):
         return types
 
     def get(self, name: str) -> NodeType | None:
-        known = super().get(name)
+        known = None if name in self.forgotten else super().get(name)
         return None if known is None else Watched(known, self.outside)

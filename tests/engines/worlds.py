@@ -63,7 +63,7 @@ class World:
         self.db = db
         self.outside = Outside()
         self.slots: dict[str, int] = {}
-        self._types = WatchedTypes.of(self.outside, *types)
+        self.types = WatchedTypes.of(self.outside, *types)
         self._native = NativeSettings(drain_seconds=DRAIN)
         self._opened = AsyncExitStack()
         self.service: Service
@@ -73,7 +73,7 @@ class World:
         self.slots = self.slots if slots is None else slots
         self._native = structs.replace(self._native, **native)
         settings = Settings(db=self.db, native=self._native, slots=self.slots, env={"REGION": "north"})
-        self.service = await self._opened.enter_async_context(open_service(settings, self._types))
+        self.service = await self._opened.enter_async_context(open_service(settings, self.types))
 
     async def close(self) -> None:
         """The engine stops as it is meant to."""

@@ -8,7 +8,7 @@ from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Parent
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Failed, Suspended
-from ropewalk.core.waits import BreakerWait, ChildWait
+from ropewalk.core.waits import BreakerWait, ChildWait, TypeWait
 from ropewalk.service.reasons import clock
 from ropewalk.store import breakers, inbox, offers, queue
 from ropewalk.store.access import Store
@@ -325,6 +325,21 @@ async def test_a_breaker_is_as_the_store_has_it_now(store: Store, breaker: Break
         str(breaker.state), rfc3339(NOON + until * SECOND),
     )  # fmt: skip
     assert reason["why"] == f"the breaker of shop {words.format(hour(until))}"
+
+
+async def test_a_node_type_that_nobody_knew_is_named_with_what_helps(store: Store):
+    await worker(store, "w1")
+    await started(store, "e1", A, Suspended("a", 1, TypeWait("rare", NOON + 5 * SECOND)))
+
+    [reason] = (await explained(store, "e1"))["reasons"]
+
+    assert (reason["code"], reason["waitsFor"]) == (
+        "NODE_TYPE", {"type": "rare", "until": rfc3339(NOON + 5 * SECOND)},
+    )  # fmt: skip
+    assert reason["why"] == (
+        f"the worker that had it does not know the node type 'rare'; another may take it from {hour(5)} on"
+    )
+    assert "--nodes" in reason["action"]
 
 
 async def test_a_child_that_is_not_there_yet_is_named_all_the_same(store: Store):

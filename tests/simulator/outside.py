@@ -26,7 +26,7 @@ from ropewalk.core.signals import (
     Suspended,
     Tell,
 )
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, Wait
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, Hold, SignalWait, Timer, Wait
 from tests.simulator.store import Entry, Row, RunKey
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Outside:
                 return Expanded(node, number, len(attempt.items))
             return Failed(node, number, NO_LIST)
         report = self._outcome(row, attempt, clock)
-        is_held = isinstance(report, Suspended) and isinstance(report.wait, BreakerWait)
+        is_held = isinstance(report, Suspended) and isinstance(report.wait, Hold)
         if not is_held and (not isinstance(report, Failed) or self.world.faults.coin()):
             effect = Effect(row.id, node, item, number, f"{row.id}/{node}/{item}")
             self.effects.setdefault(row.id, []).append(effect)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.work import Map, Phase, Work
-from ropewalk.core.waits import BreakerWait
+from ropewalk.core.waits import Hold
 
 WHOLE: Final = (
     "state", "seq", "now", "nodes", "outputs", "ports", "errors", "running", "open_nodes", "to_skip", "signals",
@@ -34,7 +34,7 @@ def snapshot(x: Execution) -> dict[str, Any]:
 
 
 def _work(work: Work, *, is_ending: bool) -> dict[str, Any]:
-    is_held = work.phase is Phase.WAITING and isinstance(work.wait, BreakerWait)
+    is_held = work.phase is Phase.WAITING and isinstance(work.wait, Hold)
     is_in_line = is_held or work.phase in (Phase.READY, Phase.BACKOFF)
     phase = str(work.phase) if not is_in_line else "ENDED" if is_ending else "IN LINE"
     return {"phase": phase} | {name: getattr(work, name) for name in WORK}

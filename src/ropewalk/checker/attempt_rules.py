@@ -1,6 +1,6 @@
 """Rules about attempts: I-13, I-17, I-18, I-20, I-22, I-23, I-26.
 
-Handed back or held by a breaker, an attempt goes on under its number. A retry, a requeue, and a reopening that finds
+Handed back or on hold, an attempt goes on under its number. A retry, a requeue, and a reopening that finds
 the attempt cut short give its node or item a fresh budget; attempt numbers go on for life.
 """
 

@@ -20,7 +20,7 @@ from ropewalk.core.events import (
     NodesReset,
 )
 from ropewalk.core.state import EXECUTION_STEPS, NODE_STEPS, RUN_STEPS, ExecutionState, NodeState, RunState
-from ropewalk.core.waits import BreakerWait
+from ropewalk.core.waits import Hold
 
 REOPENABLE: Final = (ExecutionFailed, ExecutionTimedOut)
 
@@ -190,7 +190,7 @@ def _is_allowed(before: Mark, mark: Mark) -> bool:
     """What the states of the run alone do not tell."""
     if mark.kind is Kind.START:
         return is_held(before)
-    return mark.kind is not Kind.RELEASE or _is_at_breaker(before)
+    return mark.kind is not Kind.RELEASE or _is_on_hold(before)
 
 
 def run_state_after(mark: Mark) -> RunState:
@@ -201,12 +201,12 @@ def run_state_after(mark: Mark) -> RunState:
 
 
 def is_held(mark: Mark) -> bool:
-    """Whether the attempt may start again under its number: handed back, or held by a breaker."""
-    return mark.kind in (Kind.RETURN, Kind.RELEASE) or _is_at_breaker(mark)
+    """Whether the attempt may start again under its number: handed back, or on hold."""
+    return mark.kind in (Kind.RETURN, Kind.RELEASE) or _is_on_hold(mark)
 
 
-def _is_at_breaker(mark: Mark) -> bool:
-    return mark.kind is Kind.WAIT and isinstance(mark.event.wait, BreakerWait)
+def _is_on_hold(mark: Mark) -> bool:
+    return mark.kind is Kind.WAIT and isinstance(mark.event.wait, Hold)
 
 
 def _letter_steps(t: Trace, lane: Lane) -> Iterator[Violation]:

@@ -281,7 +281,7 @@ class RunReturned(_Event, frozen=True):
 
 
 class RunReleased(_Event, frozen=True):
-    """An attempt held by a breaker is back in line: the breaker has closed, or may be tried again."""
+    """An attempt on hold is back in line: its breaker has closed, or it may be tried again."""
 
     node: str
     attempt: int

@@ -56,4 +56,13 @@ class BreakerWait(_Wait, frozen=True, tag="breaker"):
     due: int
 
 
-Wait = Timer | Approval | EventWait | SignalWait | ChildWait | BreakerWait
+class TypeWait(_Wait, frozen=True, tag="nodeType"):
+    """Until a worker that knows the node type may be found; the attempt then goes on and none is used up."""
+
+    type: str
+    due: int
+
+
+Hold = BreakerWait | TypeWait
+"""What keeps an attempt from beginning, rather than from ending: it goes on under its number."""
+Wait = Timer | Approval | EventWait | SignalWait | ChildWait | BreakerWait | TypeWait

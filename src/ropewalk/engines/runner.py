@@ -18,7 +18,7 @@ from ropewalk.core.duration import HOUR, SECOND
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob
 from ropewalk.core.signals import Failed, Succeeded, Suspended
-from ropewalk.core.waits import BreakerWait, Wait
+from ropewalk.core.waits import BreakerWait, TypeWait, Wait
 from ropewalk.nodes.base import (
     Facilities,
     NodeContext,
@@ -34,7 +34,8 @@ from ropewalk.nodes.values import recorded
 
 INLINE_LIMIT = 64 * 1024
 LONGEST_HOLD = HOUR
-TYPE_MISSING_PAUSE = 60 * SECOND
+# Long enough to be parked meanwhile, so that whoever has room takes it up, and not the same worker again.
+TYPE_MISSING_PAUSE = 30 * SECOND
 
 Outcome = Succeeded | Failed | Suspended
 _waits = msgspec.json.Decoder(Wait)
@@ -94,7 +95,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
     node_type = desk.types.get(run.type)
     if node_type is None:
         # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
-        return _held(run, f"a worker that knows the node type {run.type!r}", run.now + TYPE_MISSING_PAUSE)
+        return _suspended(run, TypeWait(run.type, run.now + TYPE_MISSING_PAUSE))
     try:
         # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.
         parameters = node_type.accept(_copied(run.inputs) if run.inputs else {})
@@ -145,7 +146,11 @@ def _held(run: Run, target: str, until: int) -> Outcome:
     """Wait without using up the attempt, but not for ever."""
     if run.held_since is not None and run.now - run.held_since >= LONGEST_HOLD:
         return failure(run, RunError(ErrorType.CIRCUIT_OPEN, f"held for an hour by {target}"))
-    return Suspended(run.node, run.attempt, BreakerWait(target, until), run.item, run.inputs or None)
+    return _suspended(run, BreakerWait(target, until))
+
+
+def _suspended(run: Run, wait: Wait) -> Suspended:
+    return Suspended(run.node, run.attempt, wait, run.item, run.inputs or None)
 
 
 async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
@@ -162,7 +167,7 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     )
     result = await node_type.run(parameters, context)
     if not isinstance(result, Output):
-        return Suspended(run.node, run.attempt, _checked_wait(result), run.item, run.inputs or None)
+        return _suspended(run, _checked_wait(result))
     # One that fits goes into the log, a larger one is kept apart.
     value, large = recorded(result.value, INLINE_LIMIT)
     if result.ports != () and not _is_text(result.ports):

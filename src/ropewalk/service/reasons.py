@@ -46,6 +46,7 @@ class Cause(StrEnum):
     EVENT = "EVENT"
     CHILD = "CHILD"
     BREAKER = "BREAKER"
+    NODE_TYPE = "NODE_TYPE"
     RETRY = "RETRY"
     # A node that could run but for others
     PREDECESSORS = "PREDECESSORS"

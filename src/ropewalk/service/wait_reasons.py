@@ -4,7 +4,7 @@ from typing import assert_never
 
 from ropewalk.core.breaker import Breaker, BreakerState
 from ropewalk.core.execution.work import Work
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, TypeWait
 from ropewalk.engines.runner import LONGEST_HOLD
 from ropewalk.service.facts import Facts
 from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command, moment
@@ -27,6 +27,8 @@ def waiting(f: Facts, work: Work) -> Reason:
             return _child(f, wait)
         case BreakerWait():
             return _breaker(f, work, wait)
+        case TypeWait():
+            return _unknown_type(f, wait)
         case _:
             assert_never(wait)
 
@@ -92,6 +94,13 @@ def _breaker(f: Facts, work: Work, wait: BreakerWait) -> Reason:
         "givesUpAt": moment(gives_up),
     }
     return Reason(Cause.BREAKER, _breaker_sentence(f, wait, breaker, until), details, action="see to the target")
+
+
+def _unknown_type(f: Facts, wait: TypeWait) -> Reason:
+    why = f"the worker that had it does not know the node type {brief(wait.type)!r}; "
+    why += f"another may take it from {clock(wait.due, f.now)} on"
+    action = "start a worker that knows it (--nodes), or install its package"
+    return Reason(Cause.NODE_TYPE, why, {"type": wait.type, "until": moment(wait.due)}, action=action)
 
 
 def _held_until(breaker: Breaker) -> int | None:

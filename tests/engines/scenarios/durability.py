@@ -61,6 +61,23 @@ async def a_node_that_kills_its_worker_every_time_becomes_a_dead_letter(world: W
     assert (ended.state, letter["reason"], letter["attempt"]) == (ExecutionState.FAILED, "worker lost", 3)
 
 
+async def an_attempt_whose_type_nobody_knows_waits_quietly_and_uses_up_nothing(world: World) -> None:
+    document = flow(act("a", retry=ONCE))
+    version = await world.save(document)
+    world.types.forgotten = ("act",)
+    execution = await world.service.start(version)
+    await world.until(execution, RunWaiting)
+    for _ in range(5):
+        await world.run(flow(node("b", "noop"), name="other"))
+
+    waits = await world.events(execution, RunWaiting)
+    (run,) = await world.runs(execution)
+
+    assert [each.wait.type for each in waits] == ["act"]
+    assert (run["state"], run["attempt"]) == ("WAITING", 1)
+    assert await world.letters(execution) == []
+
+
 async def a_graceful_stop_uses_up_no_attempt(world: World) -> None:
     execution = await world.start(flow(node("a", "gate", value=1, retry=ONCE)))
     await world.outside.gate().arrived()

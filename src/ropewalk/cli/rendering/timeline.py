@@ -144,6 +144,9 @@ def waits_for(wait: Json, due: int | None, now: int) -> str:
             return f"waits for event {one_line(wait['subject'], 60)!r}{until}"
         case "child":
             return f"waits for child {short(wait['child'])} of {one_line(wait['workflow'], 40)}"
+        case "nodeType":
+            again = lapse(wait["due"] - now)
+            return f"waits for a worker that knows the node type {one_line(wait['type'], 60)!r}; asks again in {again}"
         case _:
             return f"held back: {one_line(wait.get('target', wait['for']), 60)}"
 

@@ -37,7 +37,7 @@ from ropewalk.core.signals import (
     Tell,
 )
 from ropewalk.core.state import ExecutionState, GaveUp
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer
+from ropewalk.core.waits import Approval, ChildWait, EventWait, Hold, SignalWait, Timer
 
 MAX_SIGNALS = 1_000
 WORKER_LOST = RunError(ErrorType.TRANSIENT, "worker lost")
@@ -123,7 +123,7 @@ def suspended(x: Progress, report: Suspended, now: int) -> None:
 def _patience(x: Progress, work: Work, report: Suspended, now: int) -> int | None:
     """When the wait ends by itself: at a timer's moment or the node's own time limit, if it has one."""
     wait = report.wait
-    if isinstance(wait, BreakerWait):
+    if isinstance(wait, Hold):
         return wait.due
     limit = x.plan.timeouts[work.node]
     if isinstance(wait, Timer):
@@ -193,7 +193,7 @@ def matched(x: Progress, signal: Matched, now: int) -> None:
 
 def released(x: Progress, signal: Released, now: int) -> None:
     work = _waiting(x, signal.node, signal.item)
-    if work is not None and isinstance(work.wait, BreakerWait) and work.attempt == signal.attempt:
+    if work is not None and isinstance(work.wait, Hold) and work.attempt == signal.attempt:
         release(x, work, now)
 
 

@@ -28,7 +28,7 @@ from ropewalk.core.events import (
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, Work
 from ropewalk.core.state import ExecutionState, NodeState
-from ropewalk.core.waits import BreakerWait, ChildWait, SignalWait
+from ropewalk.core.waits import BreakerWait, ChildWait, Hold, SignalWait
 
 EXPIRED = ("expired",)
 NODE_RUNNING, NODE_SUCCESS = NodeState.RUNNING, NodeState.SUCCESS
@@ -223,8 +223,9 @@ def run_waiting(x: Progress, event: RunWaiting) -> None:
     x.leave(work)
     work.inputs = event.inputs if event.inputs is not None else work.inputs
     work.wait = event.wait
-    if isinstance(event.wait, BreakerWait):
+    if isinstance(event.wait, Hold):
         work.again = True
+    if isinstance(event.wait, BreakerWait):
         work.held_since = work.held_since or event.at
     if x.ending is not None:
         return  # nobody would answer any more

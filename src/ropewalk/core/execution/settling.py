@@ -32,7 +32,7 @@ from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Failed, Succeeded
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
-from ropewalk.core.waits import BreakerWait, Timer
+from ropewalk.core.waits import Hold, Timer
 
 RUNNING, PAUSED, NODE_READY = ExecutionState.RUNNING, ExecutionState.PAUSED, NodeState.READY
 GRACE = 10 * SECOND
@@ -255,7 +255,7 @@ def fire_timers(x: Progress, now: int) -> None:
 
 def _wait_is_over(x: Progress, work: Work, now: int) -> None:
     node = x.plan.ids[work.node]
-    if isinstance(work.wait, BreakerWait):
+    if isinstance(work.wait, Hold):
         release(x, work, now)
     elif isinstance(work.wait, Timer) and work.due == work.wait.due:
         succeed(x, work, Succeeded(node, work.attempt), now)
