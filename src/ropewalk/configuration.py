@@ -122,6 +122,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _switch("notify", True, "Workers of a fleet wake each other.", "--no-notify"),
     _switch("pooled", False, "A transaction pooler is in front of the database.", "--pooled"),
     _switch("dispatcher.enabled", True, "`ropewalk up` executes; if not, it accepts only.", "--no-dispatch"),
+    _integer("dispatcher.attempts", 3, "How often a start that cannot be dispatched is tried before it fails.", 1, 100),
+    _integer("dispatcher.batch", 100, "How many starts a worker claims at once.", 1, 10_000),
+    _integer("breaker.failures", 5, "How many failed calls in the window open the breaker of their target.", 1),
+    _seconds("breaker.window", 60.0, "The window they are counted in (s)."),
+    _seconds("breaker.cooldown", 30.0, "How long an open breaker lets nothing through (s)."),
+    _integer("breaker.successes", 2, "How many probes must succeed, one after another, to close it again.", 1),
     Setting(name="server.host", kind=Kind.TEXT, default="127.0.0.1", about="Where to listen.", flag="--host"),
     _integer("server.port", 8470, "The port to listen on; 0 is any that is free.", 0, 65_535, "--port"),
     _switch(

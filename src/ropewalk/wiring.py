@@ -15,8 +15,9 @@ from ropewalk.access.rates import Limits as Rates
 from ropewalk.access.rates import Rate
 from ropewalk.access.settings import AccessSettings, Issuer
 from ropewalk.configuration import LONGEST_KEPT, Configuration, resolve
+from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.definition import DEFAULT_LIMITS, Limits
-from ropewalk.core.duration import parse_duration
+from ropewalk.core.duration import SECOND, parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.service.retention import Policy, run_forever
@@ -97,12 +98,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         said = configuration
         return cls(
             db=path_of(said["db"]),
-            native=NativeSettings(
-                hands=said["hands"],
-                executions=said["slots"],
-                drain_seconds=said["drain"],
-                runner_lease=said["runner.lease"],
-            ),
+            native=_worker(said),
             fleet=FleetSettings(
                 pool=said["pool"], lease_seconds=said["lease"], notify=said["notify"], pooled=said["pooled"]
             ),
@@ -110,10 +106,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             access=_access(said),
             streams=StreamLimits(**{name: said[f"streams.{name}"] for name in StreamLimits.__struct_fields__}),
             telemetry=TelemetrySettings(
-                metrics=said["telemetry.metrics"],
                 log=_log_form(said["telemetry.log"]),
-                otlp_endpoint=said["telemetry.otlp_endpoint"],
-                service_name=said["telemetry.service_name"],
+                **{name: said[f"telemetry.{name}"] for name in ("metrics", "otlp_endpoint", "service_name")},
             ),
             mail=MailSettings(**{name: said[f"smtp.{name}"] for name in MailSettings.__struct_fields__}),
             allow_hosts=said["allow_hosts"],
@@ -124,6 +118,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     def from_environment(cls, environment: Mapping[str, str] = os.environ, db: str | None = None) -> Self:
         """What the environment says. `ROPEWALK_ENV_NAME` is what expressions see as `env.NAME`, and nothing else is."""
         return cls.of(resolve({"db": db}, environment, folder=None))
+
+
+def _worker(said: Configuration) -> NativeSettings:
+    window, cooldown = (round(said[f"breaker.{name}"] * SECOND) for name in ("window", "cooldown"))
+    return NativeSettings(
+        hands=said["hands"], executions=said["slots"], drain_seconds=said["drain"], runner_lease=said["runner.lease"],
+        claim_batch=said["dispatcher.batch"], dispatch_attempts=said["dispatcher.attempts"],
+        breaker=BreakerPolicy(said["breaker.failures"], window, cooldown, said["breaker.successes"]),
+    )  # fmt: skip
 
 
 def _retention(said: Configuration) -> Policy:
@@ -141,10 +144,9 @@ def _access(said: Configuration) -> AccessSettings:
     except msgspec.ValidationError as error:
         raise InvalidInput([Problem(("access", "issuers"), str(error))]) from error
     limits = Rates(
-        per_actor=_rate(said["access.rate_per_actor"]),
-        per_address=_rate(said["access.rate_per_address"]),
+        per_actor=_rate(said["access.rate_per_actor"]), per_address=_rate(said["access.rate_per_address"]),
         failures=_per_minute(said["access.failures_per_minute"]),
-    )
+    )  # fmt: skip
     return AccessSettings(issuers=issuers, limits=limits, origins=said["access.origins"])
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from ropewalk.access.rates import Rate
 from ropewalk.configuration import SETTINGS, Kind, Setting, resolve
+from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.errors import InvalidInput
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.wiring import Settings
@@ -45,6 +46,18 @@ def test_a_flag_wins_over_the_environment_that_over_the_file_that_over_the_defau
 
 def test_what_nobody_sets_is_what_the_code_has():
     assert asdict(Settings.of(resolve(environment={}, folder=None))) == asdict(Settings())
+
+
+def test_breakers_and_dispatch_are_as_they_were_set(tmp_path: Path):
+    file = in_file(
+        tmp_path,
+        "[breaker]\nfailures = 1\nwindow = 2.5\ncooldown = 3\nsuccesses = 4\n[dispatcher]\nattempts = 5\nbatch = 6\n",
+    )
+
+    native = Settings.of(resolve(environment={}, file=file)).native
+
+    assert native.breaker == BreakerPolicy(failures=1, window=2_500_000, cooldown=3_000_000, successes=4)
+    assert (native.dispatch_attempts, native.claim_batch) == (5, 6)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)

@@ -12,6 +12,7 @@ from ropewalk.core.errors import RopewalkError, Unavailable
 from ropewalk.core.events import NodeSucceeded, RunWaiting
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
+from ropewalk.store import queue
 from ropewalk.store.errors import (
     IncompatibleStore,
     NotADatabase,
@@ -290,3 +291,24 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Pa
 async def test_a_place_that_cannot_be_written_is_named_with_the_remedy(tmp_path: Path, place: str):
     with pytest.raises(StoreUnavailable, match="must exist, and directory and file must be writable"):
         await World(str(tmp_path / place)).open()
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_what_cannot_be_dispatched_is_tried_as_often_as_was_set(tmp_path: Path, attempts: int):
+    world = World(str(tmp_path / "ropewalk.db"))  # not judged: its log is spoilt on purpose
+    await world.open(slots={"default": 1}, dispatch_attempts=attempts)
+    await world.start(flow(node("a", "gate")))
+    await world.outside.gate().arrived()
+    unreadable = await world.start(flow(node("b", "gate")))
+    tell(world.db, "update log set entry = '{' where execution = ?", unreadable)
+    world.outside.gate().open()
+
+    async def tried() -> int:
+        while (entry := await queue.get(world.service.store, unreadable)) is None or entry.state != "FAILED":
+            await asyncio.sleep(0.01)
+        return entry.attempts
+
+    try:
+        assert await at_most(20, tried()) == attempts
+    finally:
+        await world.close()

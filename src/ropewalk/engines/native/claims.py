@@ -26,8 +26,7 @@ BATCH = 100
 SAFETY_NET = 5.0
 PAUSES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """How long to wait while something waits that cannot be claimed; another claimer may have been at it (s)."""
-BACKOFFS = (1 * SECOND, 10 * SECOND)
-MOST_ATTEMPTS = len(BACKOFFS) + 1
+BACKOFFS = (1 * SECOND, 10 * SECOND, 60 * SECOND)
 LIMIT_KEPT = 1 * SECOND
 POSTPONED = 60 * SECOND
 
@@ -146,7 +145,7 @@ class Claims:
         """Make something ours, with a slot; whether there may be more to claim."""
         engine = self._engine
         engine.memory.departed = {}
-        room = min(BATCH, engine.settings.executions - len(engine.memory.lives))
+        room = min(engine.settings.claim_batch, engine.settings.executions - len(engine.memory.lives))
         now = engine.store.now()
         # Before the question: whoever comes meanwhile is not overlooked.
         self._is_anyone_waiting = False
@@ -219,14 +218,15 @@ class Claims:
         engine = self._engine
         attempts = entry.attempts + 1
         _log.error("execution %s cannot be dispatched (attempt %d): %s", entry.execution, attempts, error)
-        is_given_up = isinstance(error, NotFound) or attempts >= MOST_ATTEMPTS
+        is_given_up = isinstance(error, NotFound) or attempts >= engine.settings.dispatch_attempts
         if engine.observer is not None:
             about = (entry.execution, entry.workspace, attempts, str(error))
             engine.observer.undispatched(Undispatched(*about, is_given_up))
         if is_given_up:
             await self._abandon(entry, attempts, error)
             return
-        again = Returned("PENDING", engine.store.now() + BACKOFFS[attempts - 1], attempts, str(error))
+        pause = BACKOFFS[min(attempts, len(BACKOFFS)) - 1]
+        again = Returned("PENDING", engine.store.now() + pause, attempts, str(error))
         async with engine.store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, again)
 

@@ -16,4 +16,6 @@ class NativeSettings(Struct, frozen=True):
     executions: int = 20_000
     drain_seconds: float = 10.0
     runner_lease: float = 120.0
+    claim_batch: int = 100
+    dispatch_attempts: int = 3
     breaker: BreakerPolicy = BreakerPolicy()
