@@ -52,5 +52,5 @@ async def reset(engine: NativeEngine, workspace: str, target: str, by: str) -> b
         about = (workspace, by, "reset", target, str(before.state), str(BreakerState.CLOSED), None)
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), store.now(), *about))
     await engine.breakers.load()
-    engine.held.closed(workspace, target)
+    engine.held.may_go(workspace, target)
     return True

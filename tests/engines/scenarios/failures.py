@@ -1,7 +1,7 @@
 """Failures, retries, breakers, inputs and keys: SPEC §3, 4 to 7 and 16."""
 
 from ropewalk.core.breaker import BreakerPolicy
-from ropewalk.core.duration import MILLISECOND
+from ropewalk.core.duration import HOUR, MILLISECOND
 from ropewalk.core.events import NodeFailed, RunFailed, RunReleased, RunStarted, RunWaiting
 from ropewalk.core.state import ExecutionState
 from tests.engines.worlds import ONCE, World, act, flow, node
@@ -121,6 +121,18 @@ async def an_open_breaker_holds_calls_back_without_using_attempts(world: World) 
     assert held.wait.target == "call shop"
     assert ended.output == {"b": "back"}
     assert [run["attempt"] for run in await world.runs(execution)] == [1]
+
+
+async def those_whom_a_breaker_holds_probe_it_one_after_another_until_it_closes(world: World) -> None:
+    patient = BreakerPolicy(failures=1, cooldown=200 * MILLISECOND, successes=3, probe_lease=HOUR)
+    await world.restart(breaker=patient)
+    await world.run(flow(node("a", "call", fails=9, retry=ONCE)))
+    document = flow(node("b", "call", value="back", retry=ONCE), name="held")
+
+    ids = [await world.start(document) for _ in range(5)]
+    ended = [await world.ended(execution) for execution in ids]
+
+    assert [each.output for each in ended] == [{"b": "back"}] * 5
 
 
 async def a_breaker_holds_back_its_own_target_only(world: World) -> None:

@@ -17,8 +17,8 @@ from ropewalk.store.access import Store
 
 Key = tuple[str, str]
 Write = Callable[[str, tuple[Any, ...]], None]
-Closed = Callable[[str, str], None]
-"""Told the workspace and the target of a breaker that has just closed: those it held may go on."""
+Loosened = Callable[[str, str, int | None], None]
+"""Told the workspace and the target of a breaker, and how many of those it held may go on by now (None: all)."""
 
 KNOWN_FOR = 1 * SECOND
 
@@ -28,11 +28,11 @@ _log = logging.getLogger("ropewalk.engine")
 class WorkerBreakers:
     """Admits calls and learns from how they end, for a worker that has its store to itself."""
 
-    def __init__(self, store: Store, write: Write, policy: BreakerPolicy, closed: Closed) -> None:
+    def __init__(self, store: Store, write: Write, policy: BreakerPolicy, loosened: Loosened) -> None:
         self._store = store
         self._write = write
         self._policy = policy
-        self._closed = closed
+        self._loosened = loosened
         self._known: dict[Key, Breaker] = {}
 
     async def load(self) -> None:
@@ -48,9 +48,9 @@ class WorkerBreakers:
         self._keep((workspace, target), before, after)
         return admission if isinstance(admission, Wait) else None
 
-    async def is_closed(self, workspace: str, target: str) -> bool:
-        """Whether the breaker holds nobody by now."""
-        return self._known.get((workspace, target), Breaker()).state is BreakerState.CLOSED
+    async def places(self, workspace: str, target: str) -> int | None:
+        """How many of those it holds may go on by now; None: all."""
+        return places(self._known.get((workspace, target), Breaker()))
 
     async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None:
         before = self._known.get((workspace, target), Breaker())
@@ -61,17 +61,17 @@ class WorkerBreakers:
             return
         self._known[key] = after
         self._write("upsert_breaker", breakers.entry(*key, after))
-        if has_closed(before, after):
-            self._closed(*key)
+        if has_loosened(before, after):
+            self._loosened(*key, places(after))
 
 
 class SharedBreakers:
     """The same for a worker among others."""
 
-    def __init__(self, store: Store, policy: BreakerPolicy, closed: Closed) -> None:
+    def __init__(self, store: Store, policy: BreakerPolicy, loosened: Loosened) -> None:
         self._store = store
         self._policy = policy
-        self._closed = closed
+        self._loosened = loosened
         self._known: dict[Key, Breaker] = {}
         self._known_at = 0
 
@@ -101,14 +101,14 @@ class SharedBreakers:
         self._known[workspace, target] = after
         return admission if isinstance(admission, Wait) else None
 
-    async def is_closed(self, workspace: str, target: str) -> bool:
-        """Whether the breaker holds nobody by now, as the store has it; if that cannot be asked, it may."""
+    async def places(self, workspace: str, target: str) -> int | None:
+        """How many of those it holds may go on, as the store has it (None: all); none if that cannot be asked."""
         try:
             known = self._known[workspace, target] = await breakers.get(self._store, workspace, target)
         except RopewalkError as error:
             _log.warning("the breaker of %s cannot be asked: %s", target, error)
-            return False
-        return known.state is BreakerState.CLOSED
+            return 0
+        return places(known)
 
     async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None:
         known = self._known.get((workspace, target), Breaker())
@@ -125,8 +125,8 @@ class SharedBreakers:
             after = record(before, self._policy, outcome, self._store.now())
             await breakers.put(tx, workspace, target, after)
         self._known[workspace, target] = after
-        if has_closed(before, after):
-            self._closed(workspace, target)
+        if has_loosened(before, after):
+            self._loosened(workspace, target, places(after))
 
 
 async def _all(store: Store) -> dict[Key, Breaker]:
@@ -134,5 +134,12 @@ async def _all(store: Store) -> dict[Key, Breaker]:
     return {(row[0], row[1]): Breaker(BreakerState(row[2]), *row[3:]) for row in rows}
 
 
-def has_closed(before: Breaker, after: Breaker) -> bool:
-    return before.state is not BreakerState.CLOSED and after.state is BreakerState.CLOSED
+def places(breaker: Breaker) -> int | None:
+    """How many of those it holds may go on: all (None) if it is closed, one if the next probe is to be sent."""
+    if breaker.state is BreakerState.CLOSED:
+        return None
+    return int(breaker.state is BreakerState.HALF_OPEN and breaker.probe_until is None)
+
+
+def has_loosened(before: Breaker, after: Breaker) -> bool:
+    return places(after) != 0 and places(after) != places(before)

@@ -59,9 +59,9 @@ class NativeEngine:
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
         self.held = Held(self)
         self.breakers: WorkerBreakers | SharedBreakers = (
-            SharedBreakers(store, settings.breaker, self.held.closed)
+            SharedBreakers(store, settings.breaker, self.held.may_go)
             if store.is_shared
-            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.closed)
+            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.may_go)
         )
         shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         desk = Desk(types, facilities, self.breakers, shelf)

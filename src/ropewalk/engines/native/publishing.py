@@ -1,7 +1,7 @@
 """Events that come from outside an execution: everyone who waits for them is told, durably, in one transaction."""
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 Post = tuple[str, str, Signal | StartChild]
-Step = Callable[[str, str], Coroutine[Any, Any, None]]
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -47,48 +46,53 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
 
 
 class Held:
-    """Whom breakers hold: they go on when theirs closes. Should that fail, they go on when their time has come."""
+    """Whom breakers hold: they go on when theirs closes, and one by one as it wants to be probed.
+
+    Should that fail, they go on when their time has come.
+    """
 
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._doubtful: dict[tuple[str, str], None] = {}
 
-    def closed(self, workspace: str, target: str) -> None:
-        """The breaker of this target has closed."""
-        self._spawn(self._release, workspace, target)
+    def may_go(self, workspace: str, target: str, most: int | None = None) -> None:
+        """The breaker of this target lets so many of them go on, or all."""
+        self._spawn(self._release(workspace, target, most))
 
     def doubt(self, committed: Committed) -> None:
-        """Whoever closed the breaker before this commit has overlooked those whose wait is in it: ask once more."""
+        """Whoever loosened the breaker before this commit has overlooked those whose wait is in it: ask once more."""
         for event in committed.events:
             if type(event) is RunWaiting and isinstance(event.wait, BreakerWait):
                 key = (committed.live.accepted.workspace, event.wait.target)
                 if key not in self._doubtful:
                     self._doubtful[key] = None
-                    self._spawn(self._ask_again, *key)
+                    self._spawn(self._ask_again(*key))
 
-    def _spawn(self, step: Step, workspace: str, target: str) -> None:
+    def _spawn(self, step: Coroutine[Any, Any, None]) -> None:
         """One that is about to go leaves it to the time."""
-        if not self._engine.is_closing:
-            self._engine.children.spawn(step(workspace, target))
+        if self._engine.is_closing:
+            step.close()
+        else:
+            self._engine.children.spawn(step)
 
     async def _ask_again(self, workspace: str, target: str) -> None:
         # Before the question: whoever is held after it asks for himself.
         del self._doubtful[workspace, target]
-        if await self._engine.breakers.is_closed(workspace, target):
-            await self._release(workspace, target)
+        if (most := await self._engine.breakers.places(workspace, target)) != 0:
+            await self._release(workspace, target, most)
 
-    async def _release(self, workspace: str, target: str) -> None:
+    async def _release(self, workspace: str, target: str, most: int | None) -> None:
         try:
-            self._engine.letters.deliver(await self._released(workspace, target))
+            self._engine.letters.deliver(await self._released(workspace, target, most))
         except RopewalkError as error:
             _log.warning("those held by the breaker of %s go on when their time comes: %s", target, error)
 
-    async def _released(self, workspace: str, target: str) -> list[Post]:
+    async def _released(self, workspace: str, target: str, most: int | None) -> list[Post]:
         store = self._engine.store
         async with store.transaction() as tx:
             return [
                 await _written_down(tx, wait, Released(wait.node, wait.attempt, wait.item), store.now())
-                for wait in await events.held(tx, workspace, target)
+                for wait in (await events.held(tx, workspace, target))[:most]
             ]
 
 
