@@ -296,3 +296,21 @@ def test_a_file_has_no_workers_to_join(invoke: Invoke):
 
     assert result.exit_code == 2
     assert "a file has no workers" in json.loads(result.stdout)["error"]["message"]
+
+
+def test_many_letters_are_left_to_the_workers_there_are(join: Join, invoke: Invoke, answer: Answer):
+    for _ in range(2):
+        invoke("run", "paid.yaml")
+
+    alone = invoke("dlq", "requeue", "--workflow", "paid", "--limit", "1")
+    counting = invoke("dlq", "requeue", "--workflow", "paid", "--stop-after-failures", "1")
+    states = sorted(each["state"] for each in answer("executions", "ls"))
+    worker = join()
+    served = invoke("dlq", "requeue", "--workflow", "paid", "--stop-after-failures", "1", "--limit", "1")
+    worker.send_signal(signal.SIGTERM)
+
+    assert (alone.exit_code, counting.exit_code, served.exit_code) == (0, 4, 0)
+    assert states == ["FAILED", "PENDING"]
+    assert "no worker is alive to go on with it; start one with: ropewalk worker" in alone.stderr
+    assert "no worker is alive" in counting.stderr
+    assert code_of(worker) == 0

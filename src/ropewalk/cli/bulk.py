@@ -1,8 +1,8 @@
 """Many dead letters at once: which are meant, and how it goes while one waits.
 
 An idle store is executed on by this command while it requeues; what is not over soon after is left to a background
-process. On a store that another process executes on, that process is asked for one letter after the other; a server
-works them off by itself.
+process. On a store that another process executes on, that process is asked for one letter after the other; on a shared
+store the workers go on with what was requeued; a server works them off by itself.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from ropewalk.cli.rendering.dlq import progress_line, tally
 from ropewalk.cli.rendering.text import plain
 from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.cli.view import logs_to, view_for
-from ropewalk.core.errors import InvalidInput
+from ropewalk.core.errors import InvalidInput, Unavailable
 from ropewalk.core.state import GaveUp
 from ropewalk.service.bulk import Outcome, Pace, Progress
 from ropewalk.store.dlq import Wanted
@@ -75,7 +75,7 @@ def requeue_many(project: Project, which: Which, rate: float | None, stop_after_
     def work(session: Session, wanted: Wanted) -> AsyncIterator[Progress]:
         return session.look.requeue_all(session.verbs, wanted, pace, me())
 
-    return finish(_worked_off(project, which, work))
+    return finish(_worked_off(project, which, work, stops=stop_after_failures is not None))
 
 
 def discard_many(project: Project, which: Which, notes: str | None) -> Code:
@@ -87,23 +87,33 @@ def discard_many(project: Project, which: Which, notes: str | None) -> Code:
     return finish(_worked_off(project, which, work, executes=False))
 
 
-async def _worked_off(project: Project, which: Which, work: Work, *, executes: bool = True) -> Code:
+async def _worked_off(project: Project, which: Which, work: Work, *, executes: bool = True,
+                      stops: bool = False) -> Code:  # fmt: skip
     view = view_for(project)
     seen: Counter[Outcome] = Counter()
     requeued: dict[str, None] = {}
     with logs_to(view):
-        async with opened(project, executes=executes) as session:
+        async with opened(project, executes=executes and not project.is_attended) as session:
+            _require_hands(project, session, stops)
             async for progress in work(session, await _wanted(session, which)):
                 _show(project, progress)
                 seen[progress.outcome] += 1
                 if progress.outcome is Outcome.REQUEUED:
                     requeued[progress.execution] = None
             left = await _unfinished(session, list(requeued)) if session.owner is None else []
+        if requeued and session.owner is not None and not session.owner.is_there:
+            view.say(session.owner.words(project))
         if left:
             view.say(f"process {await background.spawn(project)} goes on with {len(left)} executions")
     if not project.is_json:
         print(tally(seen))
     return Code.FAILED if seen[Outcome.STOPPED] or seen[Outcome.REFUSED] else Code.OK
+
+
+def _require_hands(project: Project, session: Session, stops: bool) -> None:
+    """Where nobody executes nothing fails again either, and whoever counts failures would wait for good."""
+    if stops and session.owner is not None and not session.owner.is_there:
+        raise Unavailable(session.owner.words(project))
 
 
 async def _wanted(session: Session, which: Which) -> Wanted:
