@@ -181,6 +181,17 @@ async def test_a_result_that_does_not_fit_its_hint_is_a_permanent_failure(facili
     assert "secret" not in caught.value.error.message
 
 
+@pytest.mark.parametrize("hint", [Any, object])
+@pytest.mark.parametrize("returned", [b"x", {1, 2}])
+async def test_a_hint_that_allows_anything_makes_nothing_of_what_is_no_json(facilities, hint, returned):
+    async def give():
+        return returned
+
+    give.__annotations__["return"] = hint
+
+    assert await carried_out(facilities, node(give)) == Output(returned)
+
+
 async def test_a_result_that_fits_its_hint_and_is_no_json_is_a_permanent_failure(facilities):
     @node
     async def gives() -> bytes:

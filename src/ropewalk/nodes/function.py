@@ -216,7 +216,8 @@ def _is_json(hint: Any) -> bool:
 def _adapter(hint: Any, name: str) -> "TypeAdapter[Any] | None":
     """What checks and writes the result; None when the hint says nothing about JSON."""
     kinds = get_args(hint) or (hint,)
-    if hint is Any or any(kind is Output or kind in get_args(Wait) for kind in kinds):
+    # Not `object` either: what pydantic makes of anything turns bytes into text, and sets into lists of any order.
+    if hint in (Any, object) or any(kind is Output or kind in get_args(Wait) for kind in kinds):
         return None
     from pydantic import TypeAdapter  # here, as in `_model`
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
