@@ -197,3 +197,15 @@ async def test_one_that_is_dropped_once_more_does_not_silence_the_one_taken_up_s
     assert not fresh.is_dirty
     assert len(await world.events(execution, SignalReceived)) == 1
     assert await world.service.cancel(execution)
+
+
+async def test_a_node_type_that_is_not_known_here_is_said_once(world: World, caplog: pytest.LogCaptureFixture):
+    version = await world.save(flow(act("a")))
+    world.types.forgotten = ("act",)
+    for execution in [await world.service.start(version) for _ in range(2)]:
+        await world.until(execution, RunWaiting)
+        await world.service.cancel(execution)
+
+    told = [each.getMessage() for each in caplog.records if "node type" in each.getMessage()]
+
+    assert told == ["the node type 'act' is not known here; its runs wait for a worker that knows it (--nodes)"]

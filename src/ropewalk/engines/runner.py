@@ -95,6 +95,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
     node_type = desk.types.get(run.type)
     if node_type is None:
         # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
+        desk.types.miss(run.type)
         return _suspended(run, TypeWait(run.type, run.now + TYPE_MISSING_PAUSE))
     try:
         # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.

@@ -185,6 +185,7 @@ class Registry:
         # `module:class` of types that are imported when they are first asked for.
         self._places: Mapping[str, str] = {}
         self._problems: list[NodeTypeProblem] = []
+        self._missed: dict[str, None] = {}
         for node_type in types:
             self.register(node_type)
 
@@ -219,6 +220,12 @@ class Registry:
         found: NodeType = getattr(import_module(module), kind)()
         self._types[name] = found
         return found
+
+    def miss(self, name: str) -> None:
+        """Says that a run waits for a type nobody here knows; once, however many do."""
+        if name not in self._missed:
+            self._missed[name] = None
+            _log.warning("the node type %r is not known here; its runs wait for a worker that knows it (--nodes)", name)
 
     def infos(self) -> Mapping[str, NodeTypeInfo]:
         """What a definition is checked against."""
