@@ -11,6 +11,7 @@ from ropewalk.store import migrations
 from ropewalk.store.errors import IncompatibleStore, NoStore, NotADatabase, StoreDefect
 from ropewalk.store.migrations import Migration, known_migrations
 from ropewalk.store.postgres import PostgresReader, PostgresStore, migrating
+from ropewalk.store.postgres.looking import any_reader, look_at
 from ropewalk.store.postgres.migrating import with_byte_order
 from ropewalk.store.queries import split
 from tests.postgres import PostgresServer, ask
@@ -47,6 +48,19 @@ async def test_every_text_compares_by_its_bytes_whatever_the_database_was_made_w
 
     assert {row[5] for row in texts} == {"C"}
     assert len(texts) > 80
+
+
+async def test_a_user_who_may_only_read_sees_how_far_the_schema_is(database: str):
+    await ask(database, "create role guest login")
+    await ask(database, "grant select on all tables in schema public to guest")
+    reader = await any_reader(database.replace("postgres@", "guest@"))
+    server = await look_at(reader)
+    await reader.close()
+    await ask(database, "drop owned by guest")
+    await ask(database, "drop role guest")
+
+    assert (server.steps_taken, server.may_create) == (server.steps_known, False)
+    assert "migration: delete, insert, update" in server.denied
 
 
 async def test_workers_that_come_together_to_an_empty_database_take_each_step_once(empty: str):
