@@ -4,6 +4,8 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import pytest
+
 from tests.crash.ledgers import Accepted
 from tests.crash.workflows import Document
 from tests.fleet.fleet import Fleet, Member, until
@@ -150,6 +152,40 @@ async def test_runs_in_other_hands_stop_when_their_execution_is_cancelled(crew: 
 
     assert ends == ["CANCELLED"]
     assert (await judge(crew.url, crew.place)).violations == []
+
+
+@pytest.mark.parametrize("type_", ["fleet.gated", "fleet.stubborn"])
+async def test_runs_in_other_hands_have_their_time_limit_whatever_their_nodes_do(crew: Fleet, type_: str):
+    await crew.join(1)
+    await crew.join(1, pool="gpu")
+    node = gated("there", pool="gpu", type=type_, timeout="200ms")
+    execution = await start(crew, workflow("limited", [node]))
+    ends = await crew.states([execution])
+    runs = await crew.ask("select attempt, error_type, error from run where execution = $1 order by attempt", execution)
+    crew.place.turn_on("gate")
+    await crew.quiet()
+
+    message = "the node did not end in its time limit of 200ms"
+    assert ends == ["FAILED"]
+    assert runs == [(attempt, "TIMEOUT", message) for attempt in (1, 2, 3)]
+
+
+async def test_a_runner_that_leaves_hands_back_what_does_not_stop(crew: Fleet):
+    await crew.join(1)
+    there = (await crew.join(1, pool="gpu", drain=0.2))[0]
+    execution = await start(crew, workflow("handed", [gated("there", pool="gpu", type="fleet.stubborn")]))
+    await until(has_begun(crew, 1), "the run is under way")
+    there.signal(signal.SIGTERM)
+
+    async def is_free() -> list[tuple[Any, ...]]:
+        return await crew.ask("select attempt from offer where leased_by is null")
+
+    offered = await until(is_free, "the run is offered again")
+    crew.place.turn_on("gate")
+    await crew.join(1, pool="gpu")
+    ends = await crew.states([execution])
+
+    assert (offered, ends) == ([(1,)], ["SUCCESS"])
 
 
 async def test_a_pool_has_its_own_members_and_they_do_nothing_else(crew: Fleet):

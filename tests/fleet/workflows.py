@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from ropewalk.checker import Effect
@@ -47,6 +48,18 @@ class Gated(Watched):
     async def work(self, parameters: Parameters, context: NodeContext) -> Output:
         while not self._place.is_on(parameters.switch):
             await asyncio.sleep(LOOK_EVERY)
+        return Output(context.attempt)
+
+
+class Stubborn(Gated):
+    """The same, whoever tells it to stop."""
+
+    name = "fleet.stubborn"
+
+    async def work(self, parameters: Gated.Parameters, context: NodeContext) -> Output:
+        while not self._place.is_on(parameters.switch):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(LOOK_EVERY)
         return Output(context.attempt)
 
 
@@ -102,7 +115,7 @@ class Witness(Ledger[Effect]):
 
 def types_of(place: Place) -> list[NodeType]:
     """Every node type of these workflows."""
-    own = [Gated(place), Called(place), Wall(place), Poison(place)]
+    own = [Gated(place), Stubborn(place), Called(place), Wall(place), Poison(place)]
     return [*node_types_of(Witness(place), Gate(arrive=lambda: None)), *own]
 
 

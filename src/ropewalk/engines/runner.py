@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ropewalk.core.breaker import Wait as HeldBack
 from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_key
-from ropewalk.core.duration import HOUR, SECOND
+from ropewalk.core.duration import HOUR, SECOND, format_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob
 from ropewalk.core.signals import Failed, Succeeded, Suspended
@@ -207,6 +207,10 @@ def _is_count(tokens: Any) -> bool:
 
 def failure(run: Run, error: RunError) -> Failed:
     return Failed(run.node, run.attempt, _recordable(error), run.item, run.inputs or None)
+
+
+def overdue(limit: int) -> RunError:
+    return RunError(ErrorType.TIMEOUT, f"the node did not end in its time limit of {format_duration(limit)}")
 
 
 def with_jitter(report: Failed) -> Failed:

@@ -21,7 +21,7 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
 from ropewalk.engines.native.live import Live, Load, Running
-from ropewalk.engines.runner import Desk, run_node
+from ropewalk.engines.runner import Desk, overdue, run_node
 
 DEFAULT_TIMEOUT = 5 * MINUTE
 MOST_RESTING = 100
@@ -222,7 +222,7 @@ class Hands:
     def _overdue(self, running: Running) -> None:
         if running.task is not None:
             running.task.cancel()
-        self._end(running, _failed(running, RunError(ErrorType.TIMEOUT, "the node did not end in its time limit")))
+        self._end(running, _failed(running, overdue(running.deadline - running.now)))
 
     def close(self) -> None:
         if self._timer is not None:

@@ -19,7 +19,7 @@ from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.signals import Failed, Signal, Succeeded
-from ropewalk.engines.native.offers import Work
+from ropewalk.engines.native.leased import Work
 from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
 from ropewalk.store import offers
 from ropewalk.store.access import Transaction

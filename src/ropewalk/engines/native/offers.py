@@ -22,11 +22,12 @@ from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 from ropewalk.core.execution.view import inputs_of
 from ropewalk.core.execution.work import Work as Attempts
 from ropewalk.core.expression import ExpressionError
-from ropewalk.core.signals import Failed, Lost, Returned, Signal, Succeeded
+from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
 from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
+from ropewalk.engines.native.leased import InHand, Leased, Work, item_of
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.engines.runner import Desk, Outcome, Run, run_node, with_jitter
+from ropewalk.engines.runner import Desk, overdue, run_node, with_jitter
 from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
 from ropewalk.store.events import NO_ITEM
@@ -39,31 +40,11 @@ if TYPE_CHECKING:
 EVERY = 1.0
 BATCH = 100
 MOST_OFFERED = 1_000
+PATIENCE = 1.0
+"""How long a run may take to stop when its worker leaves (s)."""
 STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
 
 _log = logging.getLogger("ropewalk.engine")
-
-
-class Work(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a runner needs to know about a run."""
-
-    type: str
-    inputs: Any
-    timeout: int
-    config_hash: str
-    held_since: int | None = None
-    cache_ttl: int | None = None
-    run: str | None = None
-    trace: str | None = None
-
-
-class Leased(Run, eq=False):
-    """A run of somebody else's execution that is carried out here."""
-
-    config: str
-
-    def config_hash(self) -> str:
-        return self.config
 
 
 class Posted(msgspec.Struct, frozen=True):
@@ -84,7 +65,7 @@ class Offers:
         self._rows: list[tuple[Live, NewOffer]] = []
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._leased: dict[str, tuple[Offer, asyncio.Task[None]]] = {}
+        self._leased: dict[str, InHand] = {}
         self._has_company = False
         # Whether a run of no pool in particular may be for others.
         self._has_a_choice = engine.store.is_shared or engine.settings.pool != DEFAULT_POOL
@@ -105,9 +86,17 @@ class Offers:
         await asyncio.gather(self._task, return_exceptions=True)
         with suppress(RopewalkError):  # what was not written is lost with the lease, and offered again by its owner
             await self._write()
-        for _, task in list(self._leased.values()):
+        await self._hand_back(list(self._leased.values()))
+
+    async def _hand_back(self, leased: list[InHand]) -> None:
+        """Whatever stops when it is told to has told its end by then; what does not is handed back without it."""
+        for each in leased:
+            each.attempt.cancel()
+        telling = {each.telling: each for each in leased if each.telling is not None}
+        _, deaf = await asyncio.wait(telling, timeout=PATIENCE) if telling else (set(), set())
+        for task in deaf:
             task.cancel()
-        await asyncio.gather(*(task for _, task in self._leased.values()), return_exceptions=True)
+            await self._report(telling[task].offer, telling[task].returned())
 
     @property
     def busy(self) -> int:
@@ -258,8 +247,7 @@ class Offers:
             if engine.observer is not None and found:
                 engine.observer.leased(time.perf_counter() - began)
             for offer in found:
-                task = asyncio.get_running_loop().create_task(self._carry_out(offer))
-                self._leased[offer.id] = (offer, task)
+                self._carry_out(offer)
             if len(found) < room:
                 return
 
@@ -267,23 +255,28 @@ class Offers:
     def _lease_time(self) -> int:
         return round(self._engine.store.lease_seconds * SECOND)
 
-    async def _carry_out(self, offer: Offer) -> None:
+    def _carry_out(self, offer: Offer) -> None:
         work = msgspec.json.decode(offer.work, type=Work)
-        item = None if offer.item == NO_ITEM else offer.item
-        now = self._engine.store.now()
+        now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
-            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item, work.inputs, now,
+            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer), work.inputs, now,
             now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
         )  # fmt: skip
-        signal: Outcome | Returned
-        try:
-            async with asyncio.timeout(work.timeout / SECOND):
-                signal = await run_node(run, self._desk)
-        except TimeoutError:
-            error = RunError(ErrorType.TIMEOUT, "the node did not end in its time limit")
-            signal = Failed(offer.node, offer.attempt, error, item)
+        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(run_node(run, self._desk)))
+        in_hand.telling = loop.create_task(self._see_through(in_hand, work.timeout))
+
+    async def _see_through(self, in_hand: InHand, limit: int) -> None:
+        """Report how the run ended, or that its time is up: not every node stops when it is told to."""
+        offer, attempt = in_hand.offer, in_hand.attempt
+        await asyncio.wait((attempt,), timeout=limit / SECOND)
+        signal: Signal
+        if attempt.done():
+            signal = attempt.result()
+        else:
+            attempt.cancel()
+            signal = Failed(offer.node, offer.attempt, overdue(limit), item_of(offer))
         if self._engine.is_closing and isinstance(signal, Failed) and signal.error.message == STOPPED.message:
-            signal = Returned(offer.node, offer.attempt, item)
+            signal = in_hand.returned()
         await self._report(offer, with_jitter(signal) if isinstance(signal, Failed) else signal)
 
     async def _report(self, offer: Offer, signal: Signal) -> None:
@@ -363,10 +356,10 @@ class Offers:
             return
         async with self._engine.store.transaction() as tx:
             until = now + self._lease_time
-            kept = [(task, await offers.extend(tx, offer, until, now)) for offer, task in mine]
-        for task, is_stopped in kept:
+            kept = [(each, await offers.extend(tx, each.offer, until, now)) for each in mine]
+        for each, is_stopped in kept:
             if is_stopped is None or is_stopped:
-                task.cancel()
+                each.attempt.cancel()
 
 
 def _failed(command: RunNode, error: RunError) -> Failed:

@@ -1,0 +1,48 @@
+"""A run of somebody else's execution: what its runner is told, and has in hand."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from ropewalk.core.signals import Returned
+from ropewalk.engines.runner import Outcome, Run
+from ropewalk.store.events import NO_ITEM
+from ropewalk.store.offers import Offer
+
+
+class Work(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a runner needs to know about a run."""
+
+    type: str
+    inputs: Any
+    timeout: int
+    config_hash: str
+    held_since: int | None = None
+    cache_ttl: int | None = None
+    run: str | None = None
+    trace: str | None = None
+
+
+class Leased(Run, eq=False):
+    """A run of somebody else's execution that is carried out here."""
+
+    config: str
+
+    def config_hash(self) -> str:
+        return self.config
+
+
+class InHand(msgspec.Struct, eq=False):
+    """A leased run that is carried out here, and the task that tells how it ended: in time, whatever its node does."""
+
+    offer: Offer
+    attempt: asyncio.Task[Outcome]
+    telling: asyncio.Task[None] | None = None
+
+    def returned(self) -> Returned:
+        return Returned(self.offer.node, self.offer.attempt, item_of(self.offer))
+
+
+def item_of(offer: Offer) -> int | None:
+    return None if offer.item == NO_ITEM else offer.item
