@@ -18,6 +18,7 @@ from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import ExecutionEnded, RopewalkError
 from ropewalk.core.state import ExecutionState
+from ropewalk.engines.native.process import and_no_longer
 from ropewalk.nodes.base import NodeType
 from ropewalk.service import Service, reading
 from ropewalk.wiring import Settings, node_types, open_service
@@ -146,5 +147,5 @@ def _loop(coroutine: Any) -> JSON:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(coroutine)
-    return uvloop.run(coroutine)
+        return asyncio.run(and_no_longer(coroutine))
+    return uvloop.run(and_no_longer(coroutine))

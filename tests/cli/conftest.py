@@ -38,6 +38,11 @@ nodes:
   - { id: second, type: hold, with: { gate: second.gate } }
 edges: [{ from: first, to: second }]
 """,
+    "stays.yaml": """
+ropewalk: 1
+name: stays
+nodes: [{ id: stays, type: stay, timeout: 100ms, retry: { maxAttempts: 1 } }]
+""",
     "paid.yaml": """
 ropewalk: 1
 name: paid

@@ -20,6 +20,16 @@ async def hold(gate: str, context: NodeContext) -> str:
 
 
 @node
+async def stay() -> None:
+    """Does not stop when it is told to."""
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            continue
+
+
+@node
 def charge(card: str) -> str:
     """Takes every card but one."""
     if card == "expired":

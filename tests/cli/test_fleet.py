@@ -314,3 +314,18 @@ def test_many_letters_are_left_to_the_workers_there_are(join: Join, invoke: Invo
     assert "no worker is alive to go on with it; start one with: ropewalk worker" in alone.stderr
     assert "no worker is alive" in counting.stderr
     assert code_of(worker) == 0
+
+
+def test_a_node_that_does_not_stop_keeps_no_worker_of_a_pool_from_leaving(join: Join, answer: Answer, project: Any):
+    (project / "away.yaml").write_text(
+        "{ropewalk: 1, name: away, nodes: [{id: stays, type: stay, pool: gpu}]}", encoding="utf-8"
+    )
+    join()
+    leaving = join("--pool", "gpu", "--drain", "0.1")
+    answer("run", "away.yaml", "--detach")
+    told(leaving, "0 executions, 1 node running")
+
+    leaving.send_signal(signal.SIGTERM)
+
+    assert code_of(leaving) == 0
+    assert answer("explain", "last")["reasons"][0]["code"] == "NO_WORKER_IN_POOL"

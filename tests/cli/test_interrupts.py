@@ -188,3 +188,10 @@ def test_in_a_terminal_ctrl_c_is_a_keystroke(answer: Answer):
     assert code == 130
     assert "go on with: ropewalk resume" in shown
     assert answer("executions", "show", "last")["state"] == "PAUSED"
+
+
+def test_a_node_that_does_not_stop_keeps_no_command_from_ending(start: Start):
+    process = start("run", "stays.yaml")
+
+    assert code_of(process) == 1
+    assert "time limit of 100ms" in told(process, "FAILED: stays")

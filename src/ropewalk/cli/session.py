@@ -20,6 +20,7 @@ from ropewalk.cli.profiles import Server
 from ropewalk.cli.project import Project
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
+from ropewalk.engines.native.process import and_no_longer
 from ropewalk.store.errors import StoreInUse
 from ropewalk.wiring import open_service
 
@@ -192,6 +193,6 @@ def finish(work: Coroutine[Any, Any, Answer]) -> Answer:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(work)
+        return asyncio.run(and_no_longer(work))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
+        return runner.run(and_no_longer(work))

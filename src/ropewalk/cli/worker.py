@@ -105,7 +105,8 @@ async def _until_asked(service: Service, view: LogView, asked: Interrupts) -> No
 
 def _load(service: Service) -> str:
     engine = service.engine
-    return f"{_count(len(engine.memory.lives), 'execution')}, {_count(engine.hands.busy, 'node')} running"
+    nodes = engine.hands.busy + engine.offers.busy
+    return f"{_count(len(engine.memory.lives), 'execution')}, {_count(nodes, 'node')} running"
 
 
 def _count(number: int, what: str) -> str:
