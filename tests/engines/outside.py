@@ -123,7 +123,7 @@ class Stop(NodeType):
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
-    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output | Wait:
         await self._outside.gate(parameters.gate).pass_through(context.node)
         return Output(parameters.value)
 
@@ -133,7 +133,7 @@ class Stubborn(Stop):
 
     name = "stubborn"
 
-    async def run(self, parameters: Stop.Parameters, context: NodeContext) -> Output:
+    async def run(self, parameters: Stop.Parameters, context: NodeContext) -> Output | Wait:
         passing = asyncio.ensure_future(super().run(parameters, context))
         while not passing.done():
             try:
