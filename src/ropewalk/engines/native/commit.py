@@ -125,7 +125,10 @@ class GroupCommit:
             await self._wake.wait()
             # One turn of the loop, so that signals that came together are committed together.
             await asyncio.sleep(0)
-            written = await self._commit(self._next())
+            part = self._next()
+            # What is left over is made ready while this much is written.
+            asyncio.get_running_loop().call_soon(self._prepare)
+            written = await self._commit(part)
             while self._ready is not None or self._wake.is_set():
                 part, self._ready = self._ready or self._next(), None
                 # What came meanwhile is on its way to the disk while we do what the last commit asks for.
