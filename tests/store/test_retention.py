@@ -106,6 +106,29 @@ async def test_an_execution_stays_as_long_as_something_keeps_it(store: Store, ke
     assert TWO not in await left(store)
 
 
+LATELY: dict[str, Batch] = {
+    "ended lately": [("set_execution", [("FAILED", OLD, NOON - DAY, "boom", ONE)])],
+    "is not over": [("insert_live", [live_row(ONE)])],
+    "had a dead letter resolved lately": [
+        ("upsert_dead_letter", [letter(execution=ONE)]),
+        ("resolve_dead_letter", [discarded("d1", NOON - DAY)]),
+    ],
+    "was told something just now": [("insert_inbox", [NewSignal("s", ONE, "{}", NOON - 5)])],
+}
+
+
+@pytest.mark.parametrize("keeper", LATELY.values(), ids=list(LATELY))
+async def test_everything_below_stays_with_what_can_be_reopened(store: Store, keeper: Batch):
+    below = name(3)
+    await store.write([*ended(ONE), *ended(TWO, parent=ONE), *ended(below, parent=TWO)])
+    await store.write(keeper)
+
+    answer = await remove(store)
+
+    assert answer == (0, None)
+    assert await left(store) == [below, TWO, ONE]
+
+
 @pytest.mark.parametrize(("held_at", "removed"), [(NOON - 2 * HOUR, 1), (NOON, 0)])
 async def test_what_is_about_to_be_reopened_stays_for_a_while(store: Store, held_at: int, removed: int):
     await store.write(ended(ONE))

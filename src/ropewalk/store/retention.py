@@ -2,7 +2,8 @@
 
 Ids have the time of acceptance in them, so the oldest executions are found by walking ids from the beginning with a
 cursor; nothing is indexed for it, and an execution's own commits cost no more than without. Children go before their
-parents: whoever reopens a child needs its parent, and so on up.
+parents: whoever reopens a child needs its parent, and so on up. But not before nothing keeps what is above them:
+whoever reopens a parent comes back to its children, and what they have done must not be done again.
 """
 
 from typing import Final, Protocol, runtime_checkable

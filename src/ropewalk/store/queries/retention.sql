@@ -13,21 +13,35 @@ select id
  order by id
  limit $4 {{skip_locked}};
 
--- removable_executions: those of a range that nothing keeps, and how long their logs are. What keeps one: whoever is
--- not over above or below it, a child that is not removed yet, a dead letter that waits for a person or was resolved
--- since $4, someone who is about to reopen it (until $5), something it was told since $6.
+-- removable_executions: those of a range that nothing keeps, and how long their logs are. What keeps one: that it ended
+-- since $3 or is not over, a dead letter that waits for a person or was resolved since $4, someone who is about to
+-- reopen it (until $5), something it was told since $6; and whatever is above it, for as long as that is kept, since
+-- whoever reopens that comes back to it. A child that is not removed yet keeps it too.
+with recursive lineage (execution, kin) as (
+    select id, id
+      from execution
+     where id > $1 and id <= $2 and finished_at <= $3
+     union all
+    select lineage.execution, execution.parent
+      from lineage
+      join execution on execution.id = lineage.kin
+     where execution.parent is not null)
 select execution.id, coalesce((select max(log.seq) from log where log.execution = execution.id), 0)
   from execution
  where execution.id > $1 and execution.id <= $2 and execution.finished_at <= $3
-   and not exists (select 1 from live where live.execution in (execution.id, execution.parent))
    and not exists (select 1 from execution as child where child.parent = execution.id)
-   and not exists (select 1 from dead_letter
-                    where dead_letter.execution in (execution.id, execution.parent)
-                      and (dead_letter.resolution = 'PENDING'
-                           or (dead_letter.resolved_at > $4 and dead_letter.execution = execution.id)))
-   and not exists (select 1 from retention_hold
-                    where retention_hold.execution in (execution.id, execution.parent) and retention_hold.until > $5)
-   and not exists (select 1 from inbox where inbox.execution = execution.id and inbox.sent_at > $6)
+   and execution.id not in (
+       select lineage.execution
+         from lineage
+        where exists (select 1 from live where live.execution = lineage.kin)
+           or exists (select 1 from execution as above
+                       where above.id = lineage.kin and (above.finished_at is null or above.finished_at > $3))
+           or exists (select 1 from dead_letter
+                       where dead_letter.execution = lineage.kin
+                         and (dead_letter.resolution = 'PENDING' or dead_letter.resolved_at > $4))
+           or exists (select 1 from retention_hold
+                       where retention_hold.execution = lineage.kin and retention_hold.until > $5)
+           or exists (select 1 from inbox where inbox.execution = lineage.kin and inbox.sent_at > $6))
  order by execution.id;
 
 -- hold_execution: it stays until then; nothing if it is gone.
