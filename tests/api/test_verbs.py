@@ -137,6 +137,29 @@ async def test_what_is_done_again_says_whether_it_gave_the_same(
     assert len(town.outside.attempts(answer["executionId"], "a")) == (1 if verb == "replay" else 0)
 
 
+@pytest.mark.parametrize("verb", ["replay", "rerun"])
+async def test_what_was_archived_is_not_done_again(town: Town, verb: str):
+    source = await town.run(flow(act("a"), name="retired"))
+    workflow = (await town.get(f"{EXECUTIONS}/{source}"))["workflowId"]
+    await town.tell(f"/workflow/definitions/{workflow}/archive")
+
+    answer = await town.tell(f"{EXECUTIONS}/{source}/{verb}", BODIES.get(verb))
+
+    assert answer.status_code == 409
+    assert "archived" in answer.json()["detail"]
+    assert [each["id"] for each in (await town.get(EXECUTIONS))["items"]] == [source]
+
+
+async def test_an_archived_workflow_lets_what_failed_go_on(town: Town):
+    execution = await town.run(MENDED)
+    workflow = (await town.get(f"{EXECUTIONS}/{execution}"))["workflowId"]
+    await town.tell(f"/workflow/definitions/{workflow}/archive")
+
+    await town.tell(f"{EXECUTIONS}/{execution}/retry")
+
+    assert (await town.service.ended(execution)).state == "SUCCESS"
+
+
 async def test_large_outputs_are_compared_too(town: Town):
     source = await town.run(flow(act("a", "{{ input }}", forEach=[1, 2]), name="large"), "x" * 90_000)
 

@@ -12,7 +12,7 @@ from ropewalk.core.definition import Definition
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.engines.base import Version
-from ropewalk.service.verbs import Service
+from ropewalk.service.verbs import Service, require_startable
 from ropewalk.store import audit, workflows
 from ropewalk.store.access import Transaction
 from ropewalk.store.rows import AuditEntry
@@ -26,8 +26,7 @@ ARCHIVE: Final = "archive"
 
 async def startable(service: Service, workflow: Workflow, version: int | None) -> Version:
     """The version a start takes: the one asked for, else the one published."""
-    if workflow.archived_at is not None:
-        raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
+    require_startable(workflow)
     wanted = workflow.published if version is None else version
     if wanted is None:
         raise InvalidTransition(f"workflow {workflow.name!r} has no published version: publish one, or name one")

@@ -58,6 +58,12 @@ def _refuse_unserved(definition: Definition, *, has_pools: bool) -> None:
         raise InvalidDefinition(problems)
 
 
+def require_startable(workflow: workflows.Workflow) -> None:
+    """Refuses a new execution, whatever it is made from, of what was archived so that there are none."""
+    if workflow.archived_at is not None:
+        raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
+
+
 class Service:
     """What may be asked of a Ropewalk, by whoever asks."""
 
@@ -248,6 +254,9 @@ class Service:
 
     async def _again(self, story: reading.Recorded, version: Version, by: str, carried: tuple[Any, ...]) -> str:
         accepted = story.accepted
+        workflow = await workflows.get(self.store, accepted.workspace, accepted.workflow)
+        if workflow is not None:
+            require_startable(workflow)
         request = StartRequest(
             version=version,
             workspace=accepted.workspace,
