@@ -179,6 +179,23 @@ async def test_a_large_result_that_is_made_again_while_it_is_removed_stays(world
     assert (await world.details(again.execution))["output"] == {"a": LARGE}
 
 
+async def test_a_large_result_that_cannot_be_removed_holds_up_nothing_else(
+    world: World, caplog: pytest.LogCaptureFixture
+):
+    await world.run(flow(act("a", "{{ input }}")), LARGE)
+    age_files(world)
+    await swept(world)
+    for number, shelf in enumerate(sorted(Path(f"{world.db}.blobs").iterdir())):
+        shelf.rename(shelf.with_name(f"elsewhere{number}"))
+        shelf.symlink_to(f"elsewhere{number}")
+    await old_executions(world, 3)
+
+    later = [await swept(world, MONTH + 3 * DAY, step=2) for _ in range(2)]
+
+    assert [(each.executions, each.blobs, each.position.is_end) for each in later] == [(3, 0, True), (0, 0, True)]
+    assert "large values cannot be removed for now" in caplog.text
+
+
 async def test_large_results_go_from_a_shared_store_too(shared_world: World):
     ended = await shared_world.run(flow(act("a", "{{ input }}"), act("b", "{{ nodes.a.output }}"), edges="a->b"), LARGE)
     count = "select (select count(*) from blob), (select count(*) from blob_content)"
