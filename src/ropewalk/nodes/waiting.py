@@ -16,7 +16,10 @@ from ropewalk.nodes.inputs import Inputs
 JSON: TypeAlias = Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
+LATEST = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
+"""A moment is a number in a log, and numbers there end at 2⁵³: in µs that is in 2255."""
+LONGEST_NAME = 255
+"""As long as what can be published or signalled: nobody waits for what cannot come."""
 
 
 class Delay(NodeType):
@@ -38,11 +41,14 @@ class Delay(NodeType):
 
 
 def parse_moment(value: JSON) -> int:
-    """A moment in µs since the epoch, from RFC 3339 with a zone or a number of seconds; else ValueError."""
+    """A moment in µs since the epoch, from RFC 3339 with a zone or a number of seconds; else ValueError.
+
+    What was before the epoch is as much in the past as the epoch itself.
+    """
     if isinstance(value, str):
-        return _from_text(value)
+        return max(_from_text(value), 0)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
-        raise ValueError("must be a moment like 2026-11-15T12:00:00Z, or seconds since 1970")
+        raise ValueError("must be a moment like 2026-11-15T12:00:00Z, or seconds since 1970, before 2255")
     return round(value * SECOND)
 
 
@@ -51,9 +57,12 @@ def _from_text(text: str) -> int:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             raise ValueError(text)
-        return (moment - EPOCH) // timedelta(microseconds=1)
+        since = moment - EPOCH
+        if since > timedelta(seconds=LATEST):
+            raise ValueError(text)
+        return since // timedelta(microseconds=1)
     except (ValueError, OverflowError):
-        raise ValueError("must be a moment with a zone, like 2026-11-15T12:00:00Z") from None
+        raise ValueError("must be a moment with a zone, like 2026-11-15T12:00:00Z, before 2255") from None
 
 
 class WaitFor(NodeType):
@@ -63,11 +72,11 @@ class WaitFor(NodeType):
 
     class Parameters(Inputs):
         until: float | str | None = Field(None, description="RFC 3339 with a zone, or seconds since 1970.")
-        event: str | None = Field(None, min_length=1, max_length=256, description="The subject of the event.")
+        event: str | None = Field(None, min_length=1, max_length=LONGEST_NAME, description="The subject of the event.")
         filter: str | None = Field(
             None, max_length=4096, description="An expression without braces; `item` is its payload."
         )
-        signal: str | None = Field(None, min_length=1, max_length=256, description="The name of the signal.")
+        signal: str | None = Field(None, min_length=1, max_length=LONGEST_NAME, description="The name of the signal.")
 
         @field_validator("until", mode="before")
         @classmethod
