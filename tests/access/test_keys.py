@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,10 @@ from ropewalk.access.rights import EVERYTHING, Right, Role
 from ropewalk.core.duration import HOUR, SECOND
 from ropewalk.core.errors import Conflict
 from ropewalk.store import keys as rows
+from ropewalk.store import workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.postgres import PostgresStore
+from ropewalk.store.sqlite import SqliteStore
 from tests.access.clocks import Clocked
 
 ROOT = Giver("test", "default", EVERYTHING)
@@ -39,6 +42,19 @@ async def test_a_token_tells_whose_key_it_is(store: Clocked):
     assert actor is not None
     assert (actor.role, actor.scopes, actor.pools) == (Role.OPERATOR, {Right.READ}, {"gpu"})
     assert await actor.rights_in(store, "default") == {Right.READ}
+
+
+async def test_a_store_that_can_only_be_read_keeps_nobody_out(tmp_path: Path):
+    store = await SqliteStore.open(str(tmp_path / "ropewalk.db"))
+    async with store.transaction() as tx:
+        await workspaces.ensure_default(tx, store.now())
+    token = await made(store)
+    store._connection.execute("pragma query_only = on")
+
+    actor = await KeyRing(store).actor(token)
+
+    assert actor is not None
+    await store.close()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ is out within that time.
 
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 from typing import Final
@@ -19,7 +20,7 @@ from ropewalk.access.beliefs import MOST, Beliefs
 from ropewalk.access.granting import Giver
 from ropewalk.access.rights import NOTHING, Right, Role
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import Conflict, NotFound
+from ropewalk.core.errors import Conflict, NotFound, Unavailable
 from ropewalk.store import audit, keys
 from ropewalk.store.access import Store, Transaction
 from ropewalk.store.rows import AuditEntry
@@ -28,6 +29,7 @@ USE_NOTED_EVERY: Final = 60 * SECOND
 PREFIX: Final = "rw_"
 SUBJECT: Final = "key:"
 _TOKEN: Final = re.compile(r"rw_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
+_log = logging.getLogger("ropewalk.access")
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -128,14 +130,17 @@ class KeyRing:
         return _actor(key)
 
     async def _note_use(self, key: str, now: int) -> None:
-        """Once a minute is often enough to tell an idle key from a busy one."""
+        """Once a minute is often enough to tell an idle key from a busy one, and nobody is kept out over it."""
         if now - self._noted.get(key, 0) < USE_NOTED_EVERY:
             return
         if len(self._noted) >= MOST:
             self._noted.clear()
         self._noted[key] = now
-        async with self._store.transaction() as tx:
-            await keys.used(tx, key, now)
+        try:
+            async with self._store.transaction() as tx:
+                await keys.used(tx, key, now)
+        except Unavailable as error:
+            _log.warning("when the key %s was used cannot be noted for now: %s", key, error)
 
 
 def _is_good(key: keys.ApiKey, now: int) -> bool:
