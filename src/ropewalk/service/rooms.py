@@ -3,7 +3,7 @@
 Followed is every execution that is not over when the stream begins, and every one that is accepted or reopened later.
 Events are told in the order of their numbers within an execution; between executions there is no order. What is
 committed by this process is told at once. Of what others commit, they tell by hints; what no hint told of is found by
-looking once a second, among the newest MOST_LOOKED_AT.
+looking once a second, among the newest MOST_LOOKED_AT; an end too, by what is no longer there.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from ropewalk.service.channels import Channel, Message
 from ropewalk.store import log as stored_log
 from ropewalk.store import streams
 from ropewalk.store.access import Store
+from ropewalk.store.streams import Head
 
 MOST_LOOKED_AT: Final = 2_000
 MOST_KNOWN: Final = 50_000
@@ -180,11 +181,22 @@ class RoomChannel(Channel):
         floor = _id_before(max(self._since, self._store.now() - OVERLAP) - SECOND)
         found = await streams.accepted(*about, floor, MOST_LOOKED_AT)
         if self._store.is_shared:
-            found += await streams.live(*about, MOST_LOOKED_AT)
+            under_way = await streams.live(*about, MOST_LOOKED_AT)
+            self._miss(under_way)
+            found += under_way
         for head in found:
             known = self._known.get(head.execution)
             if known is None or head.seq > known.seq:
                 self._to_read[head.execution] = None
+
+    def _miss(self, under_way: list[Head]) -> None:
+        """What is not over as far as we know, and is not among these, has ended without a word."""
+        there = {head.execution for head in under_way}
+        # Of those that are older than all that were looked at nothing is known.
+        oldest = under_way[-1].execution if len(under_way) == MOST_LOOKED_AT else ""
+        for execution, known in self._known.items():
+            if not known.is_over and execution > oldest and execution not in there:
+                self._to_read[execution] = None
 
     async def _read(self, execution: str) -> None:
         known = self._known.get(execution)
