@@ -56,6 +56,14 @@ async def test_a_version_is_found_again_after_a_restart(world: World):
     assert (await world.save(flow(act("a")))).version == first.version
 
 
+@pytest.mark.parametrize("given", [{"event": "order paid"}, {"event": "x" * 256}, {"until": 253_402_214_400}])
+async def test_a_wait_for_what_cannot_come_is_refused_when_it_is_saved(world: World, given: dict[str, Any]):
+    with pytest.raises(InvalidDefinition, match=f"nodes\\[0\\].with.{next(iter(given))}"):
+        await world.save(flow(node("a", "wait", **given)))
+
+    assert await world.save(flow(node("a", "wait", event="order.{{ input.id }}.>")))
+
+
 async def test_a_bad_definition_is_refused_with_all_its_problems_and_not_kept(world: World):
     document = flow(act("a"), node("b", "nonsense"), act("a"), edges="a->nowhere")
 

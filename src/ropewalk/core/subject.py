@@ -1,5 +1,23 @@
 """Subjects of events: words with dots between them, and patterns of such."""
 
+import re
+
+_WORD = r"[A-Za-z0-9_-]+"
+_SUBJECT = re.compile(rf"{_WORD}(\.{_WORD})*")
+PATTERN = rf"^(({_WORD}|\*)\.)*({_WORD}|\*|>)$"
+"""What a pattern looks like, for schemas."""
+_PATTERN = re.compile(PATTERN)
+
+
+def is_subject(text: str) -> bool:
+    """Whether an event can have this subject."""
+    return _SUBJECT.fullmatch(text) is not None
+
+
+def is_pattern(text: str) -> bool:
+    """Whether there is a subject that fits."""
+    return _PATTERN.fullmatch(text) is not None
+
 
 def matches(pattern: str, subject: str) -> bool:
     """Whether the subject fits: `*` stands for one word, `>` at the end for one or more."""

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ropewalk.core.duration import SECOND, parse_duration
 from ropewalk.core.expression import ExpressionError, compile_expression
+from ropewalk.core.subject import PATTERN, is_pattern
 from ropewalk.core.waits import Approval as ApprovalWait
 from ropewalk.core.waits import ChildWait, EventWait, SignalWait, Timer, Wait
 from ropewalk.nodes.base import NodeContext, NodeType
@@ -71,8 +72,13 @@ class WaitFor(NodeType):
     is_wait = True
 
     class Parameters(Inputs):
-        until: float | str | None = Field(None, description="RFC 3339 with a zone, or seconds since 1970.")
-        event: str | None = Field(None, min_length=1, max_length=LONGEST_NAME, description="The subject of the event.")
+        until: float | str | None = Field(
+            None, description="RFC 3339 with a zone, or seconds since 1970.", json_schema_extra={"maximum": LATEST}
+        )
+        event: str | None = Field(
+            None, min_length=1, max_length=LONGEST_NAME, description="The subject of the event.",
+            json_schema_extra={"pattern": PATTERN},
+        )  # fmt: skip
         filter: str | None = Field(
             None, max_length=4096, description="An expression without braces; `item` is its payload."
         )
@@ -84,6 +90,13 @@ class WaitFor(NodeType):
             if until is not None:
                 parse_moment(until)
             return until
+
+        @field_validator("event")
+        @classmethod
+        def _a_pattern(cls, event: str | None) -> str | None:
+            if event is not None and not is_pattern(event):
+                raise ValueError("must be words with dots between them, like order.paid, order.* or order.>")
+            return event
 
         @field_validator("filter")
         @classmethod

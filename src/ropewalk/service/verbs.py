@@ -3,7 +3,6 @@
 Everything here is durable when it returns, and a refused request has changed nothing.
 """
 
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
+from ropewalk.core.subject import is_subject
 from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
@@ -31,7 +31,6 @@ from ropewalk.store.access import Store
 
 HIGHEST_PRIORITY = 9
 MOST_PROBLEMS = 100
-_SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 class NewStart(Struct, frozen=True):
@@ -218,7 +217,7 @@ class Service:
     async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         """Tell every execution that waits for such an event; how many were. Durable when it returns."""
         problems = json_problems(payload, ("payload",))
-        if not _SUBJECT.fullmatch(subject):
+        if not is_subject(subject):
             problems.append(Problem(("subject",), "must be words with dots between them, like order.paid"))
         if problems:
             raise InvalidInput(problems)
