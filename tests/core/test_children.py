@@ -5,7 +5,18 @@ import pytest
 from ropewalk.core.commands import CancelChild, PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.signals import Cancel, ChildEnded, ChildReopened, Due, Pause, Resume, Retry, Start, Suspended
+from ropewalk.core.signals import (
+    Cancel,
+    ChildEnded,
+    ChildReopened,
+    Due,
+    Pause,
+    Resume,
+    Retry,
+    Signal,
+    Start,
+    Suspended,
+)
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import ChildWait
 from tests.core.executions import (
@@ -13,11 +24,14 @@ from tests.core.executions import (
     NOON,
     SUCCESS,
     accepted,
+    after,
+    bad,
     commands,
     each,
     mapped,
     names,
     ok,
+    once,
     runs,
     states,
     tell,
@@ -134,3 +148,17 @@ def test_a_child_nobody_waits_for_any_more_is_called_off():
     tell(execution, Due(), at=NOON + MINUTE)
 
     assert commands(execution, CancelChild) == [CancelChild("c1")]
+
+
+@pytest.mark.parametrize("ending", [[bad("f")], [ok("f"), Due()]], ids=["stop", "time limit"])
+@pytest.mark.parametrize("edge", ["c->d", "c->d:error"])
+def test_a_child_called_off_with_its_parent_has_not_failed(ending: list[Signal], edge: str):
+    plan = workflow([once("f"), {"id": "c"}, {"id": "d"}], edge, onFailure="stop", timeout="1m")
+    execution = after(plan, Suspended("c", 1, CHILD))
+    tell(execution, *ending, at=NOON + MINUTE)
+
+    tell(execution, ChildEnded("c", 1, ExecutionState.CANCELLED), at=NOON + MINUTE)
+
+    assert states(execution)["c"] is NodeState.CANCELLED
+    tell(execution, Retry("ann"), Start(), at=NOON + MINUTE)
+    assert "c#2" in runs(execution)

@@ -261,6 +261,18 @@ def test_a_time_limit_that_passes_during_a_stop_ends_it():
     assert execution.state is TIMEOUT
 
 
+@pytest.mark.parametrize("edge", ["a->b", "a->b:error"])
+def test_a_last_attempt_that_the_time_limit_stopped_has_not_failed(edge: str):
+    execution = after(workflow([once("a"), {"id": "b"}], edge, timeout="1m"))
+    tell(execution, Due(), at=NOON + MINUTE)
+
+    tell(execution, bad("a"), at=NOON + MINUTE)
+
+    assert (execution.state, states(execution)["a"]) == (TIMEOUT, NodeState.CANCELLED)
+    tell(execution, Retry("ann"), Start(), at=NOON + HOUR)
+    assert runs(execution) == ["a#2"]
+
+
 # Reopening
 
 

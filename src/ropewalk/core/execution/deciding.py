@@ -82,10 +82,15 @@ def failed(x: Progress, report: Failed, now: int) -> None:
     policy = x.plan.retries[work.node]
     if not is_retryable(report.error.type):
         give_up(x, work, report, _reason(report.error.type), now)
-    elif work.used < policy.max_attempts:
+    elif work.used < policy.max_attempts or _was_told_to_stop(x):
         retry_later(x, work, report, delay_after(policy, work.used, report.jitter, report.error.retry_after), now)
     else:
         give_up(x, work, report, GaveUp.MAX_RETRIES, now)
+
+
+def _was_told_to_stop(x: Progress) -> bool:
+    """Whether an attempt may have failed only because the time of its execution is up; that says nothing about it."""
+    return x.ending is ExecutionState.TIMEOUT
 
 
 def _reason(error_type: ErrorType) -> GaveUp:
@@ -207,7 +212,11 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
         return
     reason = f": {signal.error}" if signal.error else ""
     error = RunError(ErrorType.PERMANENT, f"child execution {work.wait.child} ended {signal.state}{reason}")
-    give_up(x, work, Failed(signal.node, work.attempt, error), None, now, signal.state)
+    if x.ending is not None and signal.state is ExecutionState.CANCELLED:
+        # It was called off with everything else, and has not failed.
+        retry_later(x, work, Failed(signal.node, work.attempt, error), 0, now)
+    else:
+        give_up(x, work, Failed(signal.node, work.attempt, error), None, now, signal.state)
 
 
 def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:
