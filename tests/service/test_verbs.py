@@ -154,6 +154,26 @@ async def test_what_is_told_must_be_json_and_disturbs_nobody_otherwise(world: Wo
     assert (await world.ended(execution)).state is ExecutionState.SUCCESS
 
 
+@pytest.mark.parametrize("value", [5, ["x"], {"a": 1}, True, object(), "\ud800"])
+async def test_a_word_that_is_no_text_is_refused_and_the_log_stays_readable(world: World, value: Any):
+    execution = await world.start(flow(ASK))
+    await world.until(execution, RunWaiting)
+
+    refused: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+        lambda: world.service.signal(execution, value),
+        lambda: world.service.pause(execution, reason=value),
+        lambda: world.service.cancel(execution, reason=value),
+        lambda: world.service.give_up(execution, "ask", reason=value),
+    ]
+    for verb in refused:
+        with pytest.raises(InvalidInput):
+            await verb()
+
+    await world.restart()
+    await world.service.decide(execution, "ask", approved=True)
+    assert (await world.ended(execution)).state is ExecutionState.SUCCESS
+
+
 async def test_a_decision_about_what_asks_nothing_is_refused(world: World):
     execution = await world.start(flow(ASK, act("b")))
     await world.until(execution, RunWaiting)

@@ -6,9 +6,11 @@ no sense any more is refused with `InvalidTransition`.
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from ropewalk.core.errors import RunError
+from ropewalk.core.canonical import json_problems
+from ropewalk.core.errors import InvalidInput, Problem, RunError
 from ropewalk.core.events import Blob
 from ropewalk.core.state import ExecutionState
 from ropewalk.core.waits import Wait
@@ -208,3 +210,19 @@ Report = Succeeded | Failed | Suspended | Expanded | Returned | Lost
 Arrival = Decide | Tell | Matched | Released | ChildEnded | ChildReopened
 Request = Pause | Resume | Cancel | Retry | Requeue | Fix | GiveUp | Abandon
 Signal = Start | Due | Report | Arrival | Request
+
+
+def check_request(signal: Signal) -> None:
+    """Refuses, with InvalidInput, what a log would take and nobody could read back: a name that is a number, say."""
+    try:
+        plain = msgspec.to_builtins(signal)
+        problems = json_problems(plain, ())
+        if not problems:
+            msgspec.convert(plain, type(signal))
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$.")
+        problems = [Problem((place.removesuffix("`"),), message[0].lower() + message[1:])]
+    except TypeError as error:  # what is not even like JSON
+        problems = [Problem((), str(error))]
+    if problems:
+        raise InvalidInput(problems)

@@ -14,7 +14,7 @@ import uuid_utils
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event
-from ropewalk.core.signals import Due, Returned, Signal, Start
+from ropewalk.core.signals import Due, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, Observer, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
@@ -162,6 +162,7 @@ class NativeEngine:
 
     async def tell(self, execution: str, signal: Signal, by: str) -> bool:
         """Tell an execution something, wherever it is; False if it changed nothing."""
+        check_request(signal)
         try:
             live, above = await self.with_parent(execution)
         except OwnedElsewhere as elsewhere:
