@@ -57,11 +57,12 @@ class LocalExecution:
     async def signal(self, name: str, payload: JSON = None) -> None:
         await self._service.signal(self.id, name, payload)
 
-    async def approve(self, node: str, payload: JSON = None) -> None:
-        await self._service.decide(self.id, node, approved=True, payload=payload)
+    async def approve(self, node: str, payload: JSON = None, *, item: int | None = None) -> None:
+        """Answer an approval; `item` is the place in its list of the one that a node with `for_each` asks about."""
+        await self._service.decide(self.id, node, approved=True, payload=payload, item=item)
 
-    async def reject(self, node: str, payload: JSON = None) -> None:
-        await self._service.decide(self.id, node, approved=False, payload=payload)
+    async def reject(self, node: str, payload: JSON = None, *, item: int | None = None) -> None:
+        await self._service.decide(self.id, node, approved=False, payload=payload, item=item)
 
     async def pause(self) -> None:
         await self._service.pause(self.id)
@@ -73,7 +74,12 @@ class LocalExecution:
         await self._service.cancel(self.id, reason=reason)
 
     async def retry(self) -> None:
+        """Give every failed node another chance, in this execution."""
         await self._service.retry(self.id)
+
+    async def rerun(self, node: str) -> "LocalExecution":
+        """A new execution that keeps every result but those of `node` and of what is behind it."""
+        return LocalExecution(self._service, await self._service.rerun(self.id, node))
 
 
 class LocalEngine:
@@ -87,6 +93,7 @@ class LocalEngine:
         vars: Mapping[str, JSON] | None = None,  # noqa: A002
     ) -> LocalExecution:  # fmt: skip
         """Accept an execution durably; from here on it survives any crash."""
+        _require_workflow(workflow)
         document = dict(workflow) if isinstance(workflow, Mapping) else self._learn(workflow)
         version = await self.service.save(document)
         return LocalExecution(self.service, await self.service.start(version, input, vars))
@@ -128,10 +135,26 @@ async def open(url: str = "sqlite:///ropewalk.db", *, nodes: Iterable[NodeType] 
 def run(workflow: "Workflow | Mapping[str, JSON]", input: JSON = None, *, db: str | None = None,  # noqa: A002
         vars: Mapping[str, JSON] | None = None) -> JSON:  # noqa: A002  # fmt: skip
     """Execute a workflow to its end and return its output; without `db` nothing is kept."""
+    _require_workflow(workflow)
+    _require_no_loop()
     if db is not None:
         return _loop(_run(workflow, input, vars, db))
     with TemporaryDirectory(prefix="ropewalk-") as folder:
         return _loop(_run(workflow, input, vars, str(Path(folder) / "run.db")))
+
+
+def _require_workflow(given: object) -> None:
+    if not isinstance(given, Workflow | Mapping):
+        raise TypeError(f"a workflow or its document is needed, not {given!r}; Workflow.load reads one from a file")
+
+
+def _require_no_loop() -> None:
+    """Before there is a coroutine, which nobody would await then."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("ropewalk.run has a loop of its own; where one runs already, await what ropewalk.open gives")
 
 
 async def _run(

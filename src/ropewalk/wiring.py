@@ -172,8 +172,10 @@ def is_shared(db: str) -> bool:
 
 
 def path_of(url: str) -> str:
-    """The file of `sqlite:///file.db`, or of a plain path."""
-    return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
+    """The file of `sqlite:///file.db`, or of a plain path; the address of anything else but a server is refused."""
+    if "://" in url.removeprefix("sqlite:///") and not is_shared(url):
+        raise InvalidInput("a store is a file, like sqlite:///jobs.db, or a server, like postgresql://host/jobs")
+    return url.removeprefix("sqlite:///")
 
 
 def node_types(extra: "Iterable[NodeType]" = ()) -> "Registry":

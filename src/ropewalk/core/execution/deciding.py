@@ -164,6 +164,8 @@ def _waiting(x: Progress, node: str, item: int | None) -> Work | None:
 def decide(x: Progress, signal: Decide, now: int) -> None:
     """The first answer wins."""
     work = _waiting(x, signal.node, signal.item)
+    if signal.item is None and x.plan.index.get(signal.node) in x.maps:
+        raise InvalidTransition(f"{signal.node} asks about each of its items; say which of them is answered")
     if work is None or not isinstance(work.wait, Approval):
         raise InvalidTransition(f"{signal.node} waits for no approval; it may have been answered, or not yet be asked")
     port = "approved" if signal.approved else "rejected"

@@ -1,0 +1,77 @@
+"""Ropewalk inside a Python program."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+import ropewalk
+from ropewalk import LocalEngine, LocalExecution, Workflow
+
+ECHO = Workflow("echo")
+ECHO.node("a", "noop", value=ECHO.input)
+
+
+@pytest.fixture
+async def engine(tmp_path) -> AsyncIterator[LocalEngine]:
+    async with ropewalk.open(f"sqlite:///{tmp_path}/jobs.db") as opened:
+        yield opened
+
+
+async def until(execution: LocalExecution, kind: str, count: int = 1) -> None:
+    """Wait for so many events of this kind."""
+    async for event in execution.events():
+        count -= event["type"] == kind
+        if not count:
+            return
+
+
+def test_a_workflow_runs_to_its_end_in_one_line():
+    assert ropewalk.run(ECHO, 7) == {"a": 7}
+
+
+@pytest.mark.parametrize("given", [None, "refund.yaml", 5, lambda: 1])
+async def test_what_is_no_workflow_is_refused_with_the_way_to_one(engine: LocalEngine, given):
+    with pytest.raises(TypeError, match=r"Workflow\.load"):
+        ropewalk.run(given)
+    with pytest.raises(TypeError, match=r"Workflow\.load"):
+        await engine.start(given)
+
+
+async def test_a_program_with_a_loop_is_told_what_to_await():
+    with pytest.raises(RuntimeError, match=r"ropewalk\.open"):
+        ropewalk.run(ECHO)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite://jobs.db", "mysql://host/jobs", "sqlite:///sqlite://jobs.db"])
+def test_an_address_that_names_no_store_makes_no_file(tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ropewalk.Invalid, match=r"sqlite:///jobs\.db"):
+        ropewalk.run(ECHO, db=url)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_each_item_of_a_map_of_approvals_gets_its_own_answer(engine: LocalEngine):
+    workflow = Workflow("ask")
+    workflow.node("ask", "approval", for_each=["ann", "bob"], title=ropewalk.item)
+    execution = await engine.start(workflow)
+    await until(execution, "RunWaiting", 2)
+    with pytest.raises(ropewalk.InvalidTransition, match="say which"):
+        await execution.approve("ask")
+
+    await execution.approve("ask", item=0)
+    await execution.reject("ask", item=1)
+
+    answers = await execution.result()
+    assert [answer["approved"] for answer in answers["ask"]] == [True, False]
+
+
+async def test_a_rerun_is_an_execution_of_its_own(engine: LocalEngine):
+    execution = await engine.start(ECHO, 7)
+    await execution.result()
+
+    again = await execution.rerun("a")
+
+    assert again.id != execution.id
+    assert await again.result() == {"a": 7}
