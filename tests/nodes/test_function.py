@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import partial, wraps
+from typing import Annotated, Any, NoReturn
 
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
@@ -210,12 +212,102 @@ def positional(a: int, /) -> None: ...
 def unreadable(a: "Nowhere") -> None: ...  # noqa: F821 -- on purpose
 def formless(a: object.__class__, b: NodeFailure) -> None: ...
 def formless_result() -> NodeFailure: ...  # type: ignore[empty-body]  # never called
+def unknown_inside(a: "list[dict[str, 'Nowhere']]") -> None: ...  # type: ignore[name-defined]  # noqa: F821 -- on purpose
+def yields(count: int):
+    yield from range(count)
 
 
-@pytest.mark.parametrize("function", [star, stars, positional, unreadable, formless, formless_result])
+async def yields_later(count: int):
+    yield count
+
+
+@pytest.mark.parametrize(
+    "function",
+    [star, stars, positional, unreadable, formless, formless_result, unknown_inside, yields, yields_later],
+)
 def test_a_function_that_no_workflow_could_call_is_refused_at_once(function):
     with pytest.raises(TypeError, match=function.__name__):
         node(function)
+
+
+@pytest.mark.parametrize("given", [5, charge, partial(max, 1)])
+def test_what_is_no_function_or_has_no_name_is_refused_at_once(given):
+    with pytest.raises(TypeError, match=r"@node goes on a function|has no name of its own"):
+        node(given)
+
+
+def test_parameters_that_no_schema_describes_are_refused_by_their_name():
+    @node
+    def call(back: Callable[[int], int]) -> int:
+        return back(1)
+
+    with pytest.raises(ValueError, match="call: its parameters cannot be described"):
+        Registry([call])
+
+
+class Scale:
+    """Something that can be called, and has a method."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __call__(self, a: int) -> str:
+        return str(self.factor * a)
+
+    async def later(self, a: int) -> str:
+        return self(a)
+
+
+class LaterScale(Scale):
+    async def __call__(self, a: int) -> str:
+        return super().__call__(a)
+
+
+def undecided(function):
+    """A decorator that hides whether the function is async."""
+
+    @wraps(function)
+    def wrapped(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        partial(lambda factor, a: str(factor * a), 3),
+        partial(lambda a, factor: str(factor * a), factor=3),
+        Scale(3),
+        LaterScale(3),
+        Scale(3).later,
+        undecided(Scale(3).later),
+    ],
+)
+async def test_whatever_can_be_called_by_names_can_be_a_node(facilities, function):
+    assert await carried_out(facilities, node(name="scale")(function), a=2) == Output("6")
+
+
+@pytest.mark.parametrize("function", [Scale(3), partial(Scale(3), 1), Scale(3).__call__])
+def test_what_another_process_could_not_import_is_refused_at_once(function):
+    with pytest.raises(ValueError, match="cannot be imported"):
+        node(name="scale", placement="process")(function)
+
+
+async def test_a_context_that_may_be_missing_is_given_too(facilities):
+    @node
+    async def key(context: NodeContext | None = None) -> bool:
+        return context is not None
+
+    assert await carried_out(facilities, key) == Output(True)
+
+
+def test_a_function_that_never_returns_may_say_so():
+    @node
+    def gives_up() -> NoReturn:
+        raise NodeFailure.permanent("no")
+
+    assert gives_up.Parameters is None
 
 
 def test_the_context_cannot_go_to_another_process():

@@ -290,7 +290,12 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
 def _schema(node_type: NodeType) -> dict[str, Any]:
     if node_type.Parameters is None:
         return {"additionalProperties": False, "properties": {}, "type": "object"}
-    schema: dict[str, Any] = _untitled(node_type.Parameters.model_json_schema())
+    from pydantic.errors import PydanticUserError  # here, since what takes no parameters does without the library
+
+    try:
+        schema: dict[str, Any] = _untitled(node_type.Parameters.model_json_schema())
+    except PydanticUserError as error:
+        raise ValueError(f"{node_type.name}: its parameters cannot be described: {error}") from error
     return schema
 
 

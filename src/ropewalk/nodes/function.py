@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
+    Never,
+    NoReturn,
     ParamSpec,
     TypeVar,
     Union,
@@ -20,7 +22,7 @@ from typing import (
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output, Placement
 from ropewalk.nodes.failure import describe
-from ropewalk.nodes.functions import as_function
+from ropewalk.nodes.functions import Function, as_function
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -45,6 +47,7 @@ class FunctionNode(NodeType, Generic[P, R]):
         placement: Placement | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
+        _require_function(function, name)
         self.function = function
         self._work = as_function(function, name, placement)
         self.name = self._work.name
@@ -53,12 +56,12 @@ class FunctionNode(NodeType, Generic[P, R]):
         self.placement = self._work.placement
         # What a workflow built in Python says about nodes of this type unless told otherwise: retry, timeout, pool …
         self.defaults = dict(defaults or {})
-        hints = _hints(function)
+        hints = _hints(self._work)
         self._context_name = _context_name(hints)
         if self._context_name and self.placement is Placement.PROCESS:
             raise TypeError(f"{self.name}: the context cannot go to another process")
-        self._names = _parameter_names(function, self._context_name)
-        self.Parameters = _model(function, self._names, hints) if self._names else None
+        self._names = _parameter_names(self._work, self._context_name)
+        self.Parameters = _model(self._work, self._names, hints) if self._names else None
         # What is simply awaited: an async function that takes nothing.
         is_bare = self.placement is Placement.LOOP and not (self._names or self._context_name)
         self._bare: Callable[[], Any] | None = self._work.call if is_bare else None
@@ -91,7 +94,10 @@ class FunctionNode(NodeType, Generic[P, R]):
             arguments = parameters.model_dump(mode="json", by_alias=True) if self._names else {}
         else:
             arguments = self._arguments(parameters, context)
-        return self._answer(await context.facilities.carry_out(self._work, arguments))
+        returned = await context.facilities.carry_out(self._work, arguments)
+        if type(returned) not in PLAIN_TYPES and inspect.isawaitable(returned):
+            returned = await returned  # an async function behind a decorator that is not
+        return self._answer(returned)
 
     def _answer(self, returned: Any) -> Answer:
         kind = type(returned)
@@ -160,43 +166,62 @@ def _first_line(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _require_function(given: Any, name: str | None) -> None:
+    """Refuses, where its author sees it, what could never be a node."""
+    if isinstance(given, NodeType) or not callable(given):
+        raise TypeError(f"@node goes on a function, not on {given!r}")
+    if name is None and not hasattr(given, "__name__"):
+        raise TypeError(f"{given!r} has no name of its own; give it one: node(name=…)")
+    if inspect.isgeneratorfunction(given) or inspect.isasyncgenfunction(given):
+        raise TypeError(f"{name or given.__name__} yields its values one by one; a node returns them, in a list say")
+
+
+def _hints(function: Function) -> dict[str, Any]:
+    call = function.call
+    while isinstance(call, partial):
+        call = call.func
+    # The hints of an object that can be called are those of the method.
+    hinted = call if inspect.isroutine(call) or inspect.isclass(call) else type(call).__call__
     try:
-        return get_type_hints(function, include_extras=True)
+        return get_type_hints(hinted, include_extras=True)
     except NameError as error:
-        raise TypeError(f"{function.__name__}: a type hint cannot be read: {error}") from error
+        raise TypeError(f"{function.name}: a type hint cannot be read: {error}") from error
 
 
 def _context_name(hints: Mapping[str, Any]) -> str | None:
-    names = (name for name, hint in hints.items() if name != "return" and hint is NodeContext)
+    """The parameter that takes the context, also where it may be None for those who call the function themselves."""
+    names = (name for name, hint in hints.items() if name != "return" and NodeContext in (hint, *get_args(hint)))
     return next(names, None)
 
 
-def _parameter_names(function: Callable[..., Any], context_name: str | None) -> dict[str, str]:
+def _parameter_names(function: Function, context_name: str | None) -> dict[str, str]:
     """The model's field for each parameter: made-up names, since `copy` or `_x` cannot be fields of a model."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = inspect.signature(function).parameters
+    parameters = inspect.signature(function.call).parameters
     for parameter in parameters.values():
         if parameter.kind not in named:
-            raise TypeError(f"{function.__name__}: {parameter} cannot be given by name, so no workflow can give it")
+            raise TypeError(f"{function.name}: {parameter} cannot be given by name, so no workflow can give it")
     names = [name for name in parameters if name != context_name]
     return {f"field{place}": name for place, name in enumerate(names)}
 
 
-def _model(function: Callable[..., Any], names: Mapping[str, str], hints: Mapping[str, Any]) -> Any:
+def _model(function: Function, names: Mapping[str, str], hints: Mapping[str, Any]) -> Any:
     # Here, since a function that takes nothing and returns what it says is a node without the library.
     from pydantic import ConfigDict, Field, create_model
-    from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
-    parameters = inspect.signature(function).parameters
+    parameters = inspect.signature(function.call).parameters
     fields: dict[str, Any] = {
         field: (hints.get(name, Any), Field(_default(parameters[name]), alias=name)) for field, name in names.items()
     }
     config = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
     try:
-        return create_model(function.__name__, __config__=config, **fields)
-    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:
-        raise TypeError(f"{function.__name__}: a parameter has no form in JSON: {error}") from error
+        model = create_model(function.name, __config__=config, **fields)
+        # One whose hints name what is not there yet says so now, and not in an execution.
+        model.model_rebuild()
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise TypeError(f"{function.name}: a parameter has no form in JSON: {error}") from error
+    return model
 
 
 def _default(parameter: inspect.Parameter) -> Any:
@@ -217,12 +242,12 @@ def _adapter(hint: Any, name: str) -> "TypeAdapter[Any] | None":
     """What checks and writes the result; None when the hint says nothing about JSON."""
     kinds = get_args(hint) or (hint,)
     # Not `object` either: what pydantic makes of anything turns bytes into text, and sets into lists of any order.
-    if hint in (Any, object) or any(kind is Output or kind in get_args(Wait) for kind in kinds):
+    if hint in (Any, object, NoReturn, Never) or any(kind is Output or kind in get_args(Wait) for kind in kinds):
         return None
     from pydantic import TypeAdapter  # here, as in `_model`
-    from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
     try:
         return TypeAdapter(hint)
-    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         raise TypeError(f"{name}: the result has no form in JSON: {error}") from error

@@ -46,8 +46,8 @@ class Functions:
 
 def as_function(call: Callable[..., Any], name: str | None = None, placement: Placement | None = None) -> Function:
     """The function and where to carry it out: async on the loop, others on a thread, unless it asks otherwise."""
-    is_async = inspect.iscoroutinefunction(call)
-    chosen = placement or (Placement.LOOP if is_async else Placement.THREAD)
+    is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+    chosen = Placement(placement or (Placement.LOOP if is_async else Placement.THREAD))
     if chosen is Placement.LOOP and not is_async:
         raise ValueError(f"{call!r} would block the loop; only an async function can be carried out there")
     if chosen is Placement.THREAD and is_async:
@@ -57,6 +57,8 @@ def as_function(call: Callable[..., Any], name: str | None = None, placement: Pl
 
 
 def _reference(call: Callable[..., Any]) -> str:
-    if call.__module__ == "__main__" or "<" in call.__qualname__:
+    # A method, or an object that can be called, carries along what stays behind; a class is found by its name.
+    is_bound = inspect.ismethod(call) and not inspect.isclass(call.__self__)
+    if is_bound or not hasattr(call, "__qualname__") or call.__module__ == "__main__" or "<" in call.__qualname__:
         raise ValueError(f"{call!r} cannot be imported by another process; put it at the top of a module")
     return f"{call.__module__}:{call.__qualname__}"
