@@ -8,12 +8,12 @@ from typing import Any, Final
 import asyncpg
 
 from ropewalk.store.access import json_list
+from ropewalk.store.address import is_shared
 from ropewalk.store.postgres.arrays import written
 from ropewalk.store.postgres.bulk import composed
 from ropewalk.store.postgres.connection import CHANGING, WRITING
 from ropewalk.store.postgres.connection import statements as postgres_statements
 from ropewalk.store.sqlite.connection import statements as sqlite_statements
-from ropewalk.wiring import is_shared
 
 NOW: Final = 2_000_000_000_000_000
 SOME: Final = "01900000-0028-7000-8000-00009e3779b1"

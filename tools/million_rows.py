@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ropewalk.bench import native
 from ropewalk.bench.shapes import single
-from ropewalk.wiring import is_shared
+from ropewalk.store.address import is_shared
 
 AT_A_TIME: Final = 50_000
 FIRST_MS: Final = 0x019000000000

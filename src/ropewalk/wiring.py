@@ -24,6 +24,7 @@ from ropewalk.service.retention import Policy, run_forever
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store import workspaces
 from ropewalk.store.access import Store
+from ropewalk.store.address import is_shared, path_of
 
 if TYPE_CHECKING:
     from ropewalk.api.office import Office
@@ -164,18 +165,6 @@ def _rate(per_second: int) -> Rate | None:
 
 def _per_minute(count: int) -> Rate | None:
     return Rate(count / 60, count) if count else None
-
-
-def is_shared(db: str) -> bool:
-    """Whether this names a store that several workers may have."""
-    return db.startswith(("postgres://", "postgresql://"))
-
-
-def path_of(url: str) -> str:
-    """The file of `sqlite:///file.db`, or of a plain path; the address of anything else but a server is refused."""
-    if "://" in url.removeprefix("sqlite:///") and not is_shared(url):
-        raise InvalidInput("a store is a file, like sqlite:///jobs.db, or a server, like postgresql://host/jobs")
-    return url.removeprefix("sqlite:///")
 
 
 def node_types(extra: "Iterable[NodeType]" = ()) -> "Registry":

@@ -10,10 +10,10 @@ from ropewalk.checker import Effect, Limits
 from ropewalk.service.auditing import Audit, LoadBlob
 from ropewalk.store import auditing
 from ropewalk.store.access import Reader
+from ropewalk.store.address import is_shared
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.postgres import PostgresReader
 from ropewalk.store.sqlite import SqliteReader
-from ropewalk.wiring import is_shared
 
 
 async def judge(db: str, effects: Sequence[Effect] = (), limits: Limits | None = None) -> list[str]:

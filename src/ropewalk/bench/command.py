@@ -12,7 +12,7 @@ from ropewalk.bench.stores import SQLITE, STORES, Stores, opened
 from ropewalk.bench.table import table
 from ropewalk.bench.workloads import API, ROUNDS, Workload, workloads
 from ropewalk.core.errors import RopewalkError
-from ropewalk.wiring import is_shared
+from ropewalk.store.address import is_shared
 
 BOTH: Final = "both"
 WIDTH: Final = 100

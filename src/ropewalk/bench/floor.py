@@ -16,7 +16,7 @@ from ropewalk.bench.contenders import Execute, Prepare
 from ropewalk.bench.shapes import Shape, work
 from ropewalk.core.errors import RopewalkError
 from ropewalk.store.access import Store
-from ropewalk.wiring import is_shared
+from ropewalk.store.address import is_shared
 
 _encode = msgspec.json.Encoder().encode
 

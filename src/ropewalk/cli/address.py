@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ropewalk.core.errors import InvalidInput
-from ropewalk.wiring import is_shared, path_of
+from ropewalk.store.address import is_shared, path_of
 
 _HIDDEN: Final = "***"
 _SECRET: Final = re.compile(r"(?i)([?&](?:ssl)?password=)[^&#]*")

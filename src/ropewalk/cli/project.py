@@ -14,7 +14,8 @@ from ropewalk.cli.address import address, shown
 from ropewalk.cli.profiles import Server, profile
 from ropewalk.configuration import Configuration, resolve
 from ropewalk.core.errors import InvalidInput
-from ropewalk.wiring import FleetSettings, Settings, is_shared
+from ropewalk.store.address import is_shared
+from ropewalk.wiring import FleetSettings, Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
