@@ -240,12 +240,32 @@ class Unprintable(Exception):
         (KeyboardInterrupt(), ErrorType.TRANSIENT, "KeyboardInterrupt"),
         (Unprintable(), ErrorType.TRANSIENT, "Unprintable: (its text cannot be read: ValueError)"),
         (ValueError("\ud800"), ErrorType.TRANSIENT, "ValueError: \\ud800"),
+        (ExceptionGroup("tasks", [NodeFailure.permanent("no")]), ErrorType.PERMANENT, "no"),
+        (
+            ExceptionGroup("tasks", [KeyError("a"), NodeFailure.permanent("no")]),
+            ErrorType.PERMANENT,
+            "KeyError: 'a'; no",
+        ),
+        (ExceptionGroup("tasks", [TimeoutError(), KeyError("a")]), ErrorType.TIMEOUT, "TimeoutError; KeyError: 'a'"),
     ],
 )
 def test_anything_raised_has_a_kind_and_a_writable_message(raised, kind, message):
     error = failure_of(raised)
 
     assert (error.type, error.message) == (kind, message)
+
+
+def test_the_wishes_of_tasks_that_failed_together_are_all_kept():
+    group = ExceptionGroup("tasks", [NodeFailure.transient("busy", 3.0), NodeFailure.transient("busier", 9.0)])
+
+    assert failure_of(group).retry_after == 9.0
+
+
+def test_the_detail_tells_what_an_exception_was_made_of():
+    raised = RuntimeError("bad answer")
+    raised.__cause__ = ValueError("seven is no number")
+
+    assert "caused by ValueError: seven is no number" in (failure_of(raised).detail or "")
 
 
 def test_messages_and_traces_are_bounded():

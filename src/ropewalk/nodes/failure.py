@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from collections.abc import Sequence
 from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeGuard
@@ -62,12 +63,24 @@ def failure_of(raised: BaseException) -> RunError:
     match raised:
         case NodeFailure():
             return raised.error
+        case BaseExceptionGroup():
+            return _together([failure_of(each) for each in raised.exceptions])
         case _ if _is_refusal(raised):
             return _error(ErrorType.PERMANENT, describe(raised))
         case TimeoutError():
             return _error(ErrorType.TIMEOUT, _named(raised), _trace(raised))
         case _:
             return _error(ErrorType.TRANSIENT, _named(raised), _trace(raised))
+
+
+def _together(errors: Sequence[RunError]) -> RunError:
+    """What several tasks of one node met, as one: permanent if one of them is, since that one comes again."""
+    if len(errors) == 1:
+        return errors[0]
+    worst = next((each for each in errors if each.type is ErrorType.PERMANENT), errors[0])
+    message = "; ".join(each.message for each in errors)
+    wishes = [each.retry_after for each in errors if each.retry_after is not None]
+    return _error(worst.type, message, worst.detail, max(wishes, default=None), worst.tokens)
 
 
 def _is_refusal(raised: BaseException) -> "TypeGuard[ValidationError]":
@@ -105,4 +118,11 @@ def _trace(raised: BaseException) -> str:
     """The frames of the node's own code; those of ours on the way to it tell its author nothing."""
     frames = traceback.extract_tb(raised.__traceback__)
     own = list(dropwhile(lambda frame: frame.filename.startswith(_OURS), frames))
-    return "".join(traceback.format_list(own or frames))[-LONGEST_DETAIL:]
+    cause = raised.__cause__
+    lines = [*traceback.format_list(own or frames), *([] if cause is None else _caused_by(cause))]
+    return "".join(lines)[-LONGEST_DETAIL:]
+
+
+def _caused_by(cause: BaseException) -> list[str]:
+    """What the node turned into another exception, which often says less."""
+    return [f"caused by {_named(cause)}\n", *traceback.format_list(traceback.extract_tb(cause.__traceback__))]
