@@ -208,4 +208,5 @@ async def test_a_node_type_that_is_not_known_here_is_said_once(world: World, cap
 
     told = [each.getMessage() for each in caplog.records if "node type" in each.getMessage()]
 
-    assert told == ["the node type 'act' is not known here; its runs wait for a worker that knows it (--nodes)"]
+    remedy = "name it with --nodes, or in the nodes of ropewalk.open"
+    assert told == [f"the node type 'act' is not known here; its runs wait for a worker that knows it: {remedy}"]

@@ -75,3 +75,21 @@ async def test_a_rerun_is_an_execution_of_its_own(engine: LocalEngine):
 
     assert again.id != execution.id
     assert await again.result() == {"a": 7}
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ("{{ input }}", "forEach gives no list but an object"),
+        ("{{ input.words }}", "forEach gives no list but text"),
+        ("{{ input.none }}", "forEach gives no list but null"),
+        ("{{ 1 / input.zero }}", "forEach: at 5: divides by zero"),
+    ],
+)
+async def test_a_map_without_a_list_says_what_it_was_given(engine: LocalEngine, items: str, message: str):
+    workflow = Workflow("each")
+    workflow.node("each", "noop", for_each=items)
+    execution = await engine.start(workflow, {"words": "a b", "zero": 0})
+
+    with pytest.raises(ropewalk.ExecutionEnded, match=message):
+        await execution.result()

@@ -225,7 +225,10 @@ class Registry:
         """Says that a run waits for a type nobody here knows; once, however many do."""
         if name not in self._missed:
             self._missed[name] = None
-            _log.warning("the node type %r is not known here; its runs wait for a worker that knows it (--nodes)", name)
+            remedy = "name it with --nodes, or in the nodes of ropewalk.open"
+            _log.warning(
+                "the node type %r is not known here; its runs wait for a worker that knows it: %s", name, remedy
+            )
 
     def infos(self) -> Mapping[str, NodeTypeInfo]:
         """What a definition is checked against."""

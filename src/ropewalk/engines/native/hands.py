@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 
+from ropewalk.core.canonical import kind_of
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.execution.view import inputs_of, items_of
@@ -148,10 +149,12 @@ class Hands:
         """Evaluate a map's list; it stays at hand for its items."""
         live = running.live
         await live.load_blobs(self._load, live.execution.plan.for_each[work.node])
-        items = items_of(live.execution, work.node)
+        try:
+            items = items_of(live.execution, work.node)
+        except ExpressionError as error:
+            return _failed(running, RunError(ErrorType.PERMANENT, f"forEach: {error}"))
         if not isinstance(items, list):
-            kind = "null" if items is None else type(items).__name__
-            return _failed(running, RunError(ErrorType.PERMANENT, f"forEach gives no list but {kind}"))
+            return _failed(running, RunError(ErrorType.PERMANENT, f"forEach gives no list but {kind_of(items)}"))
         live.items[work.node] = items
         return Expanded(running.node, running.attempt, len(items))
 
