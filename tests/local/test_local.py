@@ -93,3 +93,29 @@ async def test_a_map_without_a_list_says_what_it_was_given(engine: LocalEngine, 
 
     with pytest.raises(ropewalk.ExecutionEnded, match=message):
         await execution.result()
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "message"),
+    [
+        ("delay", {"for": "soon"}, r"nodes\[0\]\.with\.for: 'soon' is no duration"),
+        ("delay", {"for": -1}, r"nodes\[0\]\.with\.for: must be from 0s"),
+        ("wait", {"until": "tomorrow"}, r"nodes\[0\]\.with\.until: must be a moment with a zone"),
+        ("wait", {}, r"nodes\[0\]\.with: give exactly one of until, event and signal"),
+        ("wait", {"event": "order.paid", "filter": "item."}, r"nodes\[0\]\.with\.filter: "),
+        ("filter", {"items": [1]}, r"nodes\[0\]\.with: give either where or keep"),
+    ],
+)
+async def test_parameters_that_could_never_do_are_refused_before_a_start(engine, kind, parameters, message):
+    workflow = Workflow("never")
+    workflow.node("a", kind, with_=parameters)
+
+    with pytest.raises(ropewalk.Invalid, match=message):
+        await engine.start(workflow)
+
+
+async def test_parameters_that_a_run_will_know_are_left_to_it(engine: LocalEngine):
+    workflow = Workflow("later")
+    workflow.node("a", "delay", for_="{{ input }}")
+
+    assert await (await engine.start(workflow, "1ms")).result() == {"a": None}

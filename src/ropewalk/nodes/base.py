@@ -9,13 +9,15 @@ wait that the core keeps. It says that it failed with `NodeFailure`; anything el
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
 from ropewalk.core.definition.node_type import NodeTypeInfo
+from ropewalk.core.errors import Problem
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.facilities import Facilities
@@ -113,6 +115,8 @@ class NodeType(ABC):
     Parameters: "type[BaseModel] | None" = None
     ports: tuple[str, ...] | None = ()
     is_wait: bool = False
+    # Whether the parameters have rules that no schema tells: they are then tried out when a workflow is saved.
+    has_rules: bool = False
     placement: Placement = Placement.LOOP
 
     def accept(self, inputs: Mapping[str, Any] | None) -> Any:
@@ -287,7 +291,14 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         is_wait=node_type.is_wait,
         summary=node_type.summary,
         ports_with=node_type.ports_with,
+        problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
     )
+
+
+def _tried_out(kind: "type[BaseModel] | None") -> "Callable[[Mapping[str, Any]], Sequence[Problem]]":
+    from ropewalk.nodes.inputs import refused  # here, as in `accept`
+
+    return partial(refused, kind)
 
 
 def _schema(node_type: NodeType) -> dict[str, Any]:

@@ -134,6 +134,7 @@ class Filter(NodeType):
     name = "filter"
     summary = "Keeps the items whose fields have the wanted values, or those marked true; says if any is left."
     ports = ("some", "none")
+    has_rules = True
 
     class Parameters(Inputs):
         items: list[JSON]

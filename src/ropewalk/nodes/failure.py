@@ -11,6 +11,7 @@ from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 LONGEST_MESSAGE = 1_000
 LONGEST_DETAIL = 8_000
@@ -92,9 +93,14 @@ def _is_refusal(raised: BaseException) -> "TypeGuard[ValidationError]":
 def describe(refusal: "ValidationError", root: str = "") -> str:
     """Every field that does not fit and why, without the values: one of them may be a secret."""
     return "; ".join(
-        f"{_field(root, error['loc'])}: {error['msg'].removeprefix('Value error, ')}"
+        f"{_field(root, error['loc'])}: {reason(error)}"
         for error in refusal.errors(include_url=False, include_context=False, include_input=False)[:20]
     )
+
+
+def reason(error: "ErrorDetails") -> str:
+    """Why one field does not fit."""
+    return error["msg"].removeprefix("Value error, ")
 
 
 def _field(root: str, steps: tuple[int | str, ...]) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from ropewalk.nodes.failure import NodeFailure, describe
+from ropewalk.core.errors import Problem
+from ropewalk.nodes.failure import NodeFailure, describe, reason
 
 
 class Inputs(BaseModel):
@@ -25,6 +26,15 @@ class Inputs(BaseModel):
 
 class _NoParameters(Inputs):
     pass
+
+
+def refused(kind: type[BaseModel] | None, inputs: Mapping[str, Any]) -> list[Problem]:
+    """Every field that does not fit and why, without the values."""
+    try:
+        (kind or _NoParameters).model_validate(inputs)
+    except ValidationError as refusal:
+        return [Problem(error["loc"], reason(error)) for error in refusal.errors(include_url=False)]
+    return []
 
 
 def accepted(kind: type[BaseModel] | None, inputs: Mapping[str, Any]) -> BaseModel:

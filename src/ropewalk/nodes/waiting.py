@@ -27,6 +27,7 @@ class Delay(NodeType):
     name = "delay"
     summary = "Waits for a length of time."
     is_wait = True
+    has_rules = True
 
     class Parameters(Inputs):
         length: float | str = Field(alias="for", description="Like 30s, 5m, 2d, PT30S, or a number of seconds.")
@@ -70,6 +71,7 @@ class WaitFor(NodeType):
     name = "wait"
     summary = "Waits until a moment, for an event, or for a signal to this execution; hands on its payload."
     is_wait = True
+    has_rules = True
 
     class Parameters(Inputs):
         until: float | str | None = Field(

@@ -1,9 +1,11 @@
 """What a definition must know about a node type to check the nodes that use it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+
+from ropewalk.core.errors import Problem
 
 EXPIRED_PORT = "expired"
 
@@ -12,6 +14,7 @@ class NodeTypeInfo(Struct, frozen=True):
     """A node type as an author sees it; `ports` is None when the node's parameters decide their names.
 
     Then `ports_with` tells them from the parameters as written, or None where only a run will show them.
+    `problems_with` knows rules that no schema tells; it is asked about parameters that fit it and hold no expression.
     """
 
     name: str
@@ -20,6 +23,7 @@ class NodeTypeInfo(Struct, frozen=True):
     is_wait: bool = False
     summary: str = ""
     ports_with: Callable[[Mapping[str, Any]], tuple[str, ...] | None] | None = None
+    problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
 
 
 NodeTypes = Mapping[str, NodeTypeInfo]

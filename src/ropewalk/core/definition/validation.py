@@ -13,6 +13,8 @@ from ropewalk.core.definition.node_type import NodeTypeInfo, NodeTypes
 from ropewalk.core.definition.ports import Ports, ports_of
 from ropewalk.core.definition.report import Report
 from ropewalk.core.definition.topology import Edge, Topology
+from ropewalk.core.errors import Problem
+from ropewalk.core.expression import has_expression
 from ropewalk.core.schema import check_schema, validate
 
 LONGEST_CYCLE_SHOWN = 20
@@ -118,7 +120,8 @@ class _Checks:
             self.report.extend(problems)
             return
         if node_type is not None:
-            self.report.extend(validate(node_type.parameters, parameters, path, certainty_of))
+            problems = validate(node_type.parameters, parameters, path, certainty_of)
+            self.report.extend(problems or _broken_rules(node_type, parameters, path))
             self._check_ports(i, node_type)
         if parameters:
             self.expressions.check_parameters(i, parameters, is_map="forEach" in node)
@@ -219,3 +222,22 @@ def _index(nodes: list[JSON], report: Report) -> dict[str, int]:
 
 def _ends(edge: JSON) -> tuple[JSON, JSON] | None:
     return (edge.get("from"), edge.get("to")) if isinstance(edge, dict) else None
+
+
+def _broken_rules(node_type: NodeTypeInfo, parameters: JSON, path: Path) -> list[Problem]:
+    """What a type has to say about parameters that no run will change."""
+    if node_type.problems_with is None or _holds_expression(parameters):
+        return []
+    return [Problem((*path, *each.path), each.message) for each in node_type.problems_with(parameters)]
+
+
+def _holds_expression(value: JSON) -> bool:
+    match value:
+        case str():
+            return has_expression(value)
+        case dict():
+            return any(map(_holds_expression, value.values()))
+        case list():
+            return any(map(_holds_expression, value))
+        case _:
+            return False
