@@ -2,13 +2,17 @@
 
 import pytest
 
+from ropewalk.core import log
 from ropewalk.core.errors import InvalidTransition, NotFound
+from ropewalk.core.events import Blob
+from ropewalk.core.execution.view import NodesView
 from ropewalk.core.rerun import carry_over
-from ropewalk.core.signals import Start
+from ropewalk.core.signals import Start, Succeeded
 from ropewalk.core.state import NodeState
-from tests.core.executions import NOON, accepted, after, ok, runs, states, tell, workflow
+from tests.core.executions import NOON, accepted, after, each, mapped, ok, runs, states, tell, workflow
 
 CHAIN = workflow("a b", "a->b")
+LARGE = Blob("x" * 64, 100_000)
 
 
 def test_a_rerun_carries_over_everything_but_the_node_and_what_is_behind_it():
@@ -33,6 +37,23 @@ def test_a_rerun_on_another_version_keeps_only_what_is_the_same():
     tell(new, Start())
 
     assert sorted(runs(new)) == ["b", "d"]
+
+
+def test_large_results_are_carried_over_as_such_also_by_a_log():
+    plan = workflow([each("m"), {"id": "a"}, {"id": "b"}], "a->b", "m->b")
+    looks_large = {"hash": "h", "size": 1}
+    old = mapped(plan, 3)
+    tell(old, Succeeded("a", 1, blob=LARGE), Succeeded("m", 1, item=0, blob=LARGE), ok("m", looks_large, item=1))
+    tell(old, ok("m", 3, item=2), ok("b"))
+
+    _, events = log.decode(log.encode(1, [carry_over(old, "b", plan, NOON)]))
+    new = accepted(plan)
+    new.apply(events)
+    new.blobs["x" * 64] = "large"
+
+    assert (new.outputs[0], new.outputs[1]) == ([LARGE, looks_large, 3], LARGE)
+    assert NodesView(new)["a"]["output"] == "large"
+    assert NodesView(new)["m"]["output"] == ["large", looks_large, 3]
 
 
 def test_a_rerun_waits_for_the_end():

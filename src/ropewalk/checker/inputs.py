@@ -149,7 +149,8 @@ class _Nodes(Mapping[str, Any]):
         self._errors: dict[int, tuple[RunError, int]] = {}
         for fact in t.facts:
             if fact.step is Step.CARRY and isinstance(fact.event, NodesCarriedOver):
-                self._outputs[fact.node] = fact.event.outputs.get(t.plan.ids[fact.node])
+                name = t.plan.ids[fact.node]
+                self._outputs[fact.node] = fact.event.output(name) if name in fact.event.outputs else None
             elif fact.step in (Step.SUCCEED, Step.FIX):
                 self._outputs[fact.node] = fact.event.output if fact.event.blob is None else fact.event.blob
             elif fact.step is Step.FAIL:

@@ -57,12 +57,28 @@ class ExecutionAccepted(_Event, frozen=True):
 
 
 class NodesCarriedOver(_Event, frozen=True):
-    """A rerun starts with these results of another execution; `ports` names those taken, where any were."""
+    """A rerun starts with these results of another execution; `ports` names those taken, where any were.
+
+    `large` names the outputs that are blobs, or the places of those in a map's list: a log shows them like any object.
+    """
 
     source: str
     outputs: dict[str, Any]
     ports: dict[str, tuple[str, ...]] = {}
     skipped: tuple[str, ...] = ()
+    large: dict[str, tuple[int, ...]] = {}
+
+    def output(self, node: str) -> Any:
+        """What the node handed on, blobs as such also after the log was read."""
+        written, places = self.outputs[node], self.large.get(node)
+        if not places:
+            return written if places is None else _as_blob(written)
+        large = frozenset(places)
+        return [_as_blob(each) if place in large else each for place, each in enumerate(written)]
+
+
+def _as_blob(written: Any) -> Blob:
+    return written if isinstance(written, Blob) else Blob(**written)
 
 
 class ExecutionStarted(_Event, frozen=True):

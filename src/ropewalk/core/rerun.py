@@ -1,7 +1,9 @@
 """What a rerun from a node takes over from an execution that ended."""
 
+from typing import Any
+
 from ropewalk.core.errors import InvalidTransition, NotFound
-from ropewalk.core.events import NodesCarriedOver
+from ropewalk.core.events import Blob, NodesCarriedOver
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.plan import Plan
 from ropewalk.core.state import NodeState
@@ -55,10 +57,19 @@ def _event(source: Progress, names: list[str], now: int) -> NodesCarriedOver:
     assert source.accepted is not None
     index = source.plan.index
     succeeded = [name for name in names if source.nodes[index[name]] is NodeState.SUCCESS]
+    outputs = {name: source.outputs[index[name]] for name in succeeded}
     return NodesCarriedOver(
         now,
         source.accepted.execution,
-        {name: source.outputs[index[name]] for name in succeeded},
+        outputs,
         {name: source.ports[index[name]] for name in succeeded if index[name] in source.ports},
         tuple(name for name in names if source.nodes[index[name]] is NodeState.SKIPPED),
+        {name: places for name, output in outputs.items() if (places := _blobs_in(output)) is not None},
     )
+
+
+def _blobs_in(output: Any) -> tuple[int, ...] | None:
+    """Where a result is too large for the log: () for the whole of it, else the places in a list; None if nowhere."""
+    if isinstance(output, list):
+        return tuple(place for place, each in enumerate(output) if isinstance(each, Blob)) or None
+    return () if isinstance(output, Blob) else None

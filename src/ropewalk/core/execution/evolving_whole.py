@@ -78,7 +78,7 @@ def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
             x.nodes[index] = NodeState.SKIPPED
         elif name in event.outputs:
             x.leave(x.works.pop(index))
-            node.settle_node(x, index, event.outputs[name], event.ports.get(name, ()))
+            node.settle_node(x, index, event.output(name), event.ports.get(name, ()))
     # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
     x.to_skip[:] = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
 

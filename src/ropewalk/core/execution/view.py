@@ -40,7 +40,8 @@ def _handed_on(x: Progress, node: int) -> Any:
     output = x.outputs.get(node)
     if type(output) is Blob:
         return x.blobs[output.hash]
-    if x.blobs and node in x.maps and output is not None:
+    # By the plan: what was carried over is no map of this execution.
+    if x.blobs and x.plan.for_each[node] is not None and output is not None:
         return [x.blobs[each.hash] if type(each) is Blob else each for each in output]
     return output
 
