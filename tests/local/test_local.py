@@ -119,3 +119,19 @@ async def test_parameters_that_a_run_will_know_are_left_to_it(engine: LocalEngin
     workflow.node("a", "delay", for_="{{ input }}")
 
     assert await (await engine.start(workflow, "1ms")).result() == {"a": None}
+
+
+async def test_what_was_paused_in_the_queue_is_claimed_with_its_whole_log(engine: LocalEngine, caplog):
+    workflow = Workflow("one", concurrency_key="{{ input }}")
+    workflow.node("a", "wait", signal="go")
+    first, second = await engine.start(workflow, "key"), await engine.start(workflow, "key")
+    await second.pause()
+    await first.signal("go", 1)
+    await first.result()
+
+    await second.resume()
+    await until(second, "RunWaiting")
+    await second.signal("go", 2)
+
+    assert await second.result() == {"a": 2}
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []

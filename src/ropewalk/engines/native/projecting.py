@@ -112,7 +112,8 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
         accepted = live.accepted
         about = (accepted.concurrency_key, accepted.priority)
         rows.append(("insert_live", (live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about)))
-    elif row != written.live:
+    elif row != written.live or (owner is None and live.events):
+        # Also where only the number of its events is another: whoever claims it goes by that.
         rows.append(("update_live", (owner, x.seq, *row[1:], live.id)))
     written.live = row
 
