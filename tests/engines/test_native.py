@@ -9,10 +9,11 @@ import pytest
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import ExecutionStarted, RunFailed, RunWaiting, SignalReceived, SlotReleased
 from ropewalk.core.execution import settling
-from ropewalk.core.signals import Resume, Tell
+from ropewalk.core.signals import Pause, Resume, Signal, Tell
 from ropewalk.core.state import ExecutionState
 from ropewalk.store.access import Batch
 from ropewalk.store.errors import StoreUnavailable
+from ropewalk.store.explain import key_holder
 from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -107,6 +108,17 @@ async def test_what_was_let_go_of_after_its_claim_does_not_begin(shared_world: W
 
     assert begun == []
     assert (await at_most(20, shared_world.ended(execution))).state is ExecutionState.SUCCESS
+
+
+@pytest.mark.parametrize("request_", [Pause("ann"), Resume("ann")], ids=["pause", "resume"])
+async def test_what_was_let_go_of_after_its_claim_holds_no_key(shared_world: World, request_: Signal):
+    await shared_world.restart(claims=False)
+    engine = shared_world.service.engine
+    execution = await shared_world.start(flow(act("a", 1), concurrencyKey="{{ input }}"), "key")
+    await engine.claims._claim()
+    await engine.tell(execution, request_, "ann")
+
+    assert await key_holder(engine.store, "default", "key") is None
 
 
 async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(world: World):

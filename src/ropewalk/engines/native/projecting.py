@@ -107,7 +107,9 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
             rows.append(("delete_offers", (live.id,)))
         written.live = None
         return
-    row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(live.has_key))
+    # The claim takes the key; one that was told something before it could begin waits again, and holds nothing.
+    has_key = live.has_key and x.is_started
+    row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(has_key))
     if written.live is None:
         accepted = live.accepted
         about = (accepted.concurrency_key, accepted.priority)
