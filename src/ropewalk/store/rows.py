@@ -63,6 +63,18 @@ class LiveChange(NamedTuple):
     execution: str
 
 
+class Reopening(NamedTuple):
+    """reopen_live"""
+
+    owner: str | None
+    last_seq: int
+    wake_at: int | None
+    has_slot: int
+    has_key: int
+    priority: int
+    execution: str
+
+
 class Postponed(NamedTuple):
     """postpone_live"""
 
@@ -287,6 +299,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "set_execution": ExecutionChange._fields,
     "insert_live": NewLive._fields,
     "update_live": LiveChange._fields,
+    "reopen_live": Reopening._fields,
     "postpone_live": Postponed._fields,
     "delete_live": ById._fields,
     "insert_log": LogEntry._fields,

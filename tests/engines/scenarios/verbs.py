@@ -15,6 +15,7 @@ from ropewalk.core.events import (
     SlotReleased,
 )
 from ropewalk.core.state import ExecutionState, Resolution
+from ropewalk.store import live
 from tests.engines.worlds import ONCE, World, act, flow, node
 
 ASK = node("ask", "approval", title="Really?")
@@ -175,6 +176,17 @@ async def a_retry_gives_a_fresh_budget(world: World) -> None:
 
     assert (await world.ended(ended.execution)).output == {"a": "at last"}
     assert [run["attempt"] for run in await world.runs(ended.execution)] == [1, 2, 3, 4, 5, 6]
+
+
+async def a_retry_keeps_the_priority(world: World) -> None:
+    ended = await world.run(flow(act("a", fails=1, retry=ONCE), ASK, edges="a->ask"), priority=8)
+
+    await world.service.retry(ended.execution)
+    await world.until(ended.execution, RunWaiting, "ask")
+
+    reopened = await live.get(world.service.store, ended.execution)
+    assert reopened is not None
+    assert reopened.priority == 8
 
 
 async def a_retry_after_a_stop_runs_what_was_cancelled_too(world: World) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from ropewalk.core import log
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.events import ExecutionFailed, RunWaiting
+from ropewalk.core.events import ExecutionFailed, ExecutionReopened, RunWaiting
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
@@ -114,6 +114,8 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
         accepted = live.accepted
         about = (accepted.concurrency_key, accepted.priority)
         rows.append(("insert_live", (live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about)))
+    elif any(type(event) is ExecutionReopened for event in live.events):
+        rows.append(("reopen_live", (owner, x.seq, *row[1:], live.accepted.priority, live.id)))
     elif row != written.live or (owner is None and live.events):
         # Also where only the number of its events is another: whoever claims it goes by that.
         rows.append(("update_live", (owner, x.seq, *row[1:], live.id)))

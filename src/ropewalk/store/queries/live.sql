@@ -7,6 +7,11 @@ update live
    set owner = $1, last_seq = $2, wake_at = $3, has_slot = $4, has_key = $5
  where execution = $6;
 
+-- reopen_live: the same for one that was over; whoever held it to tell it something did not know its priority.
+update live
+   set owner = $1, last_seq = $2, wake_at = $3, has_slot = $4, has_key = $5, priority = $6
+ where execution = $7;
+
 -- delete_live: the execution is over; slot and key are free with it.
 delete from live
  where execution = $1;
