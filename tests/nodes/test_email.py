@@ -52,7 +52,7 @@ async def smtp(mailbox):
     """The settings of a running server."""
 
     def session():
-        return SMTP(mailbox, hostname="test", authenticator=authenticate, auth_require_tls=False)
+        return SMTP(mailbox, hostname="test", authenticator=authenticate, auth_require_tls=False, enable_SMTPUTF8=True)
 
     server = await asyncio.get_running_loop().create_server(session, "127.0.0.1", 0)
     yield {"host": "127.0.0.1", "port": server.sockets[0].getsockname()[1], "tls": "none"}
@@ -226,6 +226,11 @@ async def test_the_mail_server_is_behind_the_same_guard(failure, host):
     ("inputs", "field"),
     [
         ({"subject": "hi\r\nBcc: eve@example.org"}, "with.subject"),
+        ({"subject": "=?utf-8?q?hi=0d=0aBcc:_eve@example.org?="}, "with.subject"),
+        ({"subject": "hi\u2028there"}, "with.subject"),
+        ({"to": "Ada\u2028 <ada@example.org>"}, "with.to[0]"),
+        ({"to": "=?utf-8?q?=00?= <ada@example.org>"}, "with.to[0]"),
+        ({"to": "=?utf-8?q?hi=0d=0aX:_y?= <ada@example.org>"}, "with.to[0]"),
         ({"to": "ada@example.org\nBcc: eve@example.org"}, "with.to[0]"),
         ({"to": ["ada@example.org", "bob@example.org\r\n"]}, "with.to[1]"),
         ({"from": "shop@example.com\r\nX: y"}, "with.from"),
@@ -233,6 +238,10 @@ async def test_the_mail_server_is_behind_the_same_guard(failure, host):
         ({"to": "Ada\x00 <ada@example.org>"}, "with.to[0]"),
         ({"to": "ada"}, "with.to[0]"),
         ({"to": "<>"}, "with.to[0]"),
+        ({"to": " :=?<<]<=?utf-8?b? <a@b.org>"}, "with.to[0]"),
+        ({"to": "a,:[]b=?utf-8?q?>=ff;=ff"}, "with.to[0]"),
+        ({"to": " .a<=00[ü=0d=0a"}, "with.to[0]"),
+        ({"to": "(" * 499}, "with.to[0]"),
         ({"to": []}, "with.to"),
         ({"to": 5}, "with.to"),
         ({"smtp": {"host": "a", "port": 0}}, "with.smtp.port"),
@@ -245,6 +254,13 @@ async def test_what_would_forge_a_header_or_is_no_address_is_refused(failure, ma
     assert error.type is ErrorType.PERMANENT
     assert error.message.startswith(f"{field}: ")
     assert mailbox.envelopes == []
+
+
+async def test_an_address_may_be_written_in_any_script(send, mailbox):
+    await send(to=["Ünal <ünal@bücher.example>", "ada@example.org"], cc="用户@例子.example")
+
+    assert mailbox.envelopes[-1].rcpt_tos == ["ünal@bücher.example", "ada@example.org", "用户@例子.example"]
+    assert mailbox.message()["Cc"] == "用户@例子.example"
 
 
 @pytest.mark.parametrize("missing", ["smtp", "from"])

@@ -1,9 +1,11 @@
 """`email.send`: one message by SMTP, recognisable to receivers when it comes twice."""
 
 import hashlib
+import re
 import socket
 import ssl
 from datetime import UTC, datetime, timedelta
+from email.errors import NonASCIILocalPartDefect
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
@@ -22,21 +24,38 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_RECIPIENTS = 100
 LONGEST_REPLY = 300
 TIMEOUT = 60.0
+NO_ADDRESS = "is no mail address; write it like ada@example.org or Ada <ada@example.org>"
+
+
+# Control characters, and all that Python takes for a line break.
+_FORBIDDEN = re.compile(r"[\0-\x1f\x7f\x85\u2028\u2029]")
 
 
 def _one_line(text: str) -> str:
     # A line break would start a header of the writer's choice.
-    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+    if _FORBIDDEN.search(text):
         raise ValueError("has a line break or another control character, which is not allowed in a header")
+    return text
+
+
+def _subject(text: str) -> str:
+    # An encoded word is text in disguise: the message is written with what it stands for.
+    _one_line(str(SMTP_POLICY.header_factory("Subject", _one_line(text))))
     return text
 
 
 def parse_address(text: str) -> Address:
     """The address of `ada@example.org` or `Ada <ada@example.org>`; ValueError for anything else, and for several."""
-    header: Any = SMTP_POLICY.header_factory("To", _one_line(text))
-    addresses: tuple[Address, ...] = header.addresses
-    if header.defects or len(addresses) != 1 or not (addresses[0].username and addresses[0].domain):
-        raise ValueError("is no mail address; write it like ada@example.org or Ada <ada@example.org>")
+    try:
+        header: Any = SMTP_POLICY.header_factory("To", _one_line(text))
+        addresses: tuple[Address, ...] = header.addresses
+    except (AttributeError, IndexError, RecursionError, TypeError) as error:
+        # How the standard library says of some texts that it cannot read them.
+        raise ValueError(NO_ADDRESS) from error
+    defects = [defect for defect in header.defects if not isinstance(defect, NonASCIILocalPartDefect)]
+    if defects or len(addresses) != 1 or not (addresses[0].username and addresses[0].domain):
+        raise ValueError(NO_ADDRESS)
+    _one_line(str(addresses[0]))
     return addresses[0]
 
 
@@ -49,8 +68,8 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Line = Annotated[str, AfterValidator(_one_line), Field(max_length=998)]
-MailAddress = Annotated[str, AfterValidator(_an_address), Field(max_length=500)]
+Subject = Annotated[str, Field(max_length=998), AfterValidator(_subject)]
+MailAddress = Annotated[str, Field(max_length=500), AfterValidator(_an_address)]
 MailAddresses = Annotated[
     list[MailAddress],
     BeforeValidator(_as_list),
@@ -67,7 +86,7 @@ class EmailSend(NodeType):
         to: MailAddresses
         cc: MailAddresses = Field([])
         bcc: MailAddresses = Field([])
-        subject: Line = ""
+        subject: Subject = ""
         text: str | None = None
         html: str | None = None
         sender: MailAddress | None = Field(None, alias="from", description="Else the sender of the settings.")
