@@ -1,6 +1,8 @@
 """`http.request` against real servers."""
 
+import asyncio
 import base64
+import time
 from contextlib import suppress
 
 import msgspec
@@ -8,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from ropewalk.core.errors import ErrorType
+from ropewalk.nodes import body as bodies
 from ropewalk.nodes.base import NodeFailure
 
 from .conftest import NOON
@@ -75,6 +78,8 @@ async def test_the_idempotency_key_is_sent_unless_the_author_sent_one(site, requ
         (b"{oops", "application/json", "auto", "{oops"),
         (b"[1]", "text/plain", "auto", "[1]"),
         (b"[1]", "text/plain", "json", [1]),
+        (b"\xef\xbb\xbf[1]", "application/json", "auto", [1]),
+        (b"\xef\xbb\xbf[1]", "text/plain", "json", [1]),
         (b"[1]", "application/json", "text", "[1]"),
         (b"\xff\x00", "application/octet-stream", "auto", base64.b64encode(b"\xff\x00").decode()),
         (b"plain", "application/octet-stream", "auto", "plain"),
@@ -101,6 +106,15 @@ async def test_json_that_was_asked_for_and_is_none_is_a_permanent_failure(site, 
     assert error.message.startswith("the answer is not JSON")
 
 
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("DELETE", 204), ("PUT", 205), ("GET", 304)])
+async def test_json_that_was_asked_for_is_null_where_an_answer_has_no_body(site, request_, method, status):
+    site.answer("/", status=status)
+
+    output = await request_(method=method, responseType="json")
+
+    assert (output["status"], output["body"]) == (status, None)
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -118,6 +132,31 @@ async def test_a_status_says_whether_trying_again_can_help(site, failure, status
     assert "secret" not in error.message
 
 
+async def test_a_status_stands_though_its_explanation_never_comes(site, failure, monkeypatch):
+    monkeypatch.setattr(bodies, "EXCERPT_TIMEOUT", 0.01)
+    is_over = asyncio.Event()
+
+    async def begin(request):
+        response = web.StreamResponse(status=429, headers={"Retry-After": "7", "Content-Length": "100"})
+        await response.prepare(request)
+        await is_over.wait()
+        return response
+
+    site.answers["/"] = begin
+    error = await failure()
+    is_over.set()
+
+    assert (error.type, error.retry_after, error.detail) == (ErrorType.TRANSIENT, 7.0, None)
+
+
+async def test_a_failure_is_told_on_one_line_whatever_the_address(site, failure):
+    site.answer("/a\r\nb\0", status=404)
+
+    error = await failure("/a%0D%0Ab%00?token=secret")
+
+    assert error.message == f"GET {site.url}/a%0D%0Ab%00 answered 404 Not Found"
+
+
 async def test_an_excerpt_of_the_answer_is_bounded_and_has_no_credentials(site, failure):
     async def echo(request):
         return web.Response(status=403, text=f"bad {request.headers['Authorization']} {'x' * 5000}")
@@ -130,6 +169,16 @@ async def test_an_excerpt_of_the_answer_is_bounded_and_has_no_credentials(site, 
     assert len(error.detail) <= 500
 
 
+@pytest.fixture
+def far_east(monkeypatch):
+    """This machine is where the day begins."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Pacific/Auckland")
+        time.tzset()
+        yield
+    time.tzset()
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -137,13 +186,14 @@ async def test_an_excerpt_of_the_answer_is_bounded_and_has_no_credentials(site, 
         ({"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}, 30.0),
         ({"Retry-After": "Fri, 15 Jan 2027 08:01:00 GMT", "Date": "never"}, 60.0),
         ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT", "Date": "Wed, 21 Oct 2015 07:29:00 GMT"}, 0.0),
+        ({"Retry-After": "Fri Jan 15 08:01:00 2027", "Date": "never"}, 60.0),
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "-5"}, None),
         ({"Retry-After": "٣"}, None),
         ({}, None),
     ],
 )
-async def test_the_servers_wish_for_a_pause_is_read_by_its_own_clock(site, failure, headers, seconds):
+async def test_the_servers_wish_for_a_pause_is_read_by_its_own_clock(site, failure, headers, seconds, far_east):
     site.answer("/", status=503, headers=headers)
 
     assert NOON == 1_800_000_000 * 10**6

@@ -150,6 +150,14 @@ async def test_a_name_without_an_address_may_have_one_later(found):
     assert caught.value.error.type is ErrorType.TRANSIENT
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+async def test_a_name_that_can_be_none_is_not_asked_for_again(host):
+    with pytest.raises(NodeFailure) as caught:
+        await Guard().addresses(host, 80)
+
+    assert caught.value.error.type is ErrorType.PERMANENT
+
+
 @pytest.mark.parametrize(
     ("allow", "host"), [((), "127.0.0.1"), (("0.0.0.0/0",), "169.254.169.254"), (("127.0.0.1",), "shop.example")]
 )

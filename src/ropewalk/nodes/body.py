@@ -1,8 +1,10 @@
 """What an HTTP answer carries, read within bounds: size, decompressed size, ratio."""
 
+import asyncio
 import base64
 import re
 import zlib
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -18,6 +20,8 @@ LARGEST_RATIO = 200
 HARMLESS = 1024 * 1024
 CHUNK = 64 * 1024
 MOST_MEMBERS = 100
+EXCERPT_TIMEOUT = 2.0
+"""How long to wait for what only explains a failure that is known already (s)."""
 # What zlib calls gzip.
 GZIP = 16 + zlib.MAX_WBITS
 
@@ -55,10 +59,14 @@ def _check_size(size: int, received: int, limit: int) -> None:
 
 
 async def read_excerpt(response: "aiohttp.ClientResponse", longest: int) -> str:
-    """The first characters of a body, for people; empty if they cannot be read."""
+    """The first characters of a body, for people; empty if they cannot be read, or do not come soon."""
+    import aiohttp  # here: see session.py
+
     try:
-        beginning = _folding(response).unfold(await response.content.read(CHUNK), 4 * longest)
-    except NodeFailure:
+        async with asyncio.timeout(EXCERPT_TIMEOUT):
+            beginning = _folding(response).unfold(await response.content.read(CHUNK), 4 * longest)
+    except (NodeFailure, aiohttp.ClientError, OSError):
+        # What the status says stands, whatever becomes of the rest. A time limit of our own is an OSError, too.
         return ""
     return as_text(beginning, response.charset)[:longest]
 
@@ -131,7 +139,8 @@ def read_as(kind: ResponseType, body: bytes, content_type: str, charset: str | N
 
 def _json(body: bytes, is_required: bool) -> Any:
     try:
-        return msgspec.json.decode(body)
+        # Some servers begin with a mark that JSON does not have, and that readers may ignore.
+        return msgspec.json.decode(body.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if is_required:
             raise NodeFailure.permanent(f"the answer is not JSON: {error}") from error

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -30,6 +31,7 @@ LONGEST_EXCERPT = 500
 MOST_HEADERS = 100
 PHRASES = {int(status): status.phrase for status in HTTPStatus}
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+BODILESS = frozenset({204, 205, 304})
 # What the request itself decides; a second opinion would let one request look like two.
 OWN_HEADERS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 # All that goes along to another origin: any other header may be a credential.
@@ -202,13 +204,15 @@ async def _answer(
         raise NodeFailure(await _failed(kind, request, response, now))
     body = await read_body(response)
     content_type = response.content_type if "Content-Type" in response.headers else ""
-    return Output(
-        {
-            "status": response.status,
-            "headers": _headers(response),
-            "body": read_as(parameters.response_type, body, content_type, response.charset),
-        }
-    )
+    # JSON that was asked for is missing only where there could be some.
+    wanted = "auto" if not body and _is_bodiless(request, response.status) else parameters.response_type
+    read = read_as(wanted, body, content_type, response.charset)
+    return Output({"status": response.status, "headers": _headers(response), "body": read})
+
+
+def _is_bodiless(request: Request, status: int) -> bool:
+    """Whether such an answer never has a body."""
+    return request.method == "HEAD" or status in BODILESS
 
 
 def _failure_kind(status: int, expected: int | list[int] | None) -> ErrorType | None:
@@ -253,7 +257,9 @@ def _retry_after(headers: Mapping[str, str], now: int) -> float | None:
 
 def _date(text: str) -> float | None:
     try:
-        return parsedate_to_datetime(text[:64]).timestamp()
+        date = parsedate_to_datetime(text[:64])
+        # The oldest of HTTP's three forms names no zone and means Greenwich, not wherever this machine is.
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -267,9 +273,9 @@ def _headers(response: "aiohttp.ClientResponse") -> dict[str, JSON]:
 
 
 def _named(request: Request) -> str:
-    """The request in messages: without userinfo and query, where secrets are."""
+    """The request in messages: without userinfo and query, where secrets are, and as written, so on one line."""
     url = request.url
-    return f"{request.method} {url.scheme}://{url.host or ''}{f':{url.port}' if url.explicit_port else ''}{url.path}"
+    return f"{request.method} {url.scheme}://{url.host_port_subcomponent or ''}{url.raw_path}"
 
 
 def _reason(error: Exception) -> str:

@@ -189,7 +189,9 @@ class Guard:
         try:
             found = await self._resolve(host, port)
             addresses = [ip_address(text) for text in found]
-        except (OSError, UnicodeError, ValueError) as error:
+        except UnicodeError as error:
+            raise NodeFailure.permanent(f"{host!r} is no host name") from error
+        except (OSError, ValueError) as error:
             raise NodeFailure.transient(f"the host {host} cannot be resolved: {error}") from error
         self._check(addresses, host, port)
         return addresses
