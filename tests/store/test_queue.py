@@ -1,5 +1,7 @@
 """The queue: slots and keys are never exceeded, turns are fair, priority then age decides."""
 
+import pytest
+
 from ropewalk.store import live, queue, workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.queue import Returned
@@ -124,6 +126,21 @@ async def test_what_was_claimed_and_could_not_be_dispatched_wakes_when_it_was_to
     assert while_claimed == []
     assert [due.execution for due in returned] == ["e1"]
     assert await live.next_wake(store) == NOON + SECOND
+
+
+@pytest.mark.parametrize(("state", "is_new", "has_key"), [("PENDING", 1, 0), ("PENDING", 0, 0), ("RUNNING", 0, 1)])
+async def test_what_could_not_be_dispatched_keeps_its_key_only_if_it_had_begun(
+    store: Store, state: str, is_new: int, has_key: int
+):
+    async with store.transaction() as tx:
+        await accept(tx, "e1", concurrency_key="k", is_new=is_new)
+        await tx.execute("set_execution", state, None, None, None, "e1")
+        [entry], _ = await queue.claim(tx, "local", NOON, 10)
+        await queue.unclaim(tx, "local", entry, Returned("FAILED", NOON, 1, "no such file"))
+        returned = await live.get(tx, "e1")
+
+    assert returned is not None
+    assert (returned.has_slot, returned.has_key) == (0, has_key)
 
 
 async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: Store):

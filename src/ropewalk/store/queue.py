@@ -88,7 +88,7 @@ async def any_waiting(reader: Reader, now: int) -> bool:
 
 async def unclaim(tx: Transaction, worker: str, claimed: Claimed, to: Returned) -> None:
     """What was claimed cannot be dispatched; slot and key are free again. Nothing, if it is another's by now."""
-    if await tx.execute("unclaim_live", claimed.is_new, claimed.execution, worker):
+    if await tx.execute("unclaim_live", claimed.execution, worker):
         await tx.execute("return_queue", to.state, to.not_before, to.attempts, to.error, claimed.execution)
 
 

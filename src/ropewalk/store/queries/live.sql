@@ -82,10 +82,13 @@ update live
  where execution = $2
 returning has_key;
 
--- unclaim_live: the claimer cannot dispatch it; its slot is free again, and the key of one that never began.
+-- unclaim_live: the claimer cannot dispatch it; its slot is free again, and the key of one that has not begun: one that is
+-- new, or a child, or was reopened.
 update live
-   set owner = null, has_slot = 0, has_key = case when $1 = 1 then 0 else has_key end
- where execution = $2 and owner = $3;
+   set owner = null, has_slot = 0,
+       has_key = case when exists (select 1 from execution where id = live.execution and state = 'PENDING')
+                      then 0 else has_key end
+ where execution = $1 and owner = $2;
 
 -- abandon_live: its owner cannot read it; it has no slot, and nobody is to wake it.
 update live
