@@ -75,6 +75,13 @@ class Reopening(NamedTuple):
     execution: str
 
 
+class Counted(NamedTuple):
+    """count_live"""
+
+    last_seq: int
+    execution: str
+
+
 class Postponed(NamedTuple):
     """postpone_live"""
 
@@ -300,6 +307,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "insert_live": NewLive._fields,
     "update_live": LiveChange._fields,
     "reopen_live": Reopening._fields,
+    "count_live": Counted._fields,
     "postpone_live": Postponed._fields,
     "delete_live": ById._fields,
     "insert_log": LogEntry._fields,

@@ -200,7 +200,8 @@ class Claims:
         except RopewalkError as error:
             await self._undispatched(entry, error)
             return
-        if claimed.written.live is None or not claimed.written.live[2]:
+        # On a file what is in memory may be claimed, and does not know it.
+        if engine.store.is_shared and (claimed.written.live is None or not claimed.written.live[2]):
             engine.let_go(claimed)  # told something, and let go of, before its turn came: it is in the queue again
             return
         # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not

@@ -116,9 +116,11 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
         rows.append(("insert_live", (live.id, accepted.workspace, owner, 1, x.seq, *row[1:], *about)))
     elif any(type(event) is ExecutionReopened for event in live.events):
         rows.append(("reopen_live", (owner, x.seq, *row[1:], live.accepted.priority, live.id)))
-    elif row != written.live or (owner is None and live.events):
-        # Also where only the number of its events is another: whoever claims it goes by that.
+    elif row != written.live:
         rows.append(("update_live", (owner, x.seq, *row[1:], live.id)))
+    elif owner is None and live.events:
+        # Whoever claims it goes by the number of its events, and may just have done so: the rest is left alone.
+        rows.append(("count_live", (x.seq, live.id)))
     written.live = row
 
 

@@ -12,6 +12,11 @@ update live
    set owner = $1, last_seq = $2, wake_at = $3, has_slot = $4, has_key = $5, priority = $6
  where execution = $7;
 
+-- count_live: how far it is; whose it is, and what it holds, is as somebody else may have written it meanwhile.
+update live
+   set last_seq = $1
+ where execution = $2;
+
 -- delete_live: the execution is over; slot and key are free with it.
 delete from live
  where execution = $1;
