@@ -16,11 +16,13 @@ from ropewalk.store.postgres import PostgresReader
 from ropewalk.store.sqlite import SqliteReader
 
 
-async def judge(db: str, effects: Sequence[Effect] = (), limits: Limits | None = None) -> list[str]:
-    """Everything that is wrong with what the store at `db` has."""
+async def judge(
+    db: str, effects: Sequence[Effect] = (), limits: Limits | None = None, *, at_rest: bool = True
+) -> list[str]:
+    """Everything that is wrong with what the store at `db` has; what was only claimed is, if it is `at_rest`."""
     async with _reading(db) as reader:
         load_blob = _blobs_in(reader) if is_shared(db) else BlobFiles(f"{db}.blobs").get
-        return await judged(reader, load_blob, effects, limits)
+        return await judged(reader, load_blob, effects, limits, at_rest=at_rest)
 
 
 async def kept_executions(db: str) -> list[str]:
@@ -49,13 +51,18 @@ def _blobs_in(reader: Reader) -> LoadBlob:
 
 
 async def judged(
-    reader: Reader, load_blob: LoadBlob, effects: Sequence[Effect] = (), limits: Limits | None = None
+    reader: Reader,
+    load_blob: LoadBlob,
+    effects: Sequence[Effect] = (),
+    limits: Limits | None = None,
+    *,
+    at_rest: bool = True,
 ) -> list[str]:
     """Everything that is wrong with a store at rest, or with what was seen of it from outside."""
     seen: defaultdict[str, list[Effect]] = defaultdict(list)
     for effect in effects:
         seen[effect.execution].append(effect)
-    audit = Audit(reader, at_rest=True, limits=limits, effects=seen, load_blob=load_blob)
+    audit = Audit(reader, at_rest=at_rest, limits=limits, effects=seen, load_blob=load_blob)
     wrong = [violation async for each in audit.executions() for violation in each.violations]
     return [str(each) for each in (*wrong, *await audit.together())]
 
