@@ -17,7 +17,7 @@ from typing import Any
 
 from ropewalk.bench.server import running
 from ropewalk.store import workers
-from ropewalk.store.errors import IncompatibleStore
+from ropewalk.store.errors import IncompatibleStore, NoStore
 from ropewalk.store.postgres import PostgresReader
 from tools import demo_curl
 
@@ -227,7 +227,7 @@ def wait_for_workers() -> None:
 async def count_workers() -> int:
     try:
         reader = await PostgresReader.open(os.environ["ROPEWALK_DB"])
-    except IncompatibleStore:
+    except (NoStore, IncompatibleStore):
         return 0  # the first of them has yet to make the tables
     try:
         return len(await workers.listed(reader))
