@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.core.events import ExecutionResumed
+from ropewalk.core.events import ExecutionPaused, ExecutionResumed
 from ropewalk.core.signals import Cancel, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.store.inbox import Letter
@@ -69,5 +69,7 @@ async def test_what_a_parent_says_is_told_in_the_order_it_was_said(world: World)
     await world.service.store.write([("insert_inbox", said)])
 
     await world.service.engine.letters.catch_up()
-
     await at_most(20, world.until(child, ExecutionResumed))
+
+    heard = [type(event) for event in await world.events(child)]
+    assert heard.index(ExecutionPaused) < heard.index(ExecutionResumed)
