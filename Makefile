@@ -24,14 +24,15 @@ help: ## show the targets
 	@touch $@
 
 .PHONY: setup
-setup: .venv/.ready faketime ## install everything into .venv
+setup: .venv/.ready debian ## install everything into .venv
 
-# Only the tests of wrong clocks want it, and say so when it is missing: nothing else fails for it.
-.PHONY: faketime
-faketime: .tools/bin/uv
-	@compgen -G '/usr/lib/*/faketime/libfaketime.so.1' > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null \
-	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libfaketime; } > .tools/faketime.log 2>&1 \
-	  || echo "libfaketime could not be installed, see .tools/faketime.log"
+# Only the tests of wrong clocks and of power losses want them, and say so when they are missing: nothing else fails for it.
+.PHONY: debian
+debian: .tools/bin/uv
+	@{ compgen -G '/usr/lib/*/faketime/libfaketime.so.1' && command -v strace; } > /dev/null \
+	  || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libfaketime strace; } > .tools/debian.log 2>&1 \
+	  || echo "libfaketime and strace could not be installed, see .tools/debian.log"
 
 .PHONY: lock
 lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock
@@ -92,5 +93,5 @@ million: setup ## W1 and the claim beside a million finished executions
 	@$(BIN)/python -m tools.million --store both
 
 .PHONY: crash
-crash: setup ## 500 kill -9 cycles
+crash: setup ## 500 kill -9 cycles and power losses
 	@$(BIN)/python -m tools.crash --cycles 500

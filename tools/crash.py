@@ -1,21 +1,26 @@
-"""Real processes, killed or stopped at random moments, all on one store; then the checker on every log.
+"""Real processes, killed, stopped or without power at random moments; then the checker on every log.
 
 python -m tools.crash --cycles 500              # exit 1 if anything accepted is lost, doubled or wrong
 python -m tools.crash --cycles 500 --seed 4711  # the same moments again, as far as a machine repeats itself
 python -m tools.crash --only kills              # members of a fleet, killed; zombies: stopped for longer than a lease
+python -m tools.crash --only blackouts          # what is left of a file when the machine loses its power
 """
 
 import argparse
 import asyncio
 import json
+import random
 import secrets
 import shutil
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
-from tests.crash.driver import Campaign, Figures, Misbehaved
+from tests.crash.blackout import found_wrong, live
+from tests.crash.driver import CLIENTS, Campaign, Figures, Misbehaved
+from tests.crash.driver import nursery as victims
 from tests.crash.ledgers import Place
 from tests.crash.verdict import Verdict, judge
 from tests.fleet import campaign as fleet_campaign
@@ -29,7 +34,9 @@ MOST_SHOWN = 20
 TELL_EVERY = 10
 ZOMBIES_IN_TEN = 6
 """For ten processes that are killed, so many are stopped."""
-EMBEDDED, KILLS, ZOMBIES = "embedded", "kills", "zombies"
+EMBEDDED, KILLS, ZOMBIES, BLACKOUTS = "embedded", "kills", "zombies", "blackouts"
+BLACKOUTS_IN_A_LIFE = 20
+SECONDS_OF_A_LIFE = 2.0
 
 
 def campaign(cycles: int, seed: int) -> int:
@@ -90,6 +97,38 @@ def _print_figure(metric: str, value: float, unit: str, n: int, workload: str = 
 def _print_failure(seed: int, place: Place, violations: list[str]) -> None:
     print(f"\nseed {seed} broke {len(violations)} promises; the store is kept: {place.database}", file=sys.stderr)
     _print_violations(violations)
+
+
+# Without power
+
+
+def blackouts(count: int, seed: int) -> int:
+    """Take the power from processes at so many moments, and go on with what each leaves."""
+    folder, chance = Path(tempfile.mkdtemp(prefix="ropewalk-power-")), random.Random(seed)
+    violations: list[str] = []
+    for first in range(0, count, BLACKOUTS_IN_A_LIFE):
+        numbers = range(first, min(first + BLACKOUTS_IN_A_LIFE, count))
+        violations += asyncio.run(_of_one_life(folder / str(first), numbers, chance))
+        print(f"{numbers.stop} of {count} blackouts", file=sys.stderr, flush=True)
+    _print_figure("violations", len(violations), "violations", count, BLACKOUTS)
+    if violations:
+        print(f"\nseed {seed} broke {len(violations)} promises; what was left is kept: {folder}", file=sys.stderr)
+        _print_violations(violations)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+async def _of_one_life(folder: Path, numbers: range, chance: random.Random) -> list[str]:
+    folder.mkdir()
+    life = live(folder, seed=chance.getrandbits(32), clients=chance.choice(CLIENTS), seconds=SECONDS_OF_A_LIFE)
+    violations: list[str] = []
+    with victims() as home:
+        for number in numbers:
+            after = folder / f"after-{number}"
+            life.until(life.moment(chance)).leave(after, chance)
+            violations += [f"{after.name}: {each}" for each in await found_wrong(home, Place(str(after)))]
+    return violations
 
 
 # A fleet
@@ -164,14 +203,16 @@ def _print_violations(violations: list[str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.crash", description=__doc__.splitlines()[0])
-    parser.add_argument("--cycles", type=int, default=500, help="how many processes to kill")
+    parser.add_argument("--cycles", type=int, default=500, help="how many processes to kill, or to leave without power")
     parser.add_argument("--seed", type=int, help="chooses the moments and the load; one is made up if not given")
-    parser.add_argument("--only", choices=(EMBEDDED, KILLS, ZOMBIES), help="one campaign instead of all three")
+    choices = (EMBEDDED, BLACKOUTS, KILLS, ZOMBIES)
+    parser.add_argument("--only", choices=choices, help="one campaign instead of all of them")
     options = parser.parse_args()
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     print(f"seed {seed}", file=sys.stderr, flush=True)
     campaigns: dict[str, Callable[[], int]] = {
         EMBEDDED: lambda: campaign(options.cycles, seed),
+        BLACKOUTS: lambda: blackouts(options.cycles, seed),
         KILLS: lambda: fleet_of(KILLS, options.cycles, seed),
         ZOMBIES: lambda: fleet_of(ZOMBIES, max(1, options.cycles * ZOMBIES_IN_TEN // 10), seed),
     }

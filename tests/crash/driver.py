@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from typing import Final, assert_never
@@ -51,8 +51,9 @@ class Misbehaved(Exception):
 class Nursery:
     """A process with everything imported, from which victims are forked one after the other."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.crash.victim"]
+    def __init__(self, under: Sequence[str] = ()) -> None:
+        """`under`: the command that watches over it."""
+        command = [*under, sys.executable, "-m", "tests.crash.victim"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._pending = b""
         self.began = time.monotonic()
@@ -105,15 +106,21 @@ class Nursery:
         raise Misbehaved(f"process {self.victim} does not end")
 
     def close(self) -> None:
+        """Nobody asks any more, and it ends; whoever watches over it has then written everything down."""
+        assert self._process.stdin
         with self._process:
             if self.victim is not None:
                 os.kill(self.victim, signal.SIGKILL)
-            self._process.kill()
+            self._process.stdin.close()
+            try:
+                self._process.wait(PATIENCE)
+            finally:
+                self._process.kill()
 
 
 @contextmanager
-def nursery() -> Iterator[Nursery]:
-    opened = Nursery()
+def nursery(under: Sequence[str] = ()) -> Iterator[Nursery]:
+    opened = Nursery(under)
     try:
         yield opened
     finally:

@@ -1,8 +1,8 @@
 """Values too large for the log, kept as files under their hash: `<root>/ab/abcdef…`.
 
-A blob is whole or absent: written under another name, synced, renamed, and the directory synced. It is written before
-the commit that names it, so nothing in the store ever points to a missing one. What a crash leaves half written is
-swept away at the next opening, when nobody else can be writing.
+A blob is whole or absent: written under another name, synced, renamed, and every directory on its way synced. That is
+before the commit that names it, so nothing in the store ever points to a missing one, not after a loss of power either.
+What a crash leaves half written is swept away at the next opening, when nobody else can be writing.
 
 A value that is there already is not written again but marked as used, and what was used lately is not removed: whoever
 found it there is about to name it. Marking and removing keep out of each other's way by a lock on the directory.
@@ -82,15 +82,18 @@ class BlobFiles:
             raise BlobTooLarge(f"{len(value)} bytes are too many for a blob, at most {self.largest} are kept")
         digest = hashlib.sha256(value).hexdigest()
         with _in_our_words(self.root):
-            os.makedirs(self.root, mode=0o700, exist_ok=True)
-            with _opened(self.root, None) as root:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.root, 0o700)
+            with _opened(os.path.dirname(self.root), None) as home, _opened(self.root, None) as root:
                 self._place(root, digest, value)
+                # Each time: what is there already may have been made by another, who has not come to this yet.
+                os.fsync(root)
+                os.fsync(home)
         return Blob(digest, len(value))
 
     def _place(self, root: int, digest: str, value: bytes | bytearray | memoryview) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(digest[:2], 0o700, dir_fd=root)
-            os.fsync(root)
         with _opened(digest[:2], root) as shelf:
             with _locked(root, fcntl.LOCK_SH):
                 is_there = _is_there(shelf, digest, len(value))
@@ -98,6 +101,7 @@ class BlobFiles:
                     os.utime(digest, dir_fd=shelf, follow_symlinks=False)
             if not is_there:
                 _write_whole(root, shelf, digest, value)
+            os.fsync(shelf)
 
     def _remove(self, digest: str) -> bool:
         try:
@@ -185,7 +189,6 @@ def _write_whole(root: int, shelf: int, digest: str, value: bytes | bytearray | 
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=root)
         raise
-    os.fsync(shelf)
 
 
 def _write_synced(root: int, name: str, value: bytes | bytearray | memoryview) -> None:
