@@ -51,6 +51,13 @@ def test_what_is_told_to_a_child_that_takes_its_time_to_come_is_not_lost(seed: i
     assert simulate_fleet(seed).violations == []
 
 
+@pytest.mark.parametrize("seed", [3602])
+def test_a_parent_that_was_looked_up_for_a_child_that_is_gone_is_let_go(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shared, "LATENCIES", (SLOW,))
+
+    assert simulate_fleet(seed).violations == []
+
+
 @pytest.mark.parametrize("seed", [3, 29])
 def test_a_seed_tells_the_same_history_of_a_fleet_every_time(seed: int):
     first, second = (simulate_fleet(seed) for _ in range(2))

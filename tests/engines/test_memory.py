@@ -1,14 +1,17 @@
 """An execution is in memory once: two copies of it would write two histories."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from ropewalk.core.events import SlotReleased
 from ropewalk.service import Service
 from ropewalk.store import executions
 from ropewalk.wiring import Settings, open_service
+from tests.engines.worlds import World
+from tests.postgres import ask
 
 WAITS = {"ropewalk": 1, "name": "waits", "nodes": [{"id": "ask", "type": "approval", "with": {"title": "?"}}]}
 
@@ -29,10 +32,14 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 async def parked(service: Service) -> str:
     """An execution that is a row and nothing else."""
     execution = await service.start(await service.save(WAITS))
-    async with asyncio.timeout(10):
-        while execution in service.engine.memory.lives:
-            await asyncio.sleep(0)
+    await seen(lambda: execution not in service.engine.memory.lives)
     return execution
+
+
+async def seen(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0)
 
 
 async def test_whoever_hears_late_that_an_execution_was_loaded_gets_the_one_in_memory(service: Service, parked: str):
@@ -71,3 +78,19 @@ async def parked_child(service: Service, parent: str) -> str:
         while not (children := await executions.children(service.store, parent)) or service.engine.memory.lives:
             await asyncio.sleep(0)
     return children[0].id
+
+
+async def test_whom_nobody_waits_for_any_more_is_in_nobodys_hands(shared_world: World):
+    execution = await shared_world.start(WAITS)
+    await shared_world.until(execution, SlotReleased)
+    memory = shared_world.service.engine.memory
+    await seen(lambda: not memory.knows(execution))
+    impatient = asyncio.create_task(shared_world.service.signal(execution, "go"))
+    await seen(lambda: memory.knows(execution))
+    impatient.cancel()
+    await asyncio.gather(impatient, return_exceptions=True)
+    is_on_its_way = memory.knows(execution)
+    await seen(lambda: not memory.knows(execution))
+
+    assert is_on_its_way
+    assert await ask(shared_world.db, f"select owner from live where execution = '{execution}'") == [(None,)]

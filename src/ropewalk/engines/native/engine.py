@@ -4,6 +4,7 @@ A worker owns executions; they live in its memory and nobody else moves them. Wh
 with a wake-up time, no memory. Whatever was under way when the process died is found again by folding its log.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -55,6 +56,7 @@ class NativeEngine:
         self.settings = settings
         self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
         self.memory = Memory(store, self.ownership)
+        self.memory.on_unwanted = self.let_go
         self.recovery = Recovery(self)
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
         self.held = Held(self)
@@ -204,11 +206,13 @@ class NativeEngine:
                 above = await self.memory.load(parent.execution)
             except OwnedElsewhere:
                 above = None
-            except RopewalkError:
+            except (RopewalkError, asyncio.CancelledError):
                 self.let_go(live)
                 raise
             if self.memory.owns(live):
                 return live, above
+            if above is not None:
+                self.let_go(above)  # the other has left meanwhile, and may be another's when it is looked for again
 
     def let_go(self, live: Live) -> None:
         """An execution that has nothing to do here leaves memory; if the store says it is ours, that is undone."""

@@ -56,6 +56,8 @@ class Memory:
         self.may_have_strays = False
         # Those that left since the last claim began, for a worker that claims.
         self.departed: dict[str, None] | None = None
+        # Whoever was read for somebody who has gone away: kept in our hands, a parked one would be woken by no one.
+        self.on_unwanted: Callable[[Live], None] = lambda live: None
 
     def owns(self, live: Live) -> bool:
         return self.lives.get(live.id) is live
@@ -147,11 +149,23 @@ class Memory:
             if execution not in self._loading:
                 loading = self._loading[execution] = asyncio.ensure_future(self._load(execution, is_ours))
                 loading.add_done_callback(_heard)
-            await asyncio.shield(self._loading[execution])
+            await self._wait_for(execution, self._loading[execution])
         return live
 
+    async def _wait_for(self, execution: str, loading: asyncio.Future[None]) -> None:
+        """A load goes on though nobody waits for it; then nobody may have use for it either."""
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            loading.add_done_callback(lambda _: self._unwanted(execution))
+            raise
+
+    def _unwanted(self, execution: str) -> None:
+        if live := self.lives.get(execution):
+            self.on_unwanted(live)
+
     async def loaded(self) -> None:
-        """Nothing is on its way into memory any more: a load goes on though nobody waits for it."""
+        """Nothing is on its way into memory any more."""
         await asyncio.gather(*self._loading.values(), return_exceptions=True)
 
     async def _load(self, execution: str, is_ours: bool) -> None:
