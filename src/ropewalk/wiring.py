@@ -357,8 +357,8 @@ async def _prepare(store: Store, settings: Settings) -> None:
 
 @asynccontextmanager
 async def _running(engine: "NativeEngine") -> AsyncIterator[None]:
-    await engine.open()
     try:
+        await engine.open()
         yield
     finally:
         await engine.close()

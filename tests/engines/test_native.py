@@ -18,6 +18,8 @@ from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
 
 ASK = node("ask", "approval", title="Really?")
+TURNS = 40
+"""Of the loop; an opening takes fewer."""
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 
 
@@ -222,3 +224,24 @@ async def test_a_node_type_that_is_not_known_here_is_said_once(world: World, cap
 
     remedy = "name it with --nodes, or in the nodes of ropewalk.open"
     assert told == [f"the node type 'act' is not known here; its runs wait for a worker that knows it: {remedy}"]
+
+
+async def test_an_opening_that_is_broken_off_leaves_nobody_at_work(world: World):
+    started = [await world.start(flow(node("a", "gate"), act("b", 1), edges="a->b")) for _ in range(3)]
+    await world.close()
+    before = asyncio.all_tasks()
+    left: dict[int, set[asyncio.Task[object]]] = {}
+    for turns in range(TURNS):
+        opening = asyncio.create_task(world.open())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        await world.close()
+        left[turns] = asyncio.all_tasks() - before
+    await world.open()
+    world.outside.gate().open()
+    ended = [await at_most(20, world.ended(each)) for each in started]
+
+    assert {turns: tasks for turns, tasks in left.items() if tasks} == {}
+    assert [each.state for each in ended] == [ExecutionState.SUCCESS] * 3

@@ -32,19 +32,22 @@ async def listening(service: Service, store: SqliteStore) -> AsyncIterator[None]
     """Carries out what other processes of this user ask, until the end; the lock file says where to ask."""
     server = ControlServer(service)
     try:
+        await _listen(server, store)
+        yield
+    finally:
+        store.set_socket(None)
+        await server.close()
+
+
+async def _listen(server: "ControlServer", store: SqliteStore) -> None:
+    try:
         path = socket_path(store.path)
         await server.open(path)
     except (OSError, Unavailable) as error:
         # Executing matters more than being spoken to: others are then told that the store is in use.
         _log.warning("nobody can speak to this process: %s", error)
-        yield
-        return
-    store.set_socket(path)
-    try:
-        yield
-    finally:
-        store.set_socket(None)
-        await server.close()
+    else:
+        store.set_socket(path)
 
 
 class ControlServer:
@@ -66,9 +69,13 @@ class ControlServer:
         """Listens at `path`; whoever was there before left it behind, since the store has one owner."""
         with suppress(FileNotFoundError):
             os.unlink(path)
-        self._server = await asyncio.start_unix_server(self._connected, path, limit=LONGEST_REQUEST)
+        # Serving comes last: whoever is broken off in it has a server to close.
+        self._server = await asyncio.start_unix_server(
+            self._connected, path, limit=LONGEST_REQUEST, start_serving=False
+        )
         os.chmod(path, 0o600)
         self._socket = (path, os.lstat(path))
+        await self._server.start_serving()
 
     async def close(self) -> None:
         """Hangs up, and takes the socket away unless another has taken its place."""
