@@ -4,13 +4,14 @@ from collections import Counter
 
 import pytest
 
-from tests.engines.simulation import shared
+from tests.engines.simulation import people, shared
 from tests.engines.simulation.fleet_bugs import BUGS, MOST_HISTORIES, SHOWN_BY, SqlBug, hunt_fleet
 from tests.engines.simulation.fleet_history import simulate_fleet
 from tests.simulator.bugs import Bug
 
 HISTORIES = 150
 BATCH = 15
+IMPATIENT = 30
 TELLING = 20
 SLOW = 0.6
 """How long a question, and its answer, is under way to a store with much to do (s)."""
@@ -56,6 +57,19 @@ def test_a_parent_that_was_looked_up_for_a_child_that_is_gone_is_let_go(seed: in
     monkeypatch.setattr(shared, "LATENCIES", (SLOW,))
 
     assert simulate_fleet(seed).violations == []
+
+
+@pytest.mark.parametrize("latencies", [shared.LATENCIES, (SLOW / 2,)])
+@pytest.mark.parametrize("first", range(0, IMPATIENT, BATCH))
+def test_whoever_goes_away_before_the_answer_leaves_nobody_stuck(
+    first: int, latencies: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(people, "IMPATIENCE", 0.4)
+    monkeypatch.setattr(shared, "LATENCIES", latencies)
+    outcomes = [simulate_fleet(seed) for seed in range(first, first + BATCH)]
+
+    assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
+    assert sum(outcome.sometimes["gone away"] for outcome in outcomes) > BATCH
 
 
 @pytest.mark.parametrize("seed", [3, 29])

@@ -17,6 +17,9 @@ from tests.engines.simulation.knots import knotted
 from tests.engines.simulation.nodes import SIGNAL, SUBJECT
 
 ANN = "ann"
+IMPATIENCE = 0.0
+"""How many of them go away before they are answered."""
+LONGEST_PATIENCE = 3.0
 Verb = Callable[["People", Service], Awaitable[Any]]
 
 
@@ -45,13 +48,24 @@ class People:
         name, verb = self.chance.choice(self.verbs)
         self._note(f"{name}?")
         try:
-            answer = await verb(self, service)
+            async with asyncio.timeout(self._patience()):
+                answer = await verb(self, service)
+        except TimeoutError:
+            self._sometimes["gone away"] += 1
+            self._note(f"{name}: nobody waits for the answer")
         except RopewalkError as refusal:
             self._sometimes[f"{name} refused"] += 1
             self._note(f"{name}: {type(refusal).__name__} {refusal}")
         else:
             self._sometimes[name] += 1
             self._note(f"{name}: {answer}")
+
+    def _patience(self) -> float | None:
+        """Seconds; none is endless."""
+        # Nothing is drawn where nobody is impatient: what a seed tells stays the same.
+        if not IMPATIENCE or self.chance.random() >= IMPATIENCE:
+            return None
+        return self.chance.choice((0.0, self.chance.uniform(0, LONGEST_PATIENCE)))
 
     # What they ask for
 
