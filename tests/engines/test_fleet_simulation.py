@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.engines.simulation import people, shared
+from tests.engines.simulation import people, runners, shared
 from tests.engines.simulation.fleet_bugs import BUGS, MOST_HISTORIES, SHOWN_BY, SqlBug, hunt_fleet
 from tests.engines.simulation.fleet_history import simulate_fleet
 from tests.simulator.bugs import Bug
@@ -12,6 +12,7 @@ from tests.simulator.bugs import Bug
 HISTORIES = 150
 BATCH = 15
 IMPATIENT = 30
+RUN_OUTSIDE = 30
 TELLING = 20
 SLOW = 0.6
 """How long a question, and its answer, is under way to a store with much to do (s)."""
@@ -70,6 +71,20 @@ def test_whoever_goes_away_before_the_answer_leaves_nobody_stuck(
 
     assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
     assert sum(outcome.sometimes["gone away"] for outcome in outcomes) > BATCH
+
+
+@pytest.mark.parametrize("impatience", [0, 0.4])
+@pytest.mark.parametrize("first", range(0, RUN_OUTSIDE, BATCH))
+def test_no_history_with_runners_outside_breaks_a_promise(
+    first: int, impatience: float, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(runners, "COUNT", 6)
+    monkeypatch.setattr(people, "IMPATIENCE", impatience)
+    outcomes = [simulate_fleet(seed) for seed in range(first, first + BATCH)]
+
+    assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
+    assert sum(outcome.sometimes["report of a runner taken"] for outcome in outcomes) > BATCH / 2
+    assert sum(outcome.sometimes["report of a runner refused"] for outcome in outcomes) > BATCH / 2
 
 
 @pytest.mark.parametrize("seed", [3, 29])

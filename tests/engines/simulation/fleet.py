@@ -2,8 +2,11 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from ropewalk.core.errors import RopewalkError
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
+from tests.engines.simulation import runners
 from tests.engines.simulation.faults import Faults
 from tests.engines.simulation.member import Member, some_settings
 from tests.engines.simulation.people import FLEET_VERBS
@@ -30,6 +33,8 @@ class Fleet(World):
         super().__init__(seed, db)
         self.rate = self.chance.choice(RATES)
         self.people.documents = fleet_documents_of(seed)
+        if runners.COUNT:
+            self.people.documents = runners.with_work_for_runners(self.people.documents, self.chance)
         self.people.verbs = FLEET_VERBS
         slots = {name: self.chance.choice((None, 1, 2, 3)) for name in WORKSPACES}
         self.limits = {name: limit for name, limit in slots.items() if limit is not None}
@@ -60,8 +65,9 @@ class Fleet(World):
     async def live_through(self, seconds: float) -> None:
         """Workers come and go until the time is over; those that are there then stay."""
         end = asyncio.get_running_loop().time() + seconds
+        visits = [runners.Runner(self, f"r{number}").live(seconds) for number in range(runners.COUNT)]
         pools = [DEFAULT_POOL] * self.chance.randint(1, 4) + [POOL] * (self.chance.random() < 0.5)
-        await asyncio.gather(*(self._career(pool, end) for pool in pools))
+        await asyncio.gather(*(self._career(pool, end) for pool in pools), *visits)
 
     async def _career(self, pool: str, end: float) -> None:
         """One place in the fleet, which is filled again and again."""
@@ -80,6 +86,8 @@ class Fleet(World):
         self._names += 1
         name = f"w{self._names}"
         faults = Faults(self.chance, self.rate, self.sometimes, lambda: member.death.set())
+        if runners.COUNT:
+            native = replace(native, runner_lease=runners.LEASE)
         member = Member(self.setup, faults, native, self.database, name)
         self.members.append(member)
         if await self._unless_dies(member, member.actor.begin(member.open())):

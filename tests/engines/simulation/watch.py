@@ -60,6 +60,9 @@ class Watch:
             case "end_offer":
                 for row in rows:
                     self._look_at_report(*row)
+            case "expired_offers":
+                for now, _ in rows:
+                    self._look_at_expired(now)
             case "insert_inbox":
                 for row in rows:
                     self._check_report(worker, row)
@@ -130,6 +133,11 @@ class Watch:
             "where id = ? and leased_by = ? and fence = ? and lease_until >= ?"
         )
         for row in self._ask(question, *about):
+            self._leased[str(row)] = None
+
+    def _look_at_expired(self, now: Value) -> None:
+        """Whoever ends a lease says how the run ended: lost, or past its time limit."""
+        for row in self._ask("select execution, node, attempt from offer where lease_until < ?", now):
             self._leased[str(row)] = None
 
     def _check_report(self, worker: str, row: Sequence[Value]) -> None:
