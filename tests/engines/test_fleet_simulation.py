@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.engines.simulation import people, runners, shared
+from tests.engines.simulation import fleet, people, runners, shared
 from tests.engines.simulation.fleet_bugs import BUGS, MOST_HISTORIES, SHOWN_BY, SqlBug, hunt_fleet
 from tests.engines.simulation.fleet_history import simulate_fleet
 from tests.simulator.bugs import Bug
@@ -85,6 +85,15 @@ def test_no_history_with_runners_outside_breaks_a_promise(
     assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
     assert sum(outcome.sometimes["report of a runner taken"] for outcome in outcomes) > BATCH / 2
     assert sum(outcome.sometimes["report of a runner refused"] for outcome in outcomes) > BATCH / 2
+
+
+@pytest.mark.parametrize("first", [30, 45])
+def test_what_is_removed_while_others_are_at_it_leaves_nobody_waiting(first: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fleet, "FLEET_VERBS", people.SWEEPING_VERBS)
+    outcomes = [simulate_fleet(seed) for seed in range(first, first + BATCH)]
+
+    assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []
+    assert sum(outcome.sometimes["sweep"] for outcome in outcomes) > BATCH
 
 
 @pytest.mark.parametrize("seed", [3, 29])

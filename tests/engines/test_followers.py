@@ -3,13 +3,18 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from ropewalk.core import log
-from ropewalk.core.events import Event, ExecutionPaused, ExecutionStarted
+from ropewalk.core.errors import NotFound
+from ropewalk.core.events import Event, ExecutionPaused, ExecutionStarted, SlotReleased
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.commit import Committed
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.engines.native.live import Live
 from ropewalk.wiring import Settings, open_service
+from tests.engines.worlds import World, at_most, flow, node
+from tests.postgres import ask
 
 PATIENCE = 10.0
 
@@ -41,3 +46,19 @@ async def test_what_an_earlier_owner_wrote_last_is_told_before_what_the_new_one_
             told += [(await next_one)[0], (await anext(following))[0]]
 
     assert told == [1, 2, 3]
+
+
+async def test_whoever_has_missed_an_end_that_is_removed_waits_no_longer(shared_world: World):
+    execution = await shared_world.start(flow(node("ask", "approval", title="?")))
+    await shared_world.until(execution, SlotReleased)
+    waiting = asyncio.create_task(shared_world.ended(execution))
+    following = asyncio.create_task(shared_world.until(execution, ExecutionPaused))
+    await asyncio.sleep(0)
+    for table in ("log", "live", "run"):
+        await ask(shared_world.db, f"delete from {table} where execution = '{execution}'")
+    await ask(shared_world.db, f"delete from execution where id = '{execution}'")
+
+    with pytest.raises(NotFound, match="any more"):
+        await at_most(PATIENCE, waiting)
+    with pytest.raises(AssertionError, match="ended without"):
+        await at_most(PATIENCE, following)

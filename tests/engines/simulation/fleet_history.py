@@ -149,7 +149,9 @@ async def _judgement(fleet: Fleet) -> list[str]:
         await fleet.let_go(member, is_violent=False)
     left += _forgotten(fleet) + _doubled(fleet)
     _collect_answers(fleet)
-    return left + await judge(fleet.setup.db, fleet.outside.effects, fleet.limits)
+    removed = fleet.database.watch.removed
+    seen = [effect for effect in fleet.outside.effects if effect.execution not in removed]
+    return left + await judge(fleet.setup.db, seen, fleet.limits)
 
 
 def _collect_answers(fleet: Fleet) -> None:
@@ -172,7 +174,7 @@ def _left_in_memory(member: Member) -> list[str]:
 
 def _forgotten(fleet: Fleet) -> list[str]:
     """Whoever was given an id can ask for it (I-35)."""
-    kept = dict.fromkeys(row[0] for row in ask(fleet.setup.db, "select id from execution"))
+    kept = {row[0] for row in ask(fleet.setup.db, "select id from execution")} | fleet.database.watch.removed
     return [
         f"I-35 {execution} was accepted and is gone" for execution in fleet.people.accepted if execution not in kept
     ]

@@ -7,12 +7,15 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
+from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError
 from ropewalk.core.state import ExecutionState
 from ropewalk.core.waits import Approval, EventWait, SignalWait, Wait
 from ropewalk.engines.base import Version
 from ropewalk.service import Service, reading
 from ropewalk.service.verbs import NewStart
+from ropewalk.store import retention
+from ropewalk.store.retention import Cutoffs
 from tests.engines.simulation.knots import knotted
 from tests.engines.simulation.nodes import SIGNAL, SUBJECT
 
@@ -20,6 +23,8 @@ ANN = "ann"
 IMPATIENCE = 0.0
 """How many of them go away before they are answered."""
 LONGEST_PATIENCE = 3.0
+KEPT = 2 * SECOND
+"""How long executions are kept after their end where anybody sweeps."""
 Verb = Callable[["People", Service], Awaitable[Any]]
 
 
@@ -127,6 +132,14 @@ class People:
     async def rerun(self, service: Service) -> None:
         self.accepted.append(await service.rerun(self._someone(), "n0", ANN))
 
+    async def sweep(self, service: Service) -> int:
+        """Away with what ended a moment ago."""
+        now = service.store.now()
+        old = Cutoffs(now=now, executions=now - KEPT, letters=now - KEPT, blobs=now)
+        async with service.store.transaction() as tx:
+            removed, _ = await retention.remove_executions(tx, "", old, self.chance.choice((1, 5, 100)))
+        return removed
+
     async def _waiting(self, service: Service, execution: str, kind: type[Wait]) -> list[str]:
         x = (await reading.recorded(service.store, execution)).folded()
         return [x.plan.ids[work.node] for work in x.waiting.values() if isinstance(work.wait, kind)]
@@ -200,3 +213,4 @@ FLEET_VERBS: tuple[tuple[str, Verb], ...] = (
     *[("start many", People.start_many)] * 3,
     *[("give up", People.give_up)] * 3,
 )
+SWEEPING_VERBS: tuple[tuple[str, Verb], ...] = (*FLEET_VERBS, *[("sweep", People.sweep)] * 15)

@@ -41,6 +41,8 @@ class Watch:
         self._doubted: list[tuple[str, str, str]] = []
         self._is_about_living = False
         self.wrong: list[str] = []
+        # Whom the retention has taken, or would have.
+        self.removed: set[str] = set()
 
     def begin(self) -> None:
         """A transaction has begun; what became of the last one is known."""
@@ -74,6 +76,8 @@ class Watch:
             case "forget_inbox" | "forget_unless_coming":
                 for letter, *_ in rows:
                     self._doubted += self._ask(SENT, letter)
+            case "remove_execution":
+                self.removed.update(str(execution) for (execution,) in rows)
             case "insert_execution":
                 for execution, *_ in rows:
                     self._check_hears(execution)

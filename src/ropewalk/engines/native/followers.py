@@ -98,6 +98,13 @@ class Followers:
             if not waiting.done():
                 waiting.set_result(ending(execution, last))
 
+    def _tell_gone(self, execution: str) -> None:
+        """Whoever could not look for so long has missed the end."""
+        for waiting in self._waiting.pop(execution, ()):
+            if not waiting.done():
+                waiting.set_exception(NotFound(f"there is no execution {execution} any more: it ended, and grew old"))
+        self._put(execution, None)
+
     def _put(self, execution: str, item: Item) -> None:
         for queue in self._queues.get(execution, ()):
             queue.put_nowait(item)
@@ -169,7 +176,11 @@ class Followers:
         elsewhere = [each for each in followed if not (each.startswith("@") or self._is_under_way(each))]
         if not elsewhere:
             return
-        for execution, head in (await stored_log.heads(self._reader, elsewhere)).items():
+        heads = await stored_log.heads(self._reader, elsewhere)
+        for execution in elsewhere:
+            if execution not in heads:
+                self._tell_gone(execution)
+        for execution, head in heads.items():
             for watcher in self._watching(execution):
                 watcher.moved(execution, head)
             if head > self._seen.get(execution, 0):
