@@ -24,7 +24,6 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "claimable": ("default", NOW, 100),
     "claim_live": ("w1", SOME),
     "claim_queue": ("w1", NOW, SOME),
-    "next_due": (NOW,),
     "due_live": (NOW, 100),
     "next_wake": (),
     "owned_live": ("w1", "", 100),

@@ -1,8 +1,8 @@
 """Workers over HTTP: those who run the whole see who is there and alive."""
 
 from ropewalk.access.rights import Role
-from ropewalk.store import workers
 from tests.api.stories import Town, town_on
+from tests.store.samples import register
 
 
 async def test_the_worker_of_a_file_is_alive_and_says_what_it_is(town: Town):
@@ -17,8 +17,8 @@ async def test_of_a_fleet_those_are_alive_who_were_heard_of(database: str):
     async with town_on(database) as town:
         store = town.office.store
         async with store.transaction() as tx:
-            await workers.register(tx, "silent", "host", 7, store.now() - 60_000_000, slots=5)
-            await workers.register(tx, "gone", "host", 8, 0, slots=5)
+            await register(tx, "silent", store.now() - 60_000_000, slots=5)
+            await register(tx, "gone", 0, slots=5)
 
         found = {each["id"]: each for each in (await town.get("/workers"))["items"]}
 

@@ -14,6 +14,7 @@ from ropewalk.engines.base import Ended, Version
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.nodes.base import NodeType
 from ropewalk.service import Service, reading
+from ropewalk.store import executions
 from ropewalk.wiring import Settings, open_service
 from tests.engines.judging import judge
 from tests.engines.outside import Outside, WatchedTypes
@@ -142,8 +143,9 @@ class World:
         return sorted(mine, key=lambda letter: (letter["node"], letter["item"] or 0))
 
     async def children(self, execution: str) -> list[str]:
-        found = await self.service.store.fetch("list_children", execution, "", 100)
-        return [row[0] for row in found]
+        """The executions it started, oldest first."""
+        found = await executions.listed(self.service.store, "default", limit=1_000)
+        return [each.id for each in reversed(found) if each.parent == execution]
 
 
 def refuse_writes(service: Service) -> None:

@@ -10,9 +10,9 @@ from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Failed, Suspended
 from ropewalk.core.waits import BreakerWait, ChildWait, TypeWait
 from ropewalk.service.reasons import clock
-from ropewalk.store import breakers, inbox, offers, queue
+from ropewalk.store import breakers, inbox, offers
 from ropewalk.store.access import Store
-from ropewalk.store.rows import NewSignal, QueueChange
+from ropewalk.store.rows import NewSignal
 from ropewalk.store.sqlite import SqliteStore
 from tests.service.told import NOON, codes, explained, node_codes, nodes, put, started, worker
 from tests.store.conftest import path, postgres_store, sqlite_store, store
@@ -149,7 +149,7 @@ async def test_one_worker_with_room_is_enough(sqlite_store: SqliteStore):
 async def test_a_backoff_says_until_when_after_how_many_attempts_and_why(store: Store):
     await worker(store, "w1")
     await put(store, "e1", A)
-    await change(store, QueueChange("PENDING", NOON + 8 * SECOND, 2, None, None, "the engine is away", "e1"))
+    await store.write([("return_queue", [("PENDING", NOON + 8 * SECOND, 2, "the engine is away", "e1")])])
 
     [reason] = (await explained(store, "e1"))["reasons"]
 
@@ -163,11 +163,6 @@ async def test_a_backoff_says_until_when_after_how_many_attempts_and_why(store: 
     assert codes(await explained(store, "e1", NOON + 8 * SECOND)) == ["TURN"]
 
 
-async def change(store: Store, to: QueueChange) -> None:
-    async with store.transaction() as tx:
-        await queue.change(tx, to)
-
-
 @pytest.mark.parametrize(
     ("heard", "released"), [(NOON, NOON + 5 * MINUTE), (NOON - MINUTE, NOON - MINUTE + 20 * SECOND)]
 )
@@ -175,7 +170,7 @@ async def test_a_claim_says_whose_since_when_and_when_it_ends(store: Store, hear
     await worker(store, "w1", heard=heard)
     await worker(store, "w2")
     await put(store, "e1", A)
-    await change(store, QueueChange("CLAIMED", NOON, 0, "w1", NOON, None, "e1"))
+    await store.write([("claim_queue", [("w1", NOON, "e1")])])
 
     [reason] = (await explained(store, "e1"))["reasons"]
 
@@ -186,7 +181,7 @@ async def test_a_claim_says_whose_since_when_and_when_it_ends(store: Store, hear
 async def test_what_could_not_be_dispatched_says_why(store: Store):
     await worker(store, "w1")
     await put(store, "e1", A)
-    await change(store, QueueChange("FAILED", NOON, 3, None, None, "there is no version 4", "e1"))
+    await store.write([("return_queue", [("FAILED", NOON, 3, "there is no version 4", "e1")])])
 
     [reason] = (await explained(store, "e1"))["reasons"]
 

@@ -7,9 +7,8 @@ import pytest
 from ropewalk.core.errors import NotFound
 from ropewalk.core.instant import rfc3339
 from ropewalk.service.queue import queue_item
-from ropewalk.store import executions, queue
 from ropewalk.store.access import Store
-from ropewalk.store.rows import ExecutionChange, QueueChange
+from ropewalk.store.rows import ExecutionChange
 from tests.service.told import NOON, nodes, put, started
 from tests.store.conftest import path, postgres_store, sqlite_store, store
 from tests.store.samples import SECOND, waiting
@@ -22,8 +21,7 @@ A = nodes("a")
 async def test_an_item_that_waits_says_where_it_stands(store: Store):
     for name in ("e1", "e2", "e3"):
         await put(store, name, A)
-    async with store.transaction() as tx:
-        await queue.enqueue(tx, waiting("e3", priority=9, enqueued_at=NOON, not_before=NOON))
+    await store.write([("insert_queue", [waiting("e3", priority=9, enqueued_at=NOON, not_before=NOON)])])
 
     found = [await queue_item(store, "default", name) for name in ("e3", "e1", "e2")]
 
@@ -46,22 +44,22 @@ async def test_an_item_that_waits_says_where_it_stands(store: Store):
 
 
 @pytest.mark.parametrize(
-    ("to", "expected"),
+    ("statement", "row", "expected"),
     [
-        (QueueChange("CLAIMED", NOON, 1, "w1", NOON, None, "e1"), {"claimedBy": "w1", "claimedAt": rfc3339(NOON)}),
-        (QueueChange("DISPATCHED", NOON, 1, "w1", NOON, None, "e1"), {"claimedBy": "w1"}),
-        (QueueChange("FAILED", NOON, 3, None, None, "no such version", "e1"),
-         {"attempts": 3, "error": "no such version"}),
+        ("claim_queue", ("w1", NOON, "e1"), {"state": "CLAIMED", "claimedBy": "w1", "claimedAt": rfc3339(NOON)}),
+        ("return_queue", ("FAILED", NOON, 3, "no such version", "e1"),
+         {"state": "FAILED", "attempts": 3, "error": "no such version"}),
     ],
 )  # fmt: skip
-async def test_an_item_that_went_on_has_no_position(store: Store, to: QueueChange, expected: dict[str, Any]):
+async def test_an_item_that_went_on_has_no_position(
+    store: Store, statement: str, row: tuple[Any, ...], expected: dict[str, Any]
+):
     await put(store, "e1", A)
-    async with store.transaction() as tx:
-        await queue.change(tx, to)
+    await store.write([(statement, [row])])
 
     found = await queue_item(store, "default", "e1")
 
-    assert {"state": to.state, "position": None, "notBefore": None, **expected}.items() <= found.items()
+    assert {"position": None, "notBefore": None, **expected}.items() <= found.items()
 
 
 @pytest.mark.parametrize(
@@ -77,8 +75,7 @@ async def test_an_item_that_went_on_has_no_position(store: Store, to: QueueChang
 )
 async def test_an_item_whose_row_is_gone_follows_its_execution(store: Store, execution: str, expected: str):
     await started(store, "e1", A)
-    async with store.transaction() as tx:
-        await executions.change(tx, ExecutionChange(execution, NOON, NOON + SECOND, "boom", "e1"))
+    await store.write([("set_execution", [ExecutionChange(execution, NOON, NOON + SECOND, "boom", "e1")])])
 
     found = await queue_item(store, "default", "e1")
 

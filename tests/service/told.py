@@ -9,12 +9,11 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.signals import Signal, Start
 from ropewalk.service.explaining import explain
-from ropewalk.store import executions, live, queue, workers, workflows
-from ropewalk.store import log as stored_log
+from ropewalk.store import workflows
 from ropewalk.store.access import Store
 from ropewalk.store.rows import LogEntry
 from tests.core.node_types import NODE_TYPES
-from tests.store.samples import execution, live_row, waiting
+from tests.store.samples import execution, live_row, register, waiting
 
 Json = dict[str, Any]
 
@@ -43,11 +42,11 @@ async def put(store: Store, id: str, document: Json, *signals: Signal, key: str 
     about = {"state": str(machine.state), "concurrency_key": key, "parent": parent.execution if parent else None}
     async with store.transaction() as tx:
         await workflows.save(tx, draft, workflow, NOON)
-        await executions.insert(tx, execution(id, workflow=workflow, accepted_at=NOON, **about))
-        await live.insert(tx, live_row(id, concurrency_key=key, has_slot=int(machine.has_slot), **row))
-        await stored_log.append(tx, LogEntry(id, 1, log.encode(1, events)))
+        await tx.execute("insert_execution", *execution(id, workflow=workflow, accepted_at=NOON, **about))
+        await tx.execute("insert_live", *live_row(id, concurrency_key=key, has_slot=int(machine.has_slot), **row))
+        await tx.execute("insert_log", *LogEntry(id, 1, log.encode(1, events)))
         if machine.needs_slot:
-            await queue.enqueue(tx, waiting(id, enqueued_at=NOON, not_before=NOON))
+            await tx.execute("insert_queue", *waiting(id, enqueued_at=NOON, not_before=NOON))
     return id
 
 
@@ -65,7 +64,7 @@ async def started(store: Store, id: str, document: Json, *signals: Signal, owner
 async def worker(store: Store, name: str, *, heard: int = NOON, **about: Any) -> None:
     """A worker of the fleet, last heard of then."""
     async with store.transaction() as tx:
-        await workers.register(tx, name, "host", 7, heard, **about)
+        await register(tx, name, heard, **about)
 
 
 async def explained(store: Store, id: str, now: int = NOON, **more: Any) -> Json:  # noqa: A002

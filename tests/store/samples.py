@@ -4,7 +4,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from ropewalk.store import executions, live, queue
 from ropewalk.store.access import Store, Transaction
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.rows import (
@@ -64,9 +63,21 @@ def entries(name: str, count: int) -> list[LogEntry]:
 async def accept(tx: Transaction, id: str, *, workspace: str = "default", **changes: Any) -> None:  # noqa: A002 (as above)
     """An execution waits for its turn; changes are those of its place in the queue, `concurrency_key` aside."""
     key = changes.pop("concurrency_key", None)
-    await executions.insert(tx, execution(id, workspace=workspace, concurrency_key=key))
-    await live.insert(tx, live_row(id, workspace=workspace, concurrency_key=key))
-    await queue.enqueue(tx, waiting(id, workspace=workspace, **changes))
+    await tx.execute("insert_execution", *execution(id, workspace=workspace, concurrency_key=key))
+    await tx.execute("insert_live", *live_row(id, workspace=workspace, concurrency_key=key))
+    await tx.execute("insert_queue", *waiting(id, workspace=workspace, **changes))
+
+
+async def register(tx: Transaction, worker: str, heard: int, *, pool: str = "default", slots: int = 0) -> int:
+    """A worker comes, last heard of then; the epoch it writes under."""
+    row = await tx.fetch_one("register_worker", worker, "host", 7, "1", pool, slots, heard)
+    assert row is not None
+    return int(row[0])
+
+
+async def known_blobs(store: Store) -> dict[str, int]:
+    """The blobs the store was told of, and their sizes."""
+    return {digest: size for digest, size, _ in await store.fetch("walk_blobs", "", NOON, 100)}
 
 
 async def seen(store: Store, question: str) -> list[tuple[Any, ...]]:

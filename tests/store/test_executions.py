@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.core.state import ExecutionState, TriggerType
-from ropewalk.store import executions, live
+from ropewalk.store import executions
 from ropewalk.store.access import Store
 from ropewalk.store.executions import Filter
 from ropewalk.store.rows import ExecutionChange
@@ -11,8 +11,7 @@ from tests.store.samples import NOON, SECOND, execution, live_row
 
 
 async def test_an_accepted_execution_is_found_in_its_workspace_only(store: Store):
-    async with store.transaction() as tx:
-        await executions.insert(tx, execution())
+    await store.write([("insert_execution", [execution()])])
 
     found = await executions.get(store, "default", "e1")
     assert found == await executions.load(store, "e1")
@@ -22,9 +21,8 @@ async def test_an_accepted_execution_is_found_in_its_workspace_only(store: Store
 
 
 async def test_an_end_is_recorded(store: Store):
-    async with store.transaction() as tx:
-        await executions.insert(tx, execution())
-        await executions.change(tx, ExecutionChange("FAILED", NOON, NOON + 5, "no", "e1"))
+    await store.write([("insert_execution", [execution()])])
+    await store.write([("set_execution", [ExecutionChange("FAILED", NOON, NOON + 5, "no", "e1")])])
 
     found = await executions.load(store, "e1")
     assert found is not None
@@ -48,10 +46,8 @@ async def history(store: Store) -> Store:
         for n in range(60)
     ]
     lives = [live_row(row.id) for row in rows if row.state in ("RUNNING", "PAUSED")]
-    await store.write([("insert_execution", rows), ("insert_execution", [execution("e99", workspace="other")])])
-    async with store.transaction() as tx:
-        for row in lives:
-            await live.insert(tx, row)
+    rows.append(execution("e99", workspace="other"))
+    await store.write([("insert_execution", rows), ("insert_live", lives)])
     return store
 
 
@@ -81,10 +77,3 @@ async def test_pages_together_are_every_execution_wanted_newest_first(history: S
         cursor = page[-1].id
 
     assert found == [f"e{n:02}" for n in reversed(expected)]
-
-
-async def test_children_are_listed_oldest_first_after_a_cursor(store: Store):
-    rows = [execution(name, parent="p", parent_node="a", parent_attempt=1) for name in ("c1", "c2", "c3")]
-    await store.write([("insert_execution", [*rows, execution("p")])])
-
-    assert [row.id for row in await executions.children(store, "p", after="c1")] == ["c2", "c3"]

@@ -1,9 +1,8 @@
 """What keeps an execution from running: places in the queue, and who has what."""
 
-from ropewalk.store import explain, live, offers, queue, workspaces
+from ropewalk.store import explain, offers, queue, workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.explain import Holder, Place, SharedRun
-from ropewalk.store.rows import QueueChange
 from ropewalk.store.workspaces import Plan
 from tests.store.samples import NOON, accept, live_row, offer
 
@@ -36,7 +35,7 @@ async def test_only_those_of_the_same_workspace_that_wait_are_counted(store: Sto
         await workspaces.ensure(tx, "acme", Plan.PRO, NOON)
         await accept(tx, "other", workspace="acme", enqueued_at=NOON - 9)
         await accept(tx, "failed", enqueued_at=NOON - 9)
-        await queue.change(tx, QueueChange("FAILED", NOON, 3, None, None, "no", "failed"))
+        await tx.execute("return_queue", "FAILED", NOON, 3, "no", "failed")
         await accept(tx, "mine")
         await accept(tx, "next", enqueued_at=NOON + 1)
         entry = await queue.get(tx, "mine")
@@ -68,9 +67,8 @@ async def test_the_first_holders_of_slots_are_named_and_all_are_counted(store: S
 
 
 async def test_the_holder_of_a_key_is_found_parked_or_not(store: Store):
-    async with store.transaction() as tx:
-        for name, has_key in (("e0", 0), ("e1", 1), ("e2", 0)):
-            await live.insert(tx, live_row(name, concurrency_key="k", has_key=has_key))
+    rows = [live_row(f"e{n}", concurrency_key="k", has_key=has_key) for n, has_key in enumerate((0, 1, 0))]
+    await store.write([("insert_live", rows)])
 
     assert await explain.key_holder(store, "default", "k") == Holder("e1", None)
     assert await explain.key_holder(store, "default", "other") is None

@@ -19,7 +19,6 @@ async def test_signals_are_read_in_order_and_removed_once(store: Store):
 
     assert answers == [True, False]
     assert [found.signal for found in await inbox.of_execution(store, "e1")] == ['"s2"', '"s3"']
-    assert await inbox.count(store, "e1") == 2
 
 
 async def test_a_worker_finds_the_signals_of_its_executions_and_of_those_that_are_nobodys(store: Store):

@@ -60,9 +60,8 @@ RESULT = CachedResult("default", "key", "[1]", None, None, NOON)
 
 
 async def test_a_cached_result_is_reused_in_its_workspace_until_it_expires(store: Store):
-    async with store.transaction() as tx:
-        await cache.put(tx, RESULT._replace(output="[0]"))
-        await cache.put(tx, RESULT)
+    await store.write([("upsert_cached_result", [RESULT._replace(output="[0]")])])
+    await store.write([("upsert_cached_result", [RESULT])])
 
     assert await cache.get(store, "default", "key", NOON - 1) == RESULT
     assert await cache.get(store, "default", "key", NOON) is None

@@ -23,18 +23,6 @@ async def test_parked_executions_wake_when_due_the_earliest_first_and_few_at_a_t
     ]
 
 
-async def test_parking_gives_the_slot_back_and_keeps_the_key(store: Store):
-    await store.write([("insert_live", [live_row(owner="local", fence=2, has_slot=1, has_key=1, concurrency_key="k")])])
-
-    async with store.transaction() as tx:
-        answers = [await live.park(tx, "e1", fence, 9, NOON) for fence in (1, 2)]
-
-    found = await live.get(store, "e1")
-    assert answers == [False, True]
-    assert found is not None
-    assert (found.owner, found.last_seq, found.wake_at, found.has_slot, found.has_key) == (None, 9, NOON, 0, 1)
-
-
 async def test_a_new_owner_has_a_higher_fence(store: Store):
     await store.write([("insert_live", [live_row("e1", owner="dead", fence=4), live_row("e2", owner="dead")])])
 
@@ -53,8 +41,7 @@ async def test_what_a_worker_owns_is_read_page_by_page(store: Store):
 
 async def test_a_change_says_everything_that_can_change(store: Store):
     await store.write([("insert_live", [live_row()])])
-    async with store.transaction() as tx:
-        await live.change(tx, LiveChange("local", 7, NOON, 1, 0, "e1"))
+    await store.write([("update_live", [LiveChange("local", 7, NOON, 1, 0, "e1")])])
 
     found = await live.get(store, "e1")
     assert found is not None
@@ -71,7 +58,7 @@ async def test_two_cannot_hold_one_key(store: Store):
 
 async def test_what_is_left_to_lie_is_nobodys_has_no_slot_and_is_not_woken(store: Store):
     async with store.transaction() as tx:
-        await live.insert(tx, live_row("e1", owner="one", has_slot=1, wake_at=NOON))
+        await tx.execute("insert_live", *live_row("e1", owner="one", has_slot=1, wake_at=NOON))
         await live.abandon(tx, "another", "e1")
         still = await live.get(tx, "e1")
         await live.abandon(tx, "one", "e1")

@@ -25,12 +25,8 @@ async def test_an_unknown_execution_has_no_entries(store: Store):
 
 
 async def test_two_cannot_append_under_one_number(store: Store):
-    async def append(entry: LogEntry) -> None:
-        async with store.transaction() as tx:
-            await log.append(tx, entry)
-
-    await append(ENTRIES[0])
+    await store.write([("insert_log", [ENTRIES[0]])])
     with pytest.raises(Conflict):
-        await append(LogEntry("e1", 1, b"another"))
+        await store.write([("insert_log", [LogEntry("e1", 1, b"another")])])
 
     assert await log.entries(store, "e1") == [(1, b"one")]

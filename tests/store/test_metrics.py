@@ -1,7 +1,7 @@
 """Figures that only the store knows."""
 
 from ropewalk.core.breaker import Breaker, BreakerState
-from ropewalk.store import breakers, dlq, metrics, queue, workspaces
+from ropewalk.store import breakers, metrics, queue, workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.metrics import FullWorkspace
 from ropewalk.store.workspaces import Plan
@@ -32,9 +32,8 @@ async def test_a_workspace_is_full_while_something_waits_and_every_slot_is_taken
 
 
 async def test_dead_letters_and_breakers_are_counted_by_how_they_are(store: Store):
+    await store.write([("upsert_dead_letter", [letter("d1"), letter("d2", resolution="DISCARDED")])])
     async with store.transaction() as tx:
-        await dlq.put(tx, letter("d1", run="r1"))
-        await dlq.put(tx, letter("d2", run="r2", resolution="DISCARDED"))
         for target, state in (("a", BreakerState.OPEN), ("b", BreakerState.OPEN), ("c", BreakerState.CLOSED)):
             await breakers.put(tx, "default", target, Breaker(state))
 

@@ -55,7 +55,7 @@ insert into worker select 'o' || n, 1, '', 1, '', '', 0, 0, 0, n, 0, 0 from gene
 """
 HOT = [
     "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_offers",
-    "list_children", "list_executions", "list_failed_executions", "list_inbox", "list_runs",
+    "list_executions", "list_failed_executions", "list_inbox", "list_runs",
     "list_workflow_executions", "log_entries", "next_wake", "owned_live", "own_live",
     "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of",
 ]  # fmt: skip
@@ -68,7 +68,6 @@ ARGUMENTS = {
     "list_failed_executions": "'w1', '~', null, 'FAILED', null, 0, 99999, '', 50",
     "list_workflow_executions": "'w1', '~', 'f1', null, null, 0, 99999, '', 50",
     "list_live_executions": "'w1', '~', null, 'RUNNING', null, 0, 99999, '', 50",
-    "list_children": "'e5', '', 50",
     "list_runs": "'e00000005', '', null, null, 50",
     "search_execution_dead_letters": "'w5', 'PENDING', '~', null, null, 0, 99999, null, 'e5', 50",
     "owned_live": "'o2', '', 50",

@@ -5,7 +5,7 @@ import pytest
 from ropewalk.store import live, queue, workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.queue import Returned
-from ropewalk.store.rows import LiveChange, QueueChange
+from ropewalk.store.rows import LiveChange
 from ropewalk.store.workspaces import Plan
 from tests.store.samples import NOON, SECOND, accept, seen, waiting
 
@@ -49,7 +49,6 @@ async def test_what_is_not_due_waits(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1", not_before=NOON + SECOND)
 
-    assert await queue.next_due(store, NOON) == NOON + SECOND
     assert (await claimed(store), await claimed(store, now=NOON + SECOND)) == ([], ["e1"])
 
 
@@ -60,9 +59,7 @@ async def test_a_workspace_never_has_more_than_its_slots(store: Store):
             await accept(tx, f"e{n}", workspace="acme")
 
     first, full = await claimed(store, 3) + await claimed(store, 99), await claimed(store)
-    async with store.transaction() as tx:
-        await live.remove(tx, "e0")
-        await queue.remove(tx, "e0")
+    await store.write([("delete_live", [("e0",)]), ("delete_queue", [("e0",)])])
 
     assert (len(first), full, await claimed(store)) == (5, [], ["e5"])
     assert await seen(store, "select count(*) from live where has_slot = 1") == [(5,)]
@@ -97,8 +94,7 @@ async def test_a_key_is_held_by_one_execution_at_a_time(store: Store):
         await accept(tx, "none")
 
     first, blocked = await claimed(store), await claimed(store)
-    async with store.transaction() as tx:
-        await live.remove(tx, "e0")
+    await store.write([("delete_live", [("e0",)])])
 
     assert (first, blocked, await claimed(store)) == (["e0", "none", "other"], [], ["e1"])
 
@@ -107,9 +103,9 @@ async def test_an_execution_that_kept_its_key_while_parked_goes_on_with_it(store
     async with store.transaction() as tx:
         await accept(tx, "e1", concurrency_key="k")
         await queue.claim(tx, "local", NOON, 1)
-        await live.park(tx, "e1", 1, 5, None)
+        await tx.execute("update_live", *LiveChange(None, 5, None, 0, 1, "e1"))
         await accept(tx, "e2", concurrency_key="k")
-        await queue.enqueue(tx, waiting("e1", is_new=0))
+        await tx.execute("insert_queue", *waiting("e1", is_new=0))
 
     assert await claimed(store) == ["e1"]
 
@@ -117,7 +113,7 @@ async def test_an_execution_that_kept_its_key_while_parked_goes_on_with_it(store
 async def test_what_was_claimed_and_could_not_be_dispatched_wakes_when_it_was_to(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1", is_new=0)
-        await live.change(tx, LiveChange(None, 1, NOON + SECOND, 0, 0, "e1"))
+        await tx.execute("update_live", *LiveChange(None, 1, NOON + SECOND, 0, 0, "e1"))
         [entry], _ = await queue.claim(tx, "local", NOON, 10)
         while_claimed = await live.due(tx, NOON + SECOND, 10)
         await queue.unclaim(tx, "local", entry, Returned("PENDING", NOON + 9 * SECOND, 1, "no such file"))
@@ -146,9 +142,9 @@ async def test_what_could_not_be_dispatched_keeps_its_key_only_if_it_had_begun(
 async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1")
-        await queue.change(tx, QueueChange("FAILED", NOON, 3, "local", NOON, "no such workflow", "e1"))
+        await tx.execute("return_queue", "FAILED", NOON, 3, "no such workflow", "e1")
         failed = await queue.get(tx, "e1")
-        await queue.enqueue(tx, waiting("e1"))
+        await tx.execute("insert_queue", *waiting("e1"))
         again = await queue.get(tx, "e1")
 
     assert failed is not None
@@ -160,6 +156,6 @@ async def test_an_entry_that_failed_waits_anew_when_enqueued_again(store: Store)
 async def test_an_entry_is_removed_once(store: Store):
     async with store.transaction() as tx:
         await accept(tx, "e1")
-        answers = [await queue.remove(tx, "e1") for _ in range(2)]
+        answers = [await tx.execute("delete_queue", "e1") for _ in range(2)]
 
-    assert answers == [True, False]
+    assert answers == [1, 0]

@@ -6,7 +6,7 @@ from ropewalk.core.errors import Conflict
 from ropewalk.store import audit, workers
 from ropewalk.store.access import Store
 from ropewalk.store.rows import AuditEntry
-from tests.store.samples import NOON
+from tests.store.samples import NOON, register
 
 
 def done(name: str, workspace: str = "default") -> AuditEntry:
@@ -31,7 +31,7 @@ async def test_what_was_done_is_written_once(store: Store):
 
 async def test_a_worker_that_comes_back_has_a_higher_epoch(store: Store):
     async with store.transaction() as tx:
-        epochs = [await workers.register(tx, "w", "host", 7, NOON + n, version="1", slots=4) for n in range(2)]
+        epochs = [await register(tx, "w", NOON + n, slots=4) for n in range(2)]
         is_known = [await workers.expel(tx, name) for name in ("w", "nobody")]
 
     found = await workers.get(store, "w")
@@ -43,6 +43,6 @@ async def test_a_worker_that_comes_back_has_a_higher_epoch(store: Store):
 async def test_workers_heard_of_last_are_listed_first(store: Store):
     async with store.transaction() as tx:
         for n in (1, 3, 2):
-            await workers.register(tx, f"w{n}", "host", n, NOON * 2 + n)
+            await register(tx, f"w{n}", NOON * 2 + n)
 
     assert [found.id for found in await workers.listed(store, 3)] == ["w3", "w2", "w1"]

@@ -24,7 +24,7 @@ from uuid_utils import uuid7
 
 from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.core.events import Blob
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Transaction
 from ropewalk.store.errors import StoreCorrupted, StoreFull, StoreUnavailable
 from ropewalk.store.rows import BlobEntry
 
@@ -209,9 +209,3 @@ def named_in(entry: bytes) -> list[str]:
     """The hashes of the blobs a log entry names, wherever it does; perhaps of more, never of less."""
     # By the encoded text: no event is left out, and most entries are done after one look.
     return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if b'"hash":"' in entry else []
-
-
-async def find(reader: Reader, digest: str) -> Blob | None:
-    """The blob under this hash, if the store knows of it."""
-    row = await reader.fetch_one("get_blob", digest)
-    return None if row is None else Blob(digest, row[0])

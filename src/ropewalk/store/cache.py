@@ -4,11 +4,6 @@ from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.rows import CachedResult
 
 
-async def put(tx: Transaction, result: CachedResult) -> None:
-    """The result is reused from now on."""
-    await tx.execute("upsert_cached_result", *result)
-
-
 async def get(reader: Reader, workspace: str, key: str, now: int) -> CachedResult | None:
     """The result to reuse, if it has not expired."""
     row = await reader.fetch_one("get_cached_result", workspace, key, now)

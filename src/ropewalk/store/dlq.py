@@ -11,7 +11,7 @@ from ropewalk.core.state import Resolution, RunState
 from ropewalk.store.access import Reader, Row, Transaction
 from ropewalk.store.events import NO_ITEM
 from ropewalk.store.ids import first_id
-from ropewalk.store.rows import DeadLetterEntry, DeadLetterResolution
+from ropewalk.store.rows import DeadLetterResolution
 
 NEWEST: Final = "~"
 """A cursor before every id."""
@@ -101,11 +101,6 @@ class Pending(Struct, frozen=True):
     item: int | None
     attempt: int
     created_at: int
-
-
-async def put(tx: Transaction, letter: DeadLetterEntry) -> None:
-    """The dead letter is as it is said here, unless a person has resolved it before."""
-    await tx.execute("upsert_dead_letter", *letter)
 
 
 async def resolve(tx: Transaction, resolution: DeadLetterResolution) -> bool:

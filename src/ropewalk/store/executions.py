@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.core.state import ENDED, ExecutionState, TriggerType
-from ropewalk.store.access import Reader, Transaction, Value
-from ropewalk.store.rows import ExecutionChange, NewExecution
+from ropewalk.store.access import Reader, Value
 
 NEWEST: Final = "~"
 """A cursor before every id."""
@@ -55,16 +54,6 @@ class Filter(Struct, frozen=True):
 ANY: Final = Filter()
 
 
-async def insert(tx: Transaction, execution: NewExecution) -> None:
-    """An execution was accepted."""
-    await tx.execute("insert_execution", *execution)
-
-
-async def change(tx: Transaction, to: ExecutionChange) -> None:
-    """An execution stands somewhere else now."""
-    await tx.execute("set_execution", *to)
-
-
 async def get(reader: Reader, workspace: str, execution: str) -> Execution | None:
     """The execution of this id, if it is the workspace's."""
     row = await reader.fetch_one("get_execution", workspace, execution)
@@ -105,11 +94,6 @@ def _statement(wanted: Filter) -> str:
     if wanted.state is not None and wanted.state not in ENDED:
         return "list_live_executions"
     return "list_executions" if wanted.workflow is None else "list_workflow_executions"
-
-
-async def children(reader: Reader, parent: str, *, after: str = "", limit: int = 50) -> list[Execution]:
-    """The executions an execution started, oldest first, after a cursor."""
-    return [Execution(*row) for row in await reader.fetch("list_children", parent, after, limit)]
 
 
 async def workflow_names(reader: Reader, workflows: Iterable[str]) -> dict[str, str]:

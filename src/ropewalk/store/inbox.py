@@ -30,12 +30,6 @@ async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> 
     return [SentSignal(*row) for row in await reader.fetch("list_inbox", execution, limit)]
 
 
-async def count(reader: Reader, execution: str) -> int:
-    """How much one execution has yet to be told."""
-    row = await reader.fetch_one("count_inbox", execution)
-    return 0 if row is None else row[0]
-
-
 class Letter(Struct, frozen=True):
     """A signal on its way, and whether someone waits for what comes of it."""
 

@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.store.access import Reader, Transaction
-from ropewalk.store.rows import LiveChange, NewLive
 
 
 class Live(Struct, frozen=True):
@@ -22,21 +21,6 @@ class Live(Struct, frozen=True):
     has_key: int
     concurrency_key: str | None
     priority: int
-
-
-async def insert(tx: Transaction, live: NewLive) -> None:
-    """An execution begins to be."""
-    await tx.execute("insert_live", *live)
-
-
-async def change(tx: Transaction, to: LiveChange) -> None:
-    """Owner, progress, waking and holdings are as they are said here."""
-    await tx.execute("update_live", *to)
-
-
-async def remove(tx: Transaction, execution: str) -> None:
-    """The execution is over; slot and key are free with it."""
-    await tx.execute("delete_live", execution)
 
 
 async def get(reader: Reader, execution: str) -> Live | None:
@@ -80,11 +64,6 @@ async def release(tx: Transaction, worker: str, execution: str) -> None:
 async def abandon(tx: Transaction, worker: str, execution: str) -> None:
     """The worker has it no more, nor has it a slot; nobody is to wake it."""
     await tx.execute("abandon_live", execution, worker)
-
-
-async def park(tx: Transaction, execution: str, fence: int, last_seq: int, wake_at: int | None) -> bool:
-    """Nobody has it until `wake_at` or a signal; its slot is free. False for a fence that has moved."""
-    return await tx.execute("park_live", last_seq, wake_at, execution, fence) == 1
 
 
 async def due(reader: Reader, now: int, limit: int) -> list[Live]:

@@ -3,15 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from ropewalk.store.access import Reader, Transaction, json_list
-from ropewalk.store.rows import LogEntry
+from ropewalk.store.access import Reader, json_list
 
 _ALL: Final = 2**62
-
-
-async def append(tx: Transaction, entry: LogEntry) -> None:
-    """Adds an entry; Conflict if its number is taken, since then someone else has appended."""
-    await tx.execute("insert_log", *entry)
 
 
 async def heads(reader: Reader, executions: Iterable[str]) -> dict[str, int]:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.store.access import Reader, Transaction
-from ropewalk.store.rows import NewQueueEntry, QueueChange
 
 CANDIDATES: Final = 4
 """How many waiting workspaces one claim looks at, or as many as it could serve; the next begins after these."""
@@ -60,21 +59,6 @@ class Returned(Struct, frozen=True):
     error: str
 
 
-async def enqueue(tx: Transaction, entry: NewQueueEntry) -> None:
-    """The execution waits for its turn; one that waited or failed before waits anew."""
-    await tx.execute("insert_queue", *entry)
-
-
-async def change(tx: Transaction, to: QueueChange) -> None:
-    """The entry stands elsewhere."""
-    await tx.execute("update_queue", *to)
-
-
-async def remove(tx: Transaction, execution: str) -> bool:
-    """The execution is over; whether it was in the queue still."""
-    return await tx.execute("delete_queue", execution) == 1
-
-
 async def get(reader: Reader, execution: str) -> QueueEntry | None:
     """The entry of this execution, if it is in the queue."""
     row = await reader.fetch_one("get_queue", execution)
@@ -90,12 +74,6 @@ async def unclaim(tx: Transaction, worker: str, claimed: Claimed, to: Returned) 
     """What was claimed cannot be dispatched; slot and key are free again. Nothing, if it is another's by now."""
     if await tx.execute("unclaim_live", claimed.execution, worker):
         await tx.execute("return_queue", to.state, to.not_before, to.attempts, to.error, claimed.execution)
-
-
-async def next_due(reader: Reader, now: int) -> int | None:
-    """When the earliest entry that waits for a time may go."""
-    row = await reader.fetch_one("next_due", now)
-    return None if row is None else row[0]
 
 
 async def claim(tx: Transaction, worker: str, now: int, limit: int, *, after: str = "") -> tuple[list[Claimed], str]:

@@ -160,18 +160,6 @@ class NewQueueEntry(NamedTuple):
     not_before: int
 
 
-class QueueChange(NamedTuple):
-    """update_queue"""
-
-    state: str
-    not_before: int
-    attempts: int
-    claimed_by: str | None
-    claimed_at: int | None
-    error: str | None
-    id: str
-
-
 class NewSignal(NamedTuple):
     """insert_inbox"""
 
@@ -315,7 +303,6 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "upsert_dead_letter": DeadLetterEntry._fields,
     "resolve_dead_letter": DeadLetterResolution._fields,
     "insert_queue": NewQueueEntry._fields,
-    "update_queue": QueueChange._fields,
     "delete_queue": ById._fields,
     "insert_inbox": NewSignal._fields,
     "delete_inbox": ById._fields,

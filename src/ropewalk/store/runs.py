@@ -5,9 +5,8 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.core.state import RunState
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader
 from ropewalk.store.events import NO_ITEM
-from ropewalk.store.rows import RunEntry
 
 _ALL: Final = 1000
 
@@ -48,11 +47,6 @@ class Lease(Struct, frozen=True):
     heartbeat_at: int | None
     pool: str
     offered_at: int
-
-
-async def put(tx: Transaction, run: RunEntry) -> None:
-    """The run is as it is said here."""
-    await tx.execute("upsert_run", *run)
 
 
 async def get(reader: Reader, run: str) -> Run | None:

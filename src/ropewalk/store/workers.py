@@ -22,23 +22,6 @@ class Worker(Struct, frozen=True):
     heartbeat_at: int
 
 
-async def register(
-    tx: Transaction,
-    worker: str,
-    host: str,
-    pid: int,
-    now: int,
-    *,
-    version: str = "",
-    pool: str = "default",
-    slots: int = 0,
-) -> int:
-    """A worker comes, or comes back under its name: its epoch, one higher than ever before."""
-    row = await tx.fetch_one("register_worker", worker, host, pid, version, pool, slots, now)
-    assert row is not None, "an insert that returns gives its row"
-    return int(row[0])
-
-
 async def expel(tx: Transaction, worker: str) -> bool:
     """Whoever writes as this worker is refused from now on; whether there is such a worker."""
     return await tx.execute("raise_epoch", worker) == 1

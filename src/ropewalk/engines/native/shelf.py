@@ -10,8 +10,10 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.nodes.values import Output
+from ropewalk.store import cache
 from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.blobs import BlobTooLarge
+from ropewalk.store.rows import CachedResult
 
 Write = Callable[[str, tuple[Any, ...]], None]
 
@@ -32,12 +34,14 @@ class WorkerShelf:
         return blob
 
     async def cached(self, workspace: str, key: str) -> Output | None:
-        row = await self._reader.fetch_one("get_cached_result", workspace, key, self._now())
-        return None if row is None else Output(msgspec.json.decode(row[2]), tuple(msgspec.json.decode(row[4])))
+        found = await cache.get(self._reader, workspace, key, self._now())
+        if found is None or found.output is None or found.ports is None:
+            return None
+        return Output(msgspec.json.decode(found.output), tuple(msgspec.json.decode(found.ports)))
 
     def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None:
         value, ports = msgspec.json.encode(output.value).decode(), msgspec.json.encode(output.ports).decode()
-        self._write("upsert_cached_result", (workspace, key, value, None, ports, self._now() + ttl))
+        self._write("upsert_cached_result", CachedResult(workspace, key, value, None, ports, self._now() + ttl))
 
 
 def shrink_output(live: Live, blobs: Blobs) -> None:

@@ -4,11 +4,6 @@ values ($1, $2, $3)
 on conflict (hash) do update
    set created_at = excluded.created_at;
 
--- get_blob: the size of a blob.
-select size
-  from blob
- where hash = $1;
-
 -- insert_blob_content: the bytes of a blob; those that are there stay.
 insert into blob_content (hash, data)
 values ($1, $2)

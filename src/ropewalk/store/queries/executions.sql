@@ -75,14 +75,6 @@ select execution.id, execution.workspace, execution.workflow, execution.version,
  order by live.execution desc
  limit $9;
 
--- list_children: the executions an execution started, oldest first, after a cursor. Uses execution_by_parent.
-select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
-  from execution
- where parent = $1 and id > $2
- order by id
- limit $3;
-
 -- workflow_names: what these workflows are called ($1: a JSON list of ids).
 select id, name
   from workflow

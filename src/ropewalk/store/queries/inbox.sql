@@ -45,11 +45,6 @@ select id, execution, signal, sent_at
  order by sent_at, id
  limit $2;
 
--- count_inbox: how much an execution has yet to be told. Uses inbox_by_execution.
-select count(*)
-  from inbox
- where execution = $1;
-
 -- letters_for: what the executions of one worker, and those nobody has in hand, have yet to be told, in order.
 select inbox.id, inbox.execution, inbox.signal, inbox.sent_by, inbox.wants_answer
   from inbox

@@ -100,11 +100,6 @@ update live
    set owner = null, wake_at = null, has_slot = 0
  where execution = $1 and owner = $2;
 
--- park_live: nobody has it until then; a slot is given back, a key kept.
-update live
-   set owner = null, last_seq = $1, wake_at = $2, has_slot = 0
- where execution = $3 and fence = $4;
-
 -- postpone_live: it cannot be woken now; nobody is to try before then.
 update live
    set wake_at = $1

@@ -95,10 +95,3 @@ delete from offer
 select execution, node, item, attempt
   from offer
  where execution in ({{each_of_the_list}});
-
--- waiting_offers: how much of each pool nobody has taken, and since when. Uses offer_by_pool.
-select pool, count(*), min(offered_at)
-  from offer
- where leased_by is null
- group by pool
- order by pool;

@@ -6,11 +6,6 @@ on conflict (id) do update
        enqueued_at = excluded.enqueued_at, not_before = excluded.not_before, attempts = 0,
        claimed_by = null, claimed_at = null, error = null;
 
--- update_queue: where an entry stands now.
-update queue
-   set state = $1, not_before = $2, attempts = $3, claimed_by = $4, claimed_at = $5, error = $6
- where id = $7;
-
 -- delete_queue: the execution is over.
 delete from queue
  where id = $1;
@@ -77,8 +72,3 @@ update queue
 update queue
    set state = $1, not_before = $2, attempts = $3, claimed_by = null, claimed_at = null, error = $4
  where id = $5;
-
--- next_due: when the earliest entry that waits for a time may go.
-select min(not_before)
-  from queue
- where state = 'PENDING' and not_before > $1;
