@@ -5,13 +5,27 @@ import re
 
 import asyncpg
 import pytest
+from msgspec import Struct
 
+from ropewalk.store.acl import Share
 from ropewalk.store.auditing import TABLES
+from ropewalk.store.dlq import DeadLetter
+from ropewalk.store.executions import Execution
+from ropewalk.store.keys import ApiKey
+from ropewalk.store.live import Live
+from ropewalk.store.members import Member
+from ropewalk.store.offers import Offer
 from ropewalk.store.postgres import connection as postgresql
 from ropewalk.store.queries import FOLDER, split, statements
+from ropewalk.store.queue import QueueEntry
 from ropewalk.store.rows import ROWS
+from ropewalk.store.runs import Run
+from ropewalk.store.sessions import Session
 from ropewalk.store.sqlite import SqliteStore
 from ropewalk.store.sqlite import connection as sqlite
+from ropewalk.store.workers import Worker
+from ropewalk.store.workflows import Version, Workflow
+from ropewalk.store.workspaces import Workspace
 from tests.postgres import PostgresServer
 from tests.store.samples import ROOT, ask
 
@@ -48,6 +62,32 @@ def test_a_change_names_its_columns_in_the_order_of_the_statement(name: str):
     assigned = re.findall(r"(\w+) = (?:coalesce\()?\$(\d+)", statements()[name])
 
     assert tuple(column for column, _ in sorted(assigned, key=lambda pair: int(pair[1]))) == ROWS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "read_as"),
+    [
+        ("get_acl", Share),
+        ("get_dead_letter", DeadLetter),
+        ("get_key", ApiKey),
+        ("get_live", Live),
+        ("get_member", Member),
+        ("get_offer", Offer),
+        ("get_queue", QueueEntry),
+        ("get_run", Run),
+        ("get_session", Session),
+        ("get_version", Version),
+        ("get_worker", Worker),
+        ("get_workflow", Workflow),
+        ("get_workspace", Workspace),
+        ("load_execution", Execution),
+    ],
+)
+def test_what_is_read_names_its_columns_in_the_order_of_the_statement(name: str, read_as: type[Struct]):
+    columns = re.search(r"select (.*?)\s+from", statements()[name], re.DOTALL)
+
+    assert columns
+    assert tuple(re.split(r",\s*", columns[1])) == read_as.__struct_fields__
 
 
 @pytest.mark.parametrize("name", statements())

@@ -1,7 +1,8 @@
 """The statements by name, parsed once from `queries/*.sql` and rendered for a dialect.
 
 A statement is a block that starts with `-- name: its promise`. It has parameters `$1 …` and may have markers such as
-`{{skip_locked}}`, which each dialect replaces by its own words.
+`{{skip_locked}}`, which each dialect replaces by its own words. A block that starts with a marker says what that stands
+for in every dialect: columns that many statements ask for.
 """
 
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent / "queries"
-_HEAD: Final = re.compile(r"(?:\A|\n\n)-- ([a-z_]+): ")
+_HEAD: Final = re.compile(r"(?:\A|\n\n)-- ([a-z_]+|\{\{[a-z_]+\}\}): ")
 _COMMENT: Final = re.compile(r"\s*--[^\n]*")
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _MARKER: Final = re.compile(r"\s*\{\{([a-z_]+)\}\}")
@@ -25,7 +26,14 @@ def statements() -> Mapping[str, str]:
         for name, text in _parse(file.read_text(encoding="utf-8")):
             assert name not in found, f"{file.name} names {name} a second time"
             found[name] = text
-    return found
+    columns = {name: text for name, text in found.items() if name.startswith("{{")}
+    return {name: _with_columns(text, columns) for name, text in found.items() if name not in columns}
+
+
+def _with_columns(text: str, columns: Mapping[str, str]) -> str:
+    for marker, names in columns.items():
+        text = text.replace(marker, names)
+    return text
 
 
 def _parse(text: str) -> Iterator[tuple[str, str]]:

@@ -1,3 +1,7 @@
+-- {{dead_letter}}: the columns of a `DeadLetter`, in its order.
+id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint, inputs,
+config, created_at, resolution, resolved_at, reviewed_by, notes;
+
 -- upsert_dead_letter: a run gave up, or its dead letter was resolved by its execution; a resolved one stays as it is.
 insert into dead_letter (id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason,
                          fingerprint, inputs, config, created_at, resolution, resolved_at, reviewed_by)
@@ -17,15 +21,13 @@ update dead_letter
  where workspace = $3 and id = $4;
 
 -- get_dead_letter: one dead letter of a workspace.
-select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
-       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+select {{dead_letter}}
   from dead_letter
  where workspace = $1 and id = $2;
 
 -- list_dead_letters: dead letters of a workspace in one state, newest first, before a cursor.
 -- Uses dead_letter_by_workspace.
-select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
-       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+select {{dead_letter}}
   from dead_letter
  where workspace = $1 and resolution = $2 and id < $3
    and (cast($4 as text) is null or workflow = $4)
@@ -36,8 +38,7 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
 
 -- list_alike_dead_letters: the same for one fingerprint. Uses dead_letter_by_fingerprint.
 -- Apart, since not every planner knows the values: for "any or this one" it would read every letter of the workspace.
-select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
-       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+select {{dead_letter}}
   from dead_letter
  where workspace = $1 and resolution = $2 and id < $3
    and (cast($4 as text) is null or workflow = $4)
@@ -48,8 +49,7 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
  limit $9;
 
 -- list_shared_dead_letters: the same for these workflows ($1: a JSON list of ids), be it for one fingerprint or any.
-select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
-       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+select {{dead_letter}}
   from dead_letter
  where workspace = $2 and resolution = $3 and id < $4
    and (cast($5 as text) is null or workflow = $5)
@@ -62,8 +62,7 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
 
 -- search_execution_dead_letters: the same for one execution, be it for one fingerprint or any.
 -- Uses dead_letter_by_execution.
-select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
-       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+select {{dead_letter}}
   from dead_letter
  where workspace = $1 and resolution = $2 and id < $3
    and (cast($4 as text) is null or workflow = $4)
@@ -75,8 +74,7 @@ select id, workspace, run, execution, workflow, node, item, attempt, failure_typ
  limit $10;
 
 -- list_execution_dead_letters: every dead letter of one execution, oldest first. Uses dead_letter_by_execution.
-select id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint,
-       inputs, config, created_at, resolution, resolved_at, reviewed_by, notes
+select {{dead_letter}}
   from dead_letter
  where execution = $1
  order by id

@@ -1,3 +1,7 @@
+-- {{execution}}: the columns of an `Execution`, in its order.
+id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt, concurrency_key,
+accepted_at, started_at, finished_at, error, trace_id;
+
 -- insert_execution: an accepted execution.
 insert into execution (id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item,
                        parent_attempt, concurrency_key, accepted_at, started_at, trace_id)
@@ -9,20 +13,17 @@ update execution
  where id = $5;
 
 -- get_execution: one execution of a workspace.
-select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
+select {{execution}}
   from execution
  where workspace = $1 and id = $2;
 
 -- load_execution: one execution, for whoever executes it.
-select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
+select {{execution}}
   from execution
  where id = $1;
 
 -- list_executions: the executions of a workspace, newest first, before a cursor. Uses execution_by_workspace.
-select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
+select {{execution}}
   from execution
  where workspace = $1 and id < $2
    and (cast($3 as text) is null or workflow = $3)
@@ -34,8 +35,7 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
  limit $9;
 
 -- list_workflow_executions: the same for one workflow. Uses execution_by_workflow.
-select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
+select {{execution}}
   from execution
  where workspace = $1 and id < $2
    and workflow = $3
@@ -47,8 +47,7 @@ select id, workspace, workflow, version, state, trigger, parent, parent_node, pa
  limit $9;
 
 -- list_failed_executions: the same for those that failed or timed out. Uses execution_by_failure.
-select id, workspace, workflow, version, state, trigger, parent, parent_node, parent_item, parent_attempt,
-       concurrency_key, accepted_at, started_at, finished_at, error, trace_id
+select {{execution}}
   from execution
  where workspace = $1 and id < $2
    and (cast($3 as text) is null or workflow = $3)

@@ -1,3 +1,6 @@
+-- {{live}}: the columns of a `Live`, in its order.
+execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority;
+
 -- insert_live: an execution that is not over.
 insert into live (execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
@@ -22,12 +25,12 @@ delete from live
  where execution = $1;
 
 -- get_live: one execution that is not over.
-select execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority
+select {{live}}
   from live
  where execution = $1;
 
 -- owned_live: what a worker owns, after a cursor. Uses live_by_owner.
-select execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority
+select {{live}}
   from live
  where owner = $1 and execution > $2
  order by execution
@@ -106,7 +109,7 @@ update live
  where execution = $2 and owner is null;
 
 -- due_live: parked executions whose time has come, the earliest first. Uses live_by_wake.
-select execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority
+select {{live}}
   from live
  where owner is null and wake_at is not null and wake_at <= $1
  order by wake_at

@@ -1,3 +1,7 @@
+-- {{offer}}: the columns of an `Offer`, in its order.
+id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence, heartbeat_at,
+is_stopped;
+
 -- insert_offer: a run that whoever is of its pool may carry out.
 insert into offer (id, execution, workspace, node, item, attempt, pool, work, offered_at, fence)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0);
@@ -13,8 +17,7 @@ update offer
    set leased_by = $3, lease_until = $4, heartbeat_at = $5, fence = fence + 1
   from oldest
  where id = offer_id
-returning id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence,
-          heartbeat_at, is_stopped;
+returning {{offer}};
 
 -- lease_offers_in: the same for the runs of one workspace. Uses offer_by_pool.
 with oldest as materialized (
@@ -26,8 +29,7 @@ update offer
    set leased_by = $3, lease_until = $4, heartbeat_at = $5, fence = fence + 1
   from oldest
  where id = offer_id
-returning id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence,
-          heartbeat_at, is_stopped;
+returning {{offer}};
 
 -- cap_offer: a lease ends with the time limit of its run.
 update offer
@@ -52,8 +54,7 @@ select 1
  limit 1;
 
 -- get_offer: one run that is offered or leased.
-select id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence,
-       heartbeat_at, is_stopped
+select {{offer}}
   from offer
  where id = $1;
 
