@@ -15,7 +15,7 @@ from ropewalk.core.waits import BreakerWait, EventWait, Wait
 from ropewalk.service.reading import Recorded
 from ropewalk.store import dlq, executions, runs
 from ropewalk.store.auditing import Kept, KeptEventWait
-from ropewalk.store.events import NO_ITEM, breaker_subject
+from ropewalk.store.events import breaker_subject, place_of
 
 _MOST_STEPS: Final = 10_000
 Row = dict[str, Any]
@@ -258,9 +258,8 @@ def _waiting_for_events(story: Recorded, machine: Execution) -> Iterator[KeptEve
     for work in machine.waiting.values():
         waits_for = _subject(work.wait)
         if waits_for is not None:
-            item = NO_ITEM if work.item is None else work.item
-            place = (machine.plan.ids[work.node], item, work.attempt, story.accepted.workspace)
-            yield KeptEventWait(*place, *waits_for)
+            about = (machine.plan.ids[work.node], place_of(work.item), work.attempt, story.accepted.workspace)
+            yield KeptEventWait(*about, *waits_for)
 
 
 def _subject(wait: Wait | None) -> tuple[str, str | None] | None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.core.state import Resolution, RunState
 from ropewalk.store.access import Reader, Row, Transaction
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.events import place_of
 from ropewalk.store.ids import first_id
 from ropewalk.store.rows import DeadLetterResolution
 
@@ -190,9 +190,8 @@ async def pending(
 
 async def tried_again(reader: Reader, letter: Pending) -> RunState | None:
     """How the last attempt stands that came after the dead letter, if it has a row."""
-    item = NO_ITEM if letter.item is None else letter.item
-    since = first_id(letter.created_at)
-    row = await reader.fetch_one("tried_again", letter.execution, since, letter.node, item, letter.attempt)
+    about = (letter.node, place_of(letter.item), letter.attempt)
+    row = await reader.fetch_one("tried_again", letter.execution, first_id(letter.created_at), *about)
     return None if row is None else RunState(row[0])
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from ropewalk.store.access import Reader, json_list
 
 NO_ITEM: Final = -1
+"""What stands for the item of a node that is no map, where the item is part of a row's name."""
 
 
 class WaitingForEvent(Struct, frozen=True):
@@ -21,13 +22,20 @@ class WaitingForEvent(Struct, frozen=True):
     filter: str | None
 
 
+def place_of(item: int | None) -> int:
+    """The item as such a row has it."""
+    return NO_ITEM if item is None else item
+
+
+def item_of(place: int) -> int | None:
+    """The item such a row is about, if any."""
+    return None if place == NO_ITEM else place
+
+
 async def waiting(reader: Reader, workspace: str) -> list[WaitingForEvent]:
     """Everyone in the workspace who waits for an event, in order."""
     rows = await reader.fetch("list_event_waits", workspace)
-    return [
-        WaitingForEvent(execution, node, None if item == NO_ITEM else item, *rest)
-        for execution, node, item, *rest in rows
-    ]
+    return [WaitingForEvent(execution, node, item_of(place), *rest) for execution, node, place, *rest in rows]
 
 
 async def held(reader: Reader, workspace: str, target: str) -> list[WaitingForEvent]:

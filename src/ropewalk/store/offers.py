@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.store.access import Reader, Transaction, json_list
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.events import item_of, place_of
 
 Key = tuple[str, int | None, int]
 """Node, item, attempt."""
@@ -111,20 +111,20 @@ async def expired(tx: Transaction, now: int, limit: int) -> list[Expired]:
 async def stop(tx: Transaction, execution: str, key: Key) -> bool:
     """The run is not wanted any more; True if nobody had taken it."""
     node, item, attempt = key
-    place = NO_ITEM if item is None else item
-    if await tx.execute("withdraw_offer", execution, node, place, attempt):
+    about = (execution, node, place_of(item), attempt)
+    if await tx.execute("withdraw_offer", *about):
         return True
-    await tx.execute("stop_offer", execution, node, place, attempt)
+    await tx.execute("stop_offer", *about)
     return False
 
 
 async def of_executions(reader: Reader, executions: Iterable[str]) -> dict[str, set[Key]]:
     """What of these executions is offered or leased."""
     found: dict[str, set[Key]] = {}
-    for execution, node, item, attempt in await reader.fetch("offers_of", json_list(executions)):
-        found.setdefault(execution, set()).add((node, None if item == NO_ITEM else item, attempt))
+    for execution, node, place, attempt in await reader.fetch("offers_of", json_list(executions)):
+        found.setdefault(execution, set()).add((node, item_of(place), attempt))
     return found
 
 
-def _reported(execution: str, node: str, item: int, attempt: int) -> Reported:
-    return Reported(execution, node, None if item == NO_ITEM else item, attempt)
+def _reported(execution: str, node: str, place: int, attempt: int) -> Reported:
+    return Reported(execution, node, item_of(place), attempt)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from ropewalk.core.state import RunState
 from ropewalk.store.access import Reader
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.events import item_of, place_of
 
 _ALL: Final = 1000
 
@@ -73,12 +73,11 @@ async def offered(reader: Reader, offer: str) -> Attempt | None:
     row = await reader.fetch_one("offered_run", offer)
     if row is None:
         return None
-    execution, node, item, attempt = row
-    return Attempt(execution, node, None if item == NO_ITEM else item, attempt)
+    execution, node, place, attempt = row
+    return Attempt(execution, node, item_of(place), attempt)
 
 
 async def lease(reader: Reader, of: Attempt) -> Lease | None:
     """Who has an attempt that is offered to others; None for one that is not."""
-    item = NO_ITEM if of.item is None else of.item
-    row = await reader.fetch_one("run_lease", of.execution, of.node, item, of.attempt)
+    row = await reader.fetch_one("run_lease", of.execution, of.node, place_of(of.item), of.attempt)
     return None if row is None else Lease(*row)

@@ -7,7 +7,7 @@ import msgspec
 
 from ropewalk.core.signals import Returned
 from ropewalk.engines.runner import Outcome, Run
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.events import item_of
 from ropewalk.store.offers import Offer
 
 
@@ -41,8 +41,4 @@ class InHand(msgspec.Struct, eq=False):
     telling: asyncio.Task[None] | None = None
 
     def returned(self) -> Returned:
-        return Returned(self.offer.node, self.offer.attempt, item_of(self.offer))
-
-
-def item_of(offer: Offer) -> int | None:
-    return None if offer.item == NO_ITEM else offer.item
+        return Returned(self.offer.node, self.offer.attempt, item_of(self.offer.item))

@@ -23,7 +23,7 @@ from ropewalk.engines.native.leased import Work
 from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
 from ropewalk.store import offers
 from ropewalk.store.access import Transaction
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.events import item_of
 from ropewalk.store.offers import RUNNER, Expired, Offer
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Leased(Struct, frozen=True):
 
     @property
     def item(self) -> int | None:
-        return None if self.offer.item == NO_ITEM else self.offer.item
+        return item_of(self.offer.item)
 
     @property
     def idempotency_key(self) -> str:

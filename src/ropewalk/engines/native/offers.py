@@ -24,13 +24,13 @@ from ropewalk.core.execution.work import Work as Attempts
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
 from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
-from ropewalk.engines.native.leased import InHand, Leased, Work, item_of
+from ropewalk.engines.native.leased import InHand, Leased, Work
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.engines.runner import Desk, overdue, run_node, with_jitter
 from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
-from ropewalk.store.events import NO_ITEM
+from ropewalk.store.events import item_of, place_of
 from ropewalk.store.offers import Offer, Reported
 from ropewalk.store.rows import NewOffer, NewSignal
 
@@ -162,8 +162,7 @@ class Offers:
             live.accepted.trace,
         )
         live.offered.add((command.node, command.item, command.attempt))
-        place = NO_ITEM if command.item is None else command.item
-        about = (live.id, live.accepted.workspace, command.node, place, command.attempt)
+        about = (live.id, live.accepted.workspace, command.node, place_of(command.item), command.attempt)
         text = msgspec.json.encode(told).decode()
         row = NewOffer(str(uuid_utils.uuid7()), *about, plan.pools[work.node] or DEFAULT_POOL, text, now)
         self._rows.append((live, row))
@@ -259,8 +258,8 @@ class Offers:
         work = msgspec.json.decode(offer.work, type=Work)
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
-            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer), work.inputs, now,
-            now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
+            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
+            now, now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
         )  # fmt: skip
         in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(run_node(run, self._desk)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, work.timeout))
@@ -274,7 +273,7 @@ class Offers:
             signal = attempt.result()
         else:
             attempt.cancel()
-            signal = Failed(offer.node, offer.attempt, overdue(limit), item_of(offer))
+            signal = Failed(offer.node, offer.attempt, overdue(limit), item_of(offer.item))
         if self._engine.is_closing and isinstance(signal, Failed) and signal.error.message == STOPPED.message:
             signal = in_hand.returned()
         await self._report(offer, with_jitter(signal) if isinstance(signal, Failed) else signal)

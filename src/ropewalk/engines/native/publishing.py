@@ -17,7 +17,7 @@ from ropewalk.core.waits import BreakerWait
 from ropewalk.engines.native.commit import Committed
 from ropewalk.store import audit, events
 from ropewalk.store.access import Transaction
-from ropewalk.store.events import NO_ITEM, WaitingForEvent
+from ropewalk.store.events import WaitingForEvent, place_of
 from ropewalk.store.rows import AuditEntry
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, 
     letter = str(uuid_utils.uuid7())
     await tx.execute("insert_inbox", letter, wait.execution, msgspec.json.encode(signal).decode(), now)
     # Gone at once: the next such event finds who waits then, and not who was told already.
-    item = NO_ITEM if wait.item is None else wait.item
-    await tx.execute("delete_event_wait", wait.execution, wait.node, item)
+    await tx.execute("delete_event_wait", wait.execution, wait.node, place_of(wait.item))
     return letter, wait.execution, signal
 
 
