@@ -15,7 +15,7 @@ from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.errors import Invalid, InvalidDefinition, NotFound
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.service import definitions
 from ropewalk.store import workflows
 from ropewalk.store.workflows import Outdated, Workflow
@@ -322,7 +322,7 @@ def _summary(workflow: Workflow, latest: int) -> dict[str, Any]:
         "name": workflow.name,
         "published": workflow.published,
         "latest": latest,
-        "archivedAt": None if workflow.archived_at is None else rfc3339(workflow.archived_at),
+        "archivedAt": moment(workflow.archived_at),
         "createdAt": rfc3339(workflow.created_at),
     }
 

@@ -13,7 +13,7 @@ from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import Forbidden, InvalidInput, Problem
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.store import keys
 
 routes = Routes("/keys", "Keys")
@@ -172,11 +172,7 @@ def _shown(key: keys.ApiKey) -> dict[str, Any]:
         "root": bool(key.is_root),
         "createdAt": rfc3339(key.created_at),
         "createdBy": key.created_by,
-        "expiresAt": _moment(key.expires_at),
-        "lastUsedAt": _moment(key.last_used_at),
-        "revokedAt": _moment(key.revoked_at),
+        "expiresAt": moment(key.expires_at),
+        "lastUsedAt": moment(key.last_used_at),
+        "revokedAt": moment(key.revoked_at),
     }
-
-
-def _moment(at: int | None) -> str | None:
-    return None if at is None else rfc3339(at)

@@ -13,7 +13,7 @@ from ropewalk.api.proofs import admit, cookie_name, is_secure, prove, require_or
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
 from ropewalk.core.duration import SECOND
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 
 routes = Routes("", "Sessions")
 
@@ -108,7 +108,7 @@ async def get_me(call: Caller, request: Request) -> dict[str, Any]:
     return {
         "subject": call.actor.subject,
         "root": call.actor.is_root,
-        "expiresAt": None if call.actor.expires_at is None else rfc3339(call.actor.expires_at),
+        "expiresAt": moment(call.actor.expires_at),
         "csrfToken": None if visit is None else visit.csrf,
         "workspaces": [
             {"workspaceId": each.workspace, "role": each.role, "rights": sorted(each.rights)} for each in parts

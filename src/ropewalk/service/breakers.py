@@ -6,7 +6,7 @@ import uuid_utils
 
 from ropewalk.core.breaker import Breaker, BreakerState
 from ropewalk.core.errors import NotFound
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.store import audit, breakers
 from ropewalk.store.access import Reader
@@ -26,15 +26,11 @@ def _breaker(target: str, breaker: Breaker) -> Json:
         "state": str(breaker.state),
         "failureCount": breaker.failure_count,
         "successCount": breaker.success_count,
-        "windowStart": _time(breaker.window_start),
-        "lastFailure": _time(breaker.last_failure),
-        "openedAt": _time(breaker.opened_at),
-        "nextRetry": _time(breaker.next_retry),
+        "windowStart": moment(breaker.window_start),
+        "lastFailure": moment(breaker.last_failure),
+        "openedAt": moment(breaker.opened_at),
+        "nextRetry": moment(breaker.next_retry),
     }
-
-
-def _time(at: int | None) -> str | None:
-    return None if at is None else rfc3339(at)
 
 
 async def reset(engine: NativeEngine, workspace: str, target: str, by: str) -> bool:

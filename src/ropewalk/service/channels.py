@@ -14,7 +14,7 @@ import msgspec
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.core.events import Event
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.rows import rows
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.commit import Committed
@@ -324,8 +324,8 @@ def _pictured(story: reading.Recorded) -> bytes:
         "trigger": found.trigger,
         "parentExecutionId": None if found.parent is None else found.parent.execution,
         "acceptedAt": rfc3339(found.accepted),
-        "startedAt": None if found.started is None else rfc3339(found.started),
-        "finishedAt": None if found.finished is None else rfc3339(found.finished),
+        "startedAt": moment(found.started),
+        "finishedAt": moment(found.finished),
         "error": found.error,
         "traceId": story.trace_id,
         "waitingFor": reading.waiting_for(story.folded()),

@@ -5,10 +5,11 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from ropewalk.core.execution.work import Map, Phase, Work
+from ropewalk.core.instant import moment
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.state import NodeState, RunState
 from ropewalk.service.facts import Facts
-from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, moment
+from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse
 from ropewalk.service.wait_reasons import retrying, waiting
 from ropewalk.store.offers import RUNNER
 from ropewalk.store.workers import Worker

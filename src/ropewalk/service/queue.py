@@ -5,7 +5,7 @@ from typing import Any
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import ExecutionAccepted
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.state import ExecutionState, QueueState
 from ropewalk.store import executions, queue
 from ropewalk.store import explain as stored
@@ -42,7 +42,7 @@ async def _queued(reader: Reader, entry: queue.QueueEntry) -> Json:
         "notBefore": rfc3339(entry.not_before) if is_pending else None,
         "attempts": entry.attempts,
         "claimedBy": entry.claimed_by,
-        "claimedAt": None if entry.claimed_at is None else rfc3339(entry.claimed_at),
+        "claimedAt": moment(entry.claimed_at),
         "error": entry.error,
     }
 

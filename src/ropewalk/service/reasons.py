@@ -101,10 +101,6 @@ def lapse(length: int) -> str:
     return format_duration(length - length % (SECOND if length >= SECOND else SECOND // 1000))
 
 
-def moment(at: int | None) -> str | None:
-    return None if at is None else rfc3339(at)
-
-
 def brief(text: object) -> str:
     """The beginning of somebody's text, on one line."""
     words = " ".join(str(text).split())

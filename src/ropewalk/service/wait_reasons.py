@@ -4,10 +4,11 @@ from typing import assert_never
 
 from ropewalk.core.breaker import Breaker, BreakerState
 from ropewalk.core.execution.work import Work
+from ropewalk.core.instant import moment
 from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, TypeWait
 from ropewalk.engines.runner import LONGEST_HOLD
 from ropewalk.service.facts import Facts
-from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command, moment
+from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command
 
 
 def waiting(f: Facts, work: Work) -> Reason:

@@ -7,11 +7,12 @@ import msgspec
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.events import CancelRequested, ExecutionPaused, StopRequested
 from ropewalk.core.execution.work import Phase, Work
+from ropewalk.core.instant import moment
 from ropewalk.core.state import ExecutionState, QueueState
 from ropewalk.engines.native.letters import BY_PARENT
 from ropewalk.service.facts import Facts, Line
 from ropewalk.service.node_reasons import is_full, is_running, load, work_reason
-from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, moment, nth
+from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, nth
 from ropewalk.store.explain import MOST_COUNTED, Holder, Place
 from ropewalk.store.queue import QueueEntry
 

@@ -14,7 +14,7 @@ from ropewalk.core.duration import DAY
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import Blob, Event, ExecutionSucceeded
 from ropewalk.core.execution import Execution
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.rows import ExecutionRow, NodeRow, Rows, rows
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.service.reading.recorded import (
@@ -25,7 +25,6 @@ from ropewalk.service.reading.recorded import (
     last_event,
     milliseconds,
     recorded,
-    time_of,
     tokens_of,
     value_of,
 )
@@ -70,8 +69,8 @@ def summary_of(row: executions.Execution, name: str) -> Json:
         "trigger": row.trigger,
         "parentExecutionId": row.parent,
         "acceptedAt": rfc3339(row.accepted_at),
-        "startedAt": time_of(row.started_at),
-        "finishedAt": time_of(row.finished_at),
+        "startedAt": moment(row.started_at),
+        "finishedAt": moment(row.finished_at),
         "error": row.error,
         "traceId": row.trace_id,
     }
@@ -238,8 +237,8 @@ def node_of(row: NodeRow, story: Recorded) -> Json:
         "type": story.plan.types[story.plan.index[row.node]],
         "state": str(row.state),
         "attempts": row.attempts,
-        "startedAt": time_of(row.started),
-        "finishedAt": time_of(row.finished),
+        "startedAt": moment(row.started),
+        "finishedAt": moment(row.finished),
         "error": shown,
     }
 

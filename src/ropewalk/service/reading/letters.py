@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from ropewalk.core.errors import NotFound
-from ropewalk.core.instant import rfc3339
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.state import Resolution
-from ropewalk.service.reading.recorded import Json, time_of
+from ropewalk.service.reading.recorded import Json
 from ropewalk.store import dlq
 from ropewalk.store.access import Reader
 
@@ -52,7 +52,7 @@ def letter_of(letter: dlq.DeadLetter) -> Json:
         "config": _json(letter.config),
         "createdAt": rfc3339(letter.created_at),
         "resolution": letter.resolution,
-        "resolvedAt": time_of(letter.resolved_at),
+        "resolvedAt": moment(letter.resolved_at),
         "reviewedBy": letter.reviewed_by,
         "notes": letter.notes,
     }

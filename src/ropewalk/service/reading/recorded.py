@@ -19,7 +19,6 @@ from ropewalk.core.events import (
     RunFailed,
 )
 from ropewalk.core.execution import Execution
-from ropewalk.core.instant import rfc3339
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.rows import Rows, rows
 from ropewalk.core.trace import trace_id
@@ -98,11 +97,6 @@ async def last_event(reader: Reader, execution: str) -> Event | None:
 async def value_of(blobs: Blobs, digest: str) -> Any:
     """A value that was too large for the log."""
     return msgspec.json.decode(await blobs.get(digest))
-
-
-def time_of(at: int | None) -> str | None:
-    """A moment as people read it, if there is one."""
-    return None if at is None else rfc3339(at)
 
 
 def tokens_of(event: Event) -> int | None:

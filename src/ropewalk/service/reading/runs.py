@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.errors import ErrorType, NotFound, RunError
 from ropewalk.core.events import Blob, ItemSucceeded, MapExpanded, NodeSucceeded, RunWaiting
+from ropewalk.core.instant import moment
 from ropewalk.core.rows import Projection, RunRow
 from ropewalk.core.state import ExecutionState, RunState
 from ropewalk.service.reading.recorded import (
@@ -22,7 +23,6 @@ from ropewalk.service.reading.recorded import (
     apart,
     milliseconds,
     recorded,
-    time_of,
     tokens_of,
     value_of,
 )
@@ -97,10 +97,10 @@ def _run(row: RunRow, execution: str, trace_id: str | None) -> Json:
         "item": row.item,
         "attempt": row.attempt,
         "state": str(row.state),
-        "startedAt": time_of(row.started),
-        "finishedAt": time_of(row.finished),
+        "startedAt": moment(row.started),
+        "finishedAt": moment(row.finished),
         "durationMs": milliseconds(row.started, row.finished),
-        "retryAfter": time_of(row.retry_after),
+        "retryAfter": moment(row.retry_after),
         "errorType": None if row.error is None else str(row.error.type),
         "error": None if row.error is None else row.error.message,
         "traceId": trace_id,
@@ -266,7 +266,7 @@ def _held(worker: str | None, lease: runs.Lease | None) -> Json:
         "worker": worker,
         "pool": None if lease is None else lease.pool,
         "leasedBy": None if lease is None else lease.leased_by,
-        "leaseUntil": None if lease is None else time_of(lease.lease_until),
+        "leaseUntil": None if lease is None else moment(lease.lease_until),
         "fence": None if lease is None else lease.fence,
-        "heartbeatAt": None if lease is None else time_of(lease.heartbeat_at),
+        "heartbeatAt": None if lease is None else moment(lease.heartbeat_at),
     }
