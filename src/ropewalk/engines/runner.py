@@ -36,6 +36,8 @@ INLINE_LIMIT = 64 * 1024
 LONGEST_HOLD = HOUR
 # Long enough to be parked meanwhile, so that whoever has room takes it up, and not the same worker again.
 TYPE_MISSING_PAUSE = 30 * SECOND
+STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
+"""How an attempt ends that was told to."""
 
 Outcome = Succeeded | Failed | Suspended
 _waits = msgspec.json.Decoder(Wait)
@@ -108,7 +110,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
         return await _carry_out(run, desk, node_type, parameters)
     except BaseException as raised:  # noqa: BLE001 -- a node's SystemExit is a failed node, not the end of the worker
         if isinstance(raised, asyncio.CancelledError):
-            return failure(run, RunError(ErrorType.TRANSIENT, "the run was stopped"))
+            return failure(run, STOPPED)
         return failure(run, failure_of(raised))
 
 

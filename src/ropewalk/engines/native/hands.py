@@ -15,20 +15,18 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 
 from ropewalk.core.canonical import kind_of
-from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.execution.view import inputs_of, items_of
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
+from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
 from ropewalk.engines.native.live import Live, Load, Running
-from ropewalk.engines.runner import Desk, overdue, run_node
+from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node
 
-DEFAULT_TIMEOUT = 5 * MINUTE
 MOST_RESTING = 100
 NEVER = 2**62
 Report = Callable[[Live, Signal], None]
-_STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
 
 
 class Hands:
@@ -69,7 +67,7 @@ class Hands:
     def start(self, live: Live, work: Work, now: int) -> None:
         """Carry out an attempt whose start is durable."""
         plan, node, item = live.execution.plan, work.node, work.item
-        name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_TIMEOUT)
+        name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_ATTEMPT_TIMEOUT)
         running = Running(
             live.id, live.accepted.workspace, name, plan.types[node], work.attempt, item, None, now, deadline,
             work.held_since, plan.cache_ttl[node], live, work,
@@ -183,7 +181,7 @@ class Hands:
         if running.task is not None:
             running.task.cancel()
         else:
-            self._end(running, _failed(running, _STOPPED))  # still in line: nobody begins with it any more
+            self._end(running, _failed(running, STOPPED))  # still in line: nobody begins with it any more
 
     def drop(self, live: Live) -> None:
         """Stop everything of an execution that is not ours any more; nothing of it is reported."""
@@ -241,7 +239,7 @@ def _failed(running: Running, error: RunError) -> Failed:
 def _why(error: BaseException) -> RunError:
     """What kept an attempt from ending by itself."""
     if isinstance(error, asyncio.CancelledError):
-        return _STOPPED
+        return STOPPED
     if isinstance(error, ExpressionError):
         return RunError(ErrorType.PERMANENT, f"with: {error}")
     return RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}")

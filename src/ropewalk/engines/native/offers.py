@@ -22,12 +22,12 @@ from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 from ropewalk.core.execution.view import inputs_of
 from ropewalk.core.execution.work import Work as Attempts
 from ropewalk.core.expression import ExpressionError
+from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
-from ropewalk.engines.native.hands import DEFAULT_TIMEOUT
 from ropewalk.engines.native.leased import InHand, Leased, Work
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.engines.runner import Desk, overdue, run_node, with_jitter
+from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node, with_jitter
 from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
 from ropewalk.store.events import item_of, place_of
@@ -42,7 +42,6 @@ BATCH = 100
 MOST_OFFERED = 1_000
 PATIENCE = 1.0
 """How long a run may take to stop when its worker leaves (s)."""
-STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -154,7 +153,7 @@ class Offers:
         told = Work(
             plan.types[work.node],
             inputs_of(x, work, item),
-            plan.timeouts[work.node] or DEFAULT_TIMEOUT,
+            plan.timeouts[work.node] or DEFAULT_ATTEMPT_TIMEOUT,
             plan.config_hash(work.node),
             work.held_since,
             plan.cache_ttl[work.node],
