@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ropewalk.access.rights import Right
 from ropewalk.api.express import ExpressRoute, ways
 from ropewalk.api.metrics import count
-from ropewalk.api.problems import HEADERS, Refused, of_error, problem
+from ropewalk.api.problems import HEADERS, Refused, answer_to, problem
 from ropewalk.api.proofs import authenticate
 from ropewalk.api.rates import refusal
 from ropewalk.api.routes import GatedRoute, SocketGate
@@ -72,10 +72,8 @@ async def _nothing_there(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     try:
         await authenticate(request)
-    except RopewalkError as refusal:
-        return of_error(refusal)
-    except Refused as refusal:
-        return problem(refusal.status_code, refusal.detail, refusal.problems, refusal.headers)
+    except (RopewalkError, Refused) as refusal:
+        return answer_to(refusal)
     return problem(error.status_code, _said(request, error), (), error.headers)
 
 
