@@ -20,6 +20,13 @@ from ropewalk.store.postgres.faults import DRIVER_ERRORS
 from ropewalk.store.postgres.migrating import DATABASE_TIME
 from ropewalk.store.postgres.writer import taken_over
 
+HELD: Final = (
+    "select (cast(classid as bigint) << 32) | cast(objid as bigint) from pg_locks "
+    "where locktype = 'advisory' and objsubid = 1 and granted "
+    "and database = (select oid from pg_database where datname = current_database())"
+)
+"""The numbers of the locks that sessions of this database hold."""
+
 _BEAT: Final = (
     f"update worker set heartbeat_at = {DATABASE_TIME}, load = $1, has_lock = $2 where id = $3 and epoch = $4 "
     "returning heartbeat_at"

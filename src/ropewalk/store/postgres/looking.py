@@ -9,7 +9,7 @@ from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.migrations import known_migrations
 from ropewalk.store.postgres.blobs import PostgresBlobs
 from ropewalk.store.postgres.connection import parsed
-from ropewalk.store.postgres.heartbeat import lock_key
+from ropewalk.store.postgres.heartbeat import HELD, lock_key
 from ropewalk.store.postgres.migrating import DATABASE_TIME
 from ropewalk.store.postgres.reader import PostgresReader
 
@@ -31,15 +31,6 @@ select c.relname || ': ' || string_agg(lower(r.wanted), ', ' order by r.wanted)
  order by c.relname
 """
 _TABLE: Final = "select 1 from pg_class where oid = to_regclass('migration')"
-_HELD: Final = """
-select x.key
-  from unnest(cast($1 as bigint[])) as x(key)
- where exists (select 1
-                 from pg_locks
-                where locktype = 'advisory' and objsubid = 1 and granted
-                  and database = (select oid from pg_database where datname = current_database())
-                  and (cast(classid as bigint) << 32) | cast(objid as bigint) = x.key)
-"""
 
 
 class Server(Struct, frozen=True):
@@ -90,7 +81,7 @@ async def database_time(reader: PostgresReader) -> int:
 async def vanished(reader: PostgresReader) -> list[str]:
     """The workers whose session the database has seen end, though they never said that they leave."""
     watched = [worker for (worker,) in await reader.fetch("watched_workers")]
-    held = [key for (key,) in await reader.ask(_HELD, [lock_key(worker) for worker in watched])]
+    held = {key for (key,) in await reader.ask(HELD)}
     return [worker for worker in watched if lock_key(worker) not in held]
 
 

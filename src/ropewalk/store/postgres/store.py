@@ -21,7 +21,7 @@ from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
 from ropewalk.store.postgres.blobs import PostgresBlobs, with_blobs
 from ropewalk.store.postgres.connection import CHANGING, Address, Connection, begun, closed, parsed, statements, undone
 from ropewalk.store.postgres.faults import at_the_door
-from ropewalk.store.postgres.heartbeat import Heartbeat, lock_key
+from ropewalk.store.postgres.heartbeat import HELD, Heartbeat, lock_key
 from ropewalk.store.postgres.migrating import DATABASE_TIME, migrate
 from ropewalk.store.postgres.notices import Notices
 from ropewalk.store.postgres.reader import Pool, PostgresReader
@@ -33,11 +33,6 @@ BEAT_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.5
 _MIGRATION: Final = "ropewalk migration"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
-_HELD: Final = (
-    "select (cast(classid as bigint) << 32) | cast(objid as bigint) from pg_locks "
-    "where locktype = 'advisory' and objsubid = 1 and granted "
-    "and database = (select oid from pg_database where datname = current_database())"
-)
 
 
 class Registration(Struct, frozen=True):
@@ -203,7 +198,7 @@ class PostgresStore:
         Whoever only lost its connection is back within a second or two, also after a restart of the database.
         """
         watched = [worker for (worker,) in await self._reader.fetch("watched_workers")]
-        held = {key for (key,) in await self._reader.ask(_HELD)}
+        held = {key for (key,) in await self._reader.ask(HELD)}
         now = ticks()
         if self._heartbeat is None or not self._heartbeat.has_lock:
             # Whatever took our own session from us may have taken theirs.
