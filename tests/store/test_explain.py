@@ -62,7 +62,7 @@ async def test_the_first_holders_of_slots_are_named_and_all_are_counted(store: S
     foreign = live_row("foreign", workspace="acme", has_slot=1)
     await store.write([("insert_live", [*rows[::-1], parked, foreign])])
 
-    assert await explain.slots_taken(store, "default") == 4
+    assert await queue.slots_taken(store, "default") == 4
     assert await explain.slot_holders(store, "default", 2) == [Holder("e0", "w0"), Holder("e1", "w1")]
 
 

@@ -5,7 +5,7 @@ Works on a live store: what is read of one execution counts only if its log is t
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,7 @@ from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.core.events import Blob, Event, ExecutionAccepted, ExecutionSucceeded, NodesCarriedOver
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.service.comparing import differences
 from ropewalk.service.reading import Recorded, recorded
@@ -201,12 +202,6 @@ def _decoded(entries: list[tuple[int, bytes]]) -> _Told:
 def _blobs(machine: Execution, last: Event) -> Iterator[Blob]:
     """The large values an execution's outputs are made of, the items of maps among them, and its own."""
     for output in machine.outputs.values():
-        yield from _blobs_in(output)
+        yield from blobs_of(output)
     if isinstance(last, ExecutionSucceeded) and last.blob is not None:
         yield last.blob
-
-
-def _blobs_in(output: Any) -> list[Blob]:
-    if isinstance(output, Blob):
-        return [output]
-    return [each for each in output if isinstance(each, Blob)] if isinstance(output, list) else []

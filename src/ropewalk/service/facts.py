@@ -161,7 +161,7 @@ async def _line(around: Around, story: Recorded, x: Execution, held: Live | None
         entry,
         await explain.place(reader, entry) if entry is not None and entry.state == QueueState.PENDING else None,
         None if known is None else known.slots,
-        await explain.slots_taken(reader, workspace),
+        await queue.slots_taken(reader, workspace),
         await explain.slot_holders(reader, workspace, FEW),
         await _key_holder(around, story, held),
     )

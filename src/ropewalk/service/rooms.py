@@ -27,6 +27,7 @@ from ropewalk.service.channels import Channel, Message
 from ropewalk.store import log as stored_log
 from ropewalk.store import streams
 from ropewalk.store.access import Store
+from ropewalk.store.ids import first_id
 from ropewalk.store.streams import Head
 
 MOST_LOOKED_AT: Final = 2_000
@@ -178,7 +179,7 @@ class RoomChannel(Channel):
     async def _look(self) -> None:
         """Find what has moved without a word: what is under way elsewhere, and what was accepted since."""
         about = (self._store, self._workspace, self._workflow)
-        floor = _id_before(max(self._since, self._store.now() - OVERLAP) - SECOND)
+        floor = first_id(max(self._since, self._store.now() - OVERLAP) - SECOND)
         found = await streams.accepted(*about, floor, MOST_LOOKED_AT)
         if self._store.is_shared:
             under_way = await streams.live(*about, MOST_LOOKED_AT)
@@ -219,9 +220,3 @@ class RoomChannel(Channel):
         is_over = bool(before) and type(before[-1]) in TERMINAL
         known = self._known[execution] = Known(accepted.workflow, len(before), is_over)
         return known
-
-
-def _id_before(at: int) -> str:
-    """What is less than every id made from then on (µs)."""
-    digits = f"{max(at, 0) // 1_000:012x}"
-    return f"{digits[:8]}-{digits[8:]}"

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.core.state import Resolution, RunState
-from ropewalk.store.access import Reader, Row, Transaction
+from ropewalk.store.access import Reader, Row, Transaction, json_list
 from ropewalk.store.events import place_of
 from ropewalk.store.ids import first_id
 from ropewalk.store.rows import DeadLetterResolution
@@ -154,7 +153,7 @@ async def _search(
         # An execution is of one workflow: all of it may be seen, or nothing.
         return [letter for letter in _letters(rows) if wanted.among is None or letter.workflow in wanted.among]
     if wanted.among is not None:
-        narrowed = _list(wanted.among)
+        narrowed = json_list(wanted.among)
         rows = await reader.fetch("list_shared_dead_letters", narrowed, *about, wanted.fingerprint, limit)
     elif wanted.fingerprint is not None:
         rows = await reader.fetch("list_alike_dead_letters", *about, wanted.fingerprint, limit)
@@ -165,10 +164,6 @@ async def _search(
 
 def _letters(rows: Iterable[Row]) -> list[DeadLetter]:
     return [DeadLetter(*row) for row in rows]
-
-
-def _list(workflows: Sequence[str]) -> str:
-    return msgspec.json.encode(workflows).decode()
 
 
 async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> list[DeadLetter]:
@@ -208,5 +203,5 @@ async def groups(
     if among is None:
         rows = await reader.fetch("dead_letter_groups", *about)
     else:
-        rows = await reader.fetch("shared_dead_letter_groups", _list(among), *about)
+        rows = await reader.fetch("shared_dead_letter_groups", json_list(among), *about)
     return [Group(*row) for row in rows]

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.core.state import ENDED, ExecutionState, TriggerType
-from ropewalk.store.access import Reader, Value
+from ropewalk.store.access import Reader, Value, json_list
 
 NEWEST: Final = "~"
 """A cursor before every id."""
@@ -98,5 +97,4 @@ def _statement(wanted: Filter) -> str:
 
 async def workflow_names(reader: Reader, workflows: Iterable[str]) -> dict[str, str]:
     """What these workflows are called, by id."""
-    wanted = msgspec.json.encode(sorted({*workflows})).decode()
-    return dict(await reader.fetch("workflow_names", wanted))
+    return dict(await reader.fetch("workflow_names", json_list(sorted({*workflows}))))

@@ -51,12 +51,6 @@ async def place(reader: Reader, entry: QueueEntry, *, most: int = MOST_COUNTED) 
     return Place(before + 1 if before < most else None, total if total <= most else None)
 
 
-async def slots_taken(reader: Reader, workspace: str) -> int:
-    """How many slots of a workspace are in use."""
-    row = await reader.fetch_one("count_slots", workspace)
-    return 0 if row is None else int(row[0])
-
-
 async def slot_holders(reader: Reader, workspace: str, limit: int) -> list[Holder]:
     """Who uses the slots of a workspace, those accepted first before the others."""
     return [Holder(*row) for row in await reader.fetch("slots_held", workspace, limit)]

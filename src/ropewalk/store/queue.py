@@ -109,7 +109,7 @@ async def _offers(tx: Transaction, now: int, limit: int, after: str) -> tuple[li
 
 async def _offer(tx: Transaction, workspace: str, slots: int | None, now: int, limit: int) -> list[Claimed]:
     """What of one workspace may start now, in order: as many as it has slots, one per key."""
-    room = limit if slots is None else min(limit, slots - await _slots_taken(tx, workspace))
+    room = limit if slots is None else min(limit, slots - await slots_taken(tx, workspace))
     if room <= 0:
         return []
     waiting = [Claimed(*row) for row in await tx.fetch("claimable", workspace, now, room)]
@@ -121,8 +121,9 @@ async def _offer(tx: Transaction, workspace: str, slots: int | None, now: int, l
     return [replace(entry, fence=entry.fence + 1) for entry in first.values()]
 
 
-async def _slots_taken(tx: Transaction, workspace: str) -> int:
-    row = await tx.fetch_one("count_slots", workspace)
+async def slots_taken(reader: Reader, workspace: str) -> int:
+    """How many slots of a workspace are in use."""
+    row = await reader.fetch_one("count_slots", workspace)
     return 0 if row is None else row[0]
 
 

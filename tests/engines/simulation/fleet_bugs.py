@@ -78,7 +78,7 @@ OFFERS: Final = (
 )  # fmt: skip
 
 CLAIMS: Final = (
-    Bug("slots not counted by the claim", queue._offer, "slots - await _slots_taken(tx, workspace)", "slots"),
+    Bug("slots not counted by the claim", queue._offer, "slots - await slots_taken(tx, workspace)", "slots"),
     SqlBug("keys of others not seen by the claim", "claimable", "holder.has_key = 1", "holder.has_key = 2"),
 )
 

@@ -82,6 +82,13 @@ def output_of(x: Progress) -> Any:
     return {ids[sink]: _handed_on(x, sink) for sink in x.plan.sinks if sink in outputs}
 
 
+def blobs_of(output: Any) -> list[Blob]:
+    """The blobs a node's output is made of: itself, or those of a map's items."""
+    if isinstance(output, Blob):
+        return [output]
+    return [each for each in output if isinstance(each, Blob)] if isinstance(output, list) else []
+
+
 def items_of(x: Progress, node: int) -> Any:
     """What a map's `forEach` evaluates to."""
     template = x.plan.for_each[node]

@@ -9,7 +9,7 @@ import msgspec
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
-from ropewalk.core.execution.view import items_of
+from ropewalk.core.execution.view import blobs_of, items_of
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import Template
 from ropewalk.core.rows.ledger import RunLedger
@@ -158,10 +158,3 @@ class Live:
         for blob in blobs_of(x.outputs.get(node)):
             if blob.hash not in x.blobs:
                 x.blobs[blob.hash] = await load(blob)
-
-
-def blobs_of(output: Any) -> list[Blob]:
-    """The blobs a node's output is made of: itself, or those of a map's items."""
-    if isinstance(output, Blob):
-        return [output]
-    return [each for each in output if isinstance(each, Blob)] if isinstance(output, list) else []

@@ -14,11 +14,12 @@ from ropewalk.core import log
 from ropewalk.core.errors import InvalidInput, NotFound, Problem, RopewalkError, Unavailable
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.base import StartRequest, Version
-from ropewalk.engines.native.live import Live, Written, blobs_of
+from ropewalk.engines.native.live import Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import in_pieces, recorded
 from ropewalk.store import log as stored_log
