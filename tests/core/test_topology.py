@@ -48,11 +48,6 @@ def test_sources_come_before_targets_and_ties_in_document_order(edges, names):
     assert Topology(SIZE, edges).order == list(range(SIZE))
 
 
-@given(edges=FORWARD, node=NODES)
-def test_descendants_are_what_can_be_reached(edges, node):
-    assert Topology(SIZE, edges).descendants(node) == reachable(edges, node)
-
-
 @given(edges=EDGES, node=NODES)
 def test_edges_are_kept_in_document_order_with_their_ports(edges, node):
     topology = Topology(SIZE, edges)

@@ -38,11 +38,6 @@ class Call:
     def service(self) -> Service:
         return self.office.service(self.workspace)
 
-    @property
-    def is_member(self) -> bool:
-        """Whether the whole of the workspace is open, or only what is shared."""
-        return bool(self.rights)
-
     async def allow(self, workflow: str, right: Right | None = None) -> None:
         """The route's right (or this one) on what belongs to a workflow."""
         needed = right or self.right

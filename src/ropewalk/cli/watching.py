@@ -7,8 +7,6 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import cast
 
-from msgspec import Struct
-
 from ropewalk.cli.codes import Code
 from ropewalk.cli.picture import Picture
 from ropewalk.cli.session import Session, me
@@ -16,13 +14,6 @@ from ropewalk.cli.view import View
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import Event, ExecutionAccepted, ExecutionResumed
 from ropewalk.service.reading import Recorded
-
-
-class Watched(Struct, frozen=True):
-    """How the waiting ended; `is_interrupted` if a person ended it."""
-
-    execution: str
-    is_interrupted: bool
 
 
 class Interrupts:
@@ -59,7 +50,7 @@ def interrupts(view: View) -> Iterator[Interrupts]:
             loop.remove_signal_handler(each)
 
 
-async def watch(session: Session, execution: str, view: View, asked: Interrupts, since: int) -> Watched:
+async def watch(session: Session, execution: str, view: View, asked: Interrupts, since: int) -> None:
     """Show an execution until it ends; an interruption pauses it unless it is others who execute it.
 
     What was recorded before `since` is known to whoever looks, and only what came later is told.
@@ -76,10 +67,8 @@ async def watch(session: Session, execution: str, view: View, asked: Interrupts,
         try:
             if following.done():
                 following.result()
-                return Watched(execution, is_interrupted=False)
-            if session.is_ours_to_pause and asked.wants_pause:
+            elif session.is_ours_to_pause and asked.wants_pause:
                 await _pause(session, execution, picture, view)
-            return Watched(execution, is_interrupted=True)
         finally:
             following.cancel()
             interrupted.cancel()

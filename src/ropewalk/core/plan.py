@@ -130,10 +130,6 @@ class Plan:
         """The sources of the edges into a node, each once, in document order."""
         return self.definition.topology.predecessors(i)
 
-    def descendants(self, i: int) -> list[int]:
-        """Every node behind this one, itself excluded, in topological order."""
-        return self.definition.topology.descendants(i)
-
 
 def compile_plan(definition: Definition) -> Plan:
     """The plan of a checked definition; cannot fail for one."""

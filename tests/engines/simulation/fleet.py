@@ -57,7 +57,7 @@ class Fleet(World):
         if self.database.epoch_of(store.worker) != store.epoch:
             return  # it has been taken over from and does not know yet
         for live in member.engine.memory.lives.values():
-            if not (live.is_dirty or live.is_writing) and self.database.owner_of(live.id) != store.worker:
+            if not (live.is_dirty or live.commits) and self.database.owner_of(live.id) != store.worker:
                 self.wrong.append(f"{store.worker} has {live.id} in memory, which is not its own")
 
     # Workers

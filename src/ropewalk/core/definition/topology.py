@@ -75,17 +75,6 @@ class Topology:
             self._predecessors = _reversed(self.targets)
         return self._predecessors[node]
 
-    def descendants(self, node: int) -> list[int]:
-        """Every node that can be reached from this one, itself excluded, in topological order."""
-        reached = bytearray(len(self.targets))
-        waiting = [node]
-        while waiting:
-            for target in self.targets[waiting.pop()]:
-                if not reached[target]:
-                    reached[target] = True
-                    waiting.append(target)
-        return [other for other in self.order if reached[other]]
-
     def cycle(self) -> list[int]:
         """The nodes of one cycle, each before the next, the first of the document first; or nothing."""
         if self.is_acyclic:

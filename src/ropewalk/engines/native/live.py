@@ -90,11 +90,6 @@ class Live:
         self.written = Written()
 
     @property
-    def is_writing(self) -> bool:
-        """Whether a commit it is part of is under way."""
-        return self.commits > 0
-
-    @property
     def first_seq(self) -> int:
         """The number of the first event that is not committed yet."""
         return self.execution.seq - len(self.events) + 1
