@@ -78,13 +78,16 @@ class MailSettings(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything that can be set, with what holds if nothing is. `slots` limits the workspaces it names."""
+    """Everything that can be set, with what holds if nothing is.
+
+    `default_slots` limits the workspace of the embedded mode; none does, unless it is measured or tried.
+    """
 
     db: str = DEFAULT_DB
     native: NativeSettings = NativeSettings()
     fleet: FleetSettings = FleetSettings()
     limits: Limits = DEFAULT_LIMITS
-    slots: Mapping[str, int] = {}
+    default_slots: int | None = None
     retention: Policy = Policy()
     access: AccessSettings = AccessSettings()
     streams: StreamLimits = StreamLimits()
@@ -351,8 +354,8 @@ def _native(settings: Settings) -> NativeSettings:
 async def _prepare(store: Store, settings: Settings) -> None:
     async with store.transaction() as tx:
         await workspaces.ensure_default(tx, store.now())
-        if settings.slots or not store.is_shared:
-            await workspaces.override_slots(tx, workspaces.DEFAULT, settings.slots.get(workspaces.DEFAULT))
+        if settings.default_slots is not None or not store.is_shared:
+            await workspaces.override_slots(tx, workspaces.DEFAULT, settings.default_slots)
 
 
 @asynccontextmanager

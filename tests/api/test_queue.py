@@ -11,7 +11,7 @@ THEIRS = flow(act("a"), name="theirs")
 
 
 async def test_an_item_tells_its_place_until_it_is_dispatched_and_done(database: str):
-    async with town_on(database, slots={"default": 1}) as town:
+    async with town_on(database, default_slots=1) as town:
         first = await town.start(GATED)
         await town.outside.gate().arrived()
         second, third = await town.start(GATED), await town.start(GATED)

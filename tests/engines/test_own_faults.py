@@ -27,7 +27,7 @@ async def test_claiming_goes_on_after_a_fault(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(claims, "SAFETY_NET", 0.01)
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     first = await world.start(flow(node("a", "gate")))
     claiming, left = world.service.engine.claims, [3]
     claim = claiming.claim

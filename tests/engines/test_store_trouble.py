@@ -234,7 +234,7 @@ async def test_hands_promised_to_what_was_not_written_are_free_again(world: Worl
 
 
 async def test_slots_stay_exact_when_commits_fail(world: World):
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     version = await world.save(flow(act("a", retry=PATIENT), act("b", retry=PATIENT), edges="a->b"))
     accepted = []
     for nth in range(1, 8):
@@ -296,7 +296,7 @@ async def test_a_place_that_cannot_be_written_is_named_with_the_remedy(tmp_path:
 @pytest.mark.parametrize("attempts", [1, 2])
 async def test_what_cannot_be_dispatched_is_tried_as_often_as_was_set(tmp_path: Path, attempts: int):
     world = World(str(tmp_path / "ropewalk.db"))  # not judged: its log is spoilt on purpose
-    await world.open(slots={"default": 1}, dispatch_attempts=attempts)
+    await world.open(default_slots=1, dispatch_attempts=attempts)
     await world.start(flow(node("a", "gate")))
     await world.outside.gate().arrived()
     unreadable = await world.start(flow(node("b", "gate")))

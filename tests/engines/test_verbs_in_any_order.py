@@ -81,7 +81,7 @@ class People:
         """Whenever everything stands still, the store is without fault; some may be claimed, and not have begun."""
         world = self.world
         await world.close()
-        assert await judge(world.db, world.outside.effects, world.slots, at_rest=False) == []
+        assert await judge(world.db, world.outside.effects, world.limits, at_rest=False) == []
         await self.world.open()
 
     async def crash(self, _: str) -> None:
@@ -135,7 +135,7 @@ VERBS: list[Verb] = [
 
 async def told(world: World, seed: int, caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the engine has to complain about when people have asked for this and that, and everything is over."""
-    await world.restart(slots={"default": 1 + seed % 2})
+    await world.restart(default_slots=1 + seed % 2)
     people = People(world, seed)
     for _ in range(STEPS):
         await at_most(20, people.ask())

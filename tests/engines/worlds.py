@@ -63,17 +63,22 @@ class World:
     def __init__(self, db: str, *types: NodeType) -> None:
         self.db = db
         self.outside = Outside()
-        self.slots: dict[str, int] = {}
+        self.default_slots: int | None = None
         self.types = WatchedTypes.of(self.outside, *types)
         self._native = NativeSettings(drain_seconds=DRAIN)
         self._opened = AsyncExitStack()
         self.service: Service
 
-    async def open(self, *, slots: dict[str, int] | None = None, **native: Any) -> None:
+    @property
+    def limits(self) -> dict[str, int]:
+        """How many slots a workspace has, as far as it is limited."""
+        return {} if self.default_slots is None else {"default": self.default_slots}
+
+    async def open(self, *, default_slots: int | None = None, **native: Any) -> None:
         """Starts an engine on what the store has, with these settings from now on."""
-        self.slots = self.slots if slots is None else slots
+        self.default_slots = self.default_slots if default_slots is None else default_slots
         self._native = structs.replace(self._native, **native)
-        settings = Settings(db=self.db, native=self._native, slots=self.slots, env={"REGION": "north"})
+        settings = Settings(db=self.db, native=self._native, default_slots=self.default_slots, env={"REGION": "north"})
         self.service = await self._opened.enter_async_context(open_service(settings, self.types))
 
     async def close(self) -> None:
@@ -166,7 +171,7 @@ async def judged_world(db: str, *types: NodeType) -> AsyncIterator[World]:
     for gate in world.outside.gates.values():
         gate.open()
     await world.close()
-    assert await judge(world.db, world.outside.effects, world.slots) == []
+    assert await judge(world.db, world.outside.effects, world.limits) == []
 
 
 async def at_most(seconds: float, story: Any) -> Any:

@@ -26,7 +26,7 @@ LATER = {"maxAttempts": 2, "delay": "1h", "jitter": 0}
 async def make(db: str) -> None:
     """Leaves one of each: failed, large, waiting for an event with a key, waiting to retry, with a slot, queued."""
     world = World(db)
-    await world.open(slots={"default": 1})
+    await world.open(default_slots=1)
     try:
         await at_most(20, begin(world))
     finally:
@@ -269,7 +269,7 @@ async def test_an_execution_that_is_removed_meanwhile_is_passed_over(db: str):
 async def shared(tmp_path: Path) -> str:
     """A store on which three executions shared two slots."""
     world = World(str(tmp_path / "ropewalk.db"))
-    await world.open(slots={"default": 2})
+    await world.open(default_slots=2)
     try:
         await at_most(20, share(world))
     finally:

@@ -74,7 +74,7 @@ async def test_what_runs_fine_says_which_nodes_since_when_and_on_which_worker(wo
 
 
 async def test_capacity_names_the_slots_the_place_in_the_queue_and_who_holds_them(world: World):
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     holder = await at_the_gate(world)
     first, second = await world.start(flow(GATE)), await world.start(flow(GATE))
 
@@ -104,7 +104,7 @@ async def test_a_concurrency_key_names_its_holder(world: World):
 
 
 async def test_everything_that_is_in_the_way_is_said_at_once(world: World):
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     document = flow(GATE, concurrencyKey="{{ input }}")
     await at_the_gate(world, document, "k")
     execution = await world.start(document, "k")

@@ -23,7 +23,6 @@ from ropewalk.engines.base import Version
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.nodes.function import FunctionNode
 from ropewalk.service import Service
-from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, node_types, open_service
 
 PER_SECOND: Final = 20
@@ -87,8 +86,8 @@ class Fleet:
 async def opened(contender: str, db: str, slots: int) -> AsyncIterator[Fleet]:
     """One worker that accepts and executes; or, as `native-2`, two that execute what a third accepts."""
     notebook = Notebook()
-    executing = Settings(db=db, slots={workspaces.DEFAULT: slots})
-    accepting = Settings(db=db, slots=executing.slots, native=NativeSettings(claims=False))
+    executing = Settings(db=db, default_slots=slots)
+    accepting = Settings(db=db, default_slots=slots, native=NativeSettings(claims=False))
     async with AsyncExitStack() as stack:
         services = [
             await stack.enter_async_context(open_service(settings, types=node_types([notebook.node_type()])))

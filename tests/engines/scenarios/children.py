@@ -176,7 +176,7 @@ async def a_child_called_for_in_a_pause_is_paused_too(world: World) -> None:
 
 
 async def a_parent_that_waits_holds_no_slot_so_one_is_enough_for_both(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     await world.save(CHILD)
     await world.save(parent(input={"n": 1}) | {"name": "middle"})
     top = flow(node("top", "subworkflow", workflow="middle"))

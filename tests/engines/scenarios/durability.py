@@ -106,7 +106,7 @@ async def a_graceful_stop_lets_nodes_finish_and_the_next_engine_goes_on(world: W
 
 
 async def what_was_accepted_and_not_started_survives_a_crash(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     started = [await world.start(HELD) for _ in range(3)]
     await world.outside.gate().arrived()
 

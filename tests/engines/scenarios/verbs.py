@@ -51,7 +51,7 @@ async def a_timer_due_in_a_pause_is_recorded_and_its_successors_start_after_it(w
 
 
 async def an_execution_paused_in_the_queue_does_not_start(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     first, second = await world.start(HELD), await world.start(HELD)
     await world.outside.gate().arrived()
 
@@ -95,7 +95,7 @@ async def a_result_that_comes_within_the_grace_is_recorded_and_nothing_follows_i
 
 
 async def an_execution_in_the_queue_can_be_cancelled(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     first, second = await world.start(HELD), await world.start(HELD)
 
     assert await world.service.cancel(second)
@@ -106,7 +106,7 @@ async def an_execution_in_the_queue_can_be_cancelled(world: World) -> None:
 
 
 async def a_parked_execution_can_be_cancelled_without_a_slot(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     waiting = await world.start(flow(ASK))
     await world.until(waiting, SlotReleased)
     busy = await world.start(HELD)

@@ -180,7 +180,7 @@ async def a_pause_stops_the_clock_of_the_time_limit(world: World) -> None:
 
 
 async def who_only_waits_gives_its_slot_to_others(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     waiting = await world.start(flow(ASK, act("after", "both"), edges="ask->after"))
     await world.until(waiting, SlotReleased)
 
@@ -192,7 +192,7 @@ async def who_only_waits_gives_its_slot_to_others(world: World) -> None:
 
 
 async def no_more_executions_run_than_there_are_slots(world: World) -> None:
-    await world.restart(slots={"default": 2})
+    await world.restart(default_slots=2)
     document = flow(node("a", "gate"))
     started = [await world.start(document) for _ in range(7)]
     gate = world.outside.gate()
@@ -207,7 +207,7 @@ async def no_more_executions_run_than_there_are_slots(world: World) -> None:
 
 
 async def those_who_wait_for_a_slot_start_by_priority_then_age(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     document = flow(node("a", "gate", gate="{{ input }}"), name="ordered")
     first = await world.start(document, "first")
     await world.outside.gate("first").arrived()
@@ -224,7 +224,7 @@ async def those_who_wait_for_a_slot_start_by_priority_then_age(world: World) -> 
 
 
 async def newcomers_do_not_overtake_those_who_wait(world: World) -> None:
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     document = flow(node("a", "gate", gate="{{ input }}"))
     first, second = await world.start(document, "first"), await world.start(document, "second")
     await world.outside.gate("first").arrived()
