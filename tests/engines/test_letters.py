@@ -56,7 +56,9 @@ async def test_a_child_about_to_start_is_cancelled_with_its_parent(world: World,
     assert await at_most(20, cancelled_at_once(world, monkeypatch)) is ExecutionState.CANCELLED
 
 
-async def test_the_same_on_a_shared_store(shared_world: World, monkeypatch: pytest.MonkeyPatch):
+async def test_a_child_about_to_start_elsewhere_is_cancelled_with_its_parent(
+    shared_world: World, monkeypatch: pytest.MonkeyPatch
+):
     assert await at_most(20, cancelled_at_once(shared_world, monkeypatch)) is ExecutionState.CANCELLED
 
 

@@ -3,9 +3,7 @@
 import asyncio
 import base64
 import time
-from contextlib import suppress
 
-import msgspec
 import pytest
 from aiohttp import web
 
@@ -332,6 +330,7 @@ async def test_a_connection_is_used_again(site, request_, facilities):
 async def test_no_answer_however_broken_gets_past_classification(run, peer, junk):
     port = (await peer(junk)).port
 
-    with suppress(NodeFailure):
-        output = await run("http.request", {"url": f"http://127.0.0.1:{port}/"})
-        msgspec.json.encode(output.value)
+    with pytest.raises(NodeFailure) as failure:
+        await run("http.request", {"url": f"http://127.0.0.1:{port}/"})
+
+    assert failure.value.error.type is ErrorType.TRANSIENT

@@ -29,7 +29,9 @@ async def test_a_server_that_is_too_old_is_refused_with_both_versions(
 
 
 @pytest.mark.parametrize("version", ["12.22", "13beta1", "19devel"])
-async def test_a_server_that_is_not_is_used(database: str, version: str):
+async def test_a_server_that_is_new_enough_is_used(database: str, version: str):
     async with a_past(database, version, "a setting of somebody else") as server:
         store = await PostgresStore.open(server)
         await store.close()
+
+    assert store.epoch == 1
