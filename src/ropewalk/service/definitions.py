@@ -72,12 +72,7 @@ async def revise(service: Service, workflow: Workflow, document: JSON, by: str, 
 
 async def _draft(service: Service, document: JSON, by: str) -> Draft:
     """What is to be stored. In a thread, as checking is."""
-    return await asyncio.to_thread(_drafted, service, document, by)
-
-
-def _drafted(service: Service, document: JSON, by: str) -> Draft:
-    definition = service.check(document)
-    return Draft(service.workspace, definition.name, definition.canonical().decode(), definition.content_hash, by)
+    return await asyncio.to_thread(lambda: service.draft(service.check(document), by))
 
 
 # Publishing and archiving

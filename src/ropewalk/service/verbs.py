@@ -95,6 +95,11 @@ class Service:
         _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
         return definition
 
+    def draft(self, definition: Definition, by: str) -> workflows.Draft:
+        """What is kept of a definition that was checked."""
+        canonical = definition.canonical().decode()
+        return workflows.Draft(self.workspace, definition.name, canonical, definition.content_hash, by)
+
     def forget(self, name: str) -> None:
         """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
         self._saved.pop(name, None)
@@ -107,9 +112,7 @@ class Service:
         known = self._saved.get(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
-        draft = workflows.Draft(
-            self.workspace, definition.name, definition.canonical().decode(), definition.content_hash, by
-        )
+        draft = self.draft(definition, by)
         async with self.store.transaction() as tx:
             saved = await workflows.save(tx, draft, str(uuid_utils.uuid7()), self.store.now())
             await workflows.publish(tx, saved.workflow, saved.version)
