@@ -1,20 +1,17 @@
 """With whom a workflow is shared, beyond those who have a role in its workspace."""
 
-from typing import Annotated, Any, Literal
-
-from fastapi import Path
+from typing import Any, Literal
 
 from ropewalk.access import acl as access
 from ropewalk.access.rights import Right, Role
-from ropewalk.api.members import LetGo, Member, Subject, SubjectQuery
+from ropewalk.api.definitions import DefinitionId
+from ropewalk.api.members import LetGo, Member, Subject, SubjectQuery, shown
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Body, Cursor, Limit, Page, exemplified, page
-from ropewalk.core.instant import rfc3339
 from ropewalk.store import acl
 
 routes = Routes("/workflow/definitions/{definitionId}/acl", "Sharing")
 
-DefinitionId = Annotated[str, Path(alias="definitionId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Shareable = Literal["viewer", "operator", "editor", "admin"]
 """Runners serve pools of a workspace; there is nothing of one workflow for them."""
 
@@ -37,7 +34,7 @@ async def list_shares(
     after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     found = await acl.listed(call.office.store, call.workspace, workflow.id, after=after, limit=limit)
     place = found[-1].subject if found else None
-    return page(call.office.cursors, listing, [_shown(each) for each in found], limit, place)
+    return page(call.office.cursors, listing, [shown(each) for each in found], limit, place)
 
 
 @routes.put("", Right.ADMINISTER, response_model=Member)
@@ -47,7 +44,7 @@ async def share_definition(call: Caller, definition_id: DefinitionId, body: Shar
     giver = await call.giver_of(workflow.id)
     shared = await access.share(call.office.store, giver, workflow.id, body.subject, Role(body.role))
     call.office.forget()
-    return _shown(shared)
+    return shown(shared)
 
 
 @routes.delete("", Right.ADMINISTER, response_model=LetGo)
@@ -57,12 +54,3 @@ async def unshare_definition(call: Caller, definition_id: DefinitionId, subject:
     changed = await access.unshare(call.office.store, await call.giver_of(workflow.id), workflow.id, subject)
     call.office.forget()
     return {"subject": subject, "changed": changed}
-
-
-def _shown(share: acl.Share) -> dict[str, Any]:
-    return {
-        "subject": share.subject,
-        "role": share.role,
-        "createdAt": rfc3339(share.created_at),
-        "createdBy": share.created_by,
-    }

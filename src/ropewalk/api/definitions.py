@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ropewalk.access.rights import Right
 from ropewalk.api.documents import DRAFT, REQUEST, Manuscript, line_of, value_of, with_lines
+from ropewalk.api.execution_answers import A_HASH, AN_ID
 from ropewalk.api.gate import Call
 from ropewalk.api.intake import LARGEST_DEFINITION
 from ropewalk.api.problems import Refused
@@ -24,17 +25,15 @@ routes = Routes("/workflow/definitions", "Definitions")
 
 LATEST_POSSIBLE: Final = 2**53
 NO_NUL: Final = r"^[^\x00]*$"
-_AN_ID: Final = "019a8b0c-3f1e-7c4e-9d53-2b1f0c9a7e11"
-_A_HASH: Final = "9f2c4e1b7a5d8036c1e4f7a2b5d8e0936f1c4a7b2d5e8093a6c1f4b7e2d5a803"
 _A_SUMMARY: Final = {
-    "id": _AN_ID,
+    "id": AN_ID,
     "name": "greet",
     "published": 1,
     "latest": 2,
     "archivedAt": None,
     "createdAt": "2026-11-16T08:00:00Z",
 }
-_A_VERSION: Final = {"version": 2, "hash": _A_HASH, "createdAt": "2026-11-16T08:00:00Z", "createdBy": "user:ann"}
+_A_VERSION: Final = {"version": 2, "hash": A_HASH, "createdAt": "2026-11-16T08:00:00Z", "createdBy": "user:ann"}
 _A_DOCUMENT: Final = {"ropewalk": 1, "name": "greet", "nodes": [{"id": "hello", "type": "noop"}]}
 
 DefinitionId = Annotated[str, Path(alias="definitionId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
@@ -81,7 +80,7 @@ class DefinitionVersionDocument(DefinitionVersion):
 class Definition(DefinitionSummary):
     """A workflow with the document of one of its versions."""
 
-    model_config = exemplified(Answer, _A_SUMMARY | {"version": 2, "hash": _A_HASH, "document": _A_DOCUMENT})
+    model_config = exemplified(Answer, _A_SUMMARY | {"version": 2, "hash": A_HASH, "document": _A_DOCUMENT})
 
     version: int
     hash: str
@@ -91,7 +90,7 @@ class Definition(DefinitionSummary):
 class SavedDefinition(Answer):
     """Where a document was saved; the ETag is its hash."""
 
-    model_config = exemplified(Answer, {"id": _AN_ID, "version": 2, "hash": _A_HASH})
+    model_config = exemplified(Answer, {"id": AN_ID, "version": 2, "hash": A_HASH})
 
     id: str
     version: int
@@ -107,7 +106,7 @@ class PublishBody(Body):
 class DefinitionChanged(Answer):
     """A workflow that was told something; `changed` is false if that held already."""
 
-    model_config = exemplified(Answer, {"id": _AN_ID, "changed": True})
+    model_config = exemplified(Answer, {"id": AN_ID, "changed": True})
 
     id: str
     changed: bool
@@ -126,7 +125,7 @@ class DefinitionProblem(Answer):
 class Verdict(Answer):
     """Whether a document may be saved, and if not, everything that is wrong with it."""
 
-    model_config = exemplified(Answer, {"valid": True, "hash": _A_HASH, "problems": []})
+    model_config = exemplified(Answer, {"valid": True, "hash": A_HASH, "problems": []})
 
     valid: bool
     hash: str | None

@@ -6,7 +6,6 @@ The lease's token is the fence: under one that is late, foreign or made up nothi
 import asyncio
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Path
 from pydantic import Field
 from starlette.requests import Request
 
@@ -15,6 +14,7 @@ from ropewalk.api.gate import Call
 from ropewalk.api.office import Office
 from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
+from ropewalk.api.runs import RunId
 from ropewalk.api.shapes import Answer, Body, exemplified
 from ropewalk.core.canonical import LARGEST_INTEGER
 from ropewalk.core.errors import ErrorType, Forbidden, RunError
@@ -33,7 +33,6 @@ _TOKEN: Final = "kYc0VqXl5tS1n0hEo6Yx2Q"
 _RUN: Final = "019a8b6e-4f7c-7c1e-8d5e-2f6a1b3c4d5e"
 _EXECUTION: Final = "019a8b6e-4f70-7a3b-9c1d-0e2f4a6b8c0d"
 
-RunId = Annotated[str, Path(alias="runId", max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
 Token = Annotated[str, Field(min_length=1, max_length=2_048, pattern=r"^[A-Za-z0-9_-]+$")]
 Tokens = Annotated[
     int | None, Field(ge=0, le=LARGEST_INTEGER, description="How many of a language model's the run used up.")

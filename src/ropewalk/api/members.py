@@ -14,6 +14,7 @@ from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.instant import rfc3339
 from ropewalk.store import members
+from ropewalk.store.acl import Share
 
 routes = Routes("/members", "Members")
 
@@ -85,7 +86,8 @@ async def remove_member(call: Caller, subject: SubjectQuery) -> dict[str, Any]:
     return {"subject": subject, "changed": changed}
 
 
-def shown(member: members.Member) -> dict[str, Any]:
+def shown(member: members.Member | Share) -> dict[str, Any]:
+    """Somebody and their role, in a workspace or for one workflow."""
     return {
         "subject": member.subject,
         "role": member.role,

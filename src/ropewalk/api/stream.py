@@ -24,6 +24,7 @@ from ropewalk.api.gate import Call, enter_workspace
 from ropewalk.api.problems import Refused
 from ropewalk.api.proofs import visit
 from ropewalk.api.routes import Caller, Routes
+from ropewalk.api.workspaces import WorkspaceId
 from ropewalk.core.errors import Unauthenticated
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
 from ropewalk.service.rooms import RoomChannel
@@ -45,7 +46,6 @@ CODES: Final = {
 """With which code a WebSocket is closed."""
 
 WorkflowId = Annotated[str, Path(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
-WorkspaceId = Annotated[str, Path(alias="workspaceId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 AfterNumber = Annotated[int | None, Query(ge=0, le=LARGEST_NUMBER, description="Go on after the event of this number.")]
 AfterId = Annotated[str | None, Query(max_length=LONGEST_ID, description="Go on after the event of this id.")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=LONGEST_ID)]
