@@ -21,6 +21,7 @@ from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
 from ropewalk.core.instant import rfc3339
+from ropewalk.telemetry.logs import ROOT, handled_by
 
 FRAMES_PER_SECOND: Final = 8
 PATIENCE: Final = 10
@@ -151,21 +152,5 @@ class _Handler(logging.Handler):
 @contextmanager
 def logs_to(view: View) -> Iterator[None]:
     """What nodes log, and what goes wrong inside, is said by the view."""
-    root, nodes, driver = map(logging.getLogger, ("ropewalk", "ropewalk.node", "asyncpg"))
-    handler = _Handler(view)
-    before = root.propagate, root.level, nodes.level, driver.level
-    root.addHandler(handler)
-    root.propagate = False
-    root.setLevel(logging.WARNING)
-    nodes.setLevel(logging.INFO)
-    # A server that is away is told of by the engine, in a line and not in a traceback a second.
-    driver.setLevel(logging.CRITICAL)
-    try:
+    with handled_by(_Handler(view), {ROOT: logging.WARNING, f"{ROOT}.node": logging.INFO}):
         yield
-    finally:
-        root.removeHandler(handler)
-        root.propagate = before[0]
-        root.setLevel(before[1])
-        nodes.setLevel(before[2])
-        driver.setLevel(before[3])
-        handler.close()

@@ -1,7 +1,7 @@
 """Structured logs: one line a time, JSON for programs or text for people, each with the ids it is about."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cached_property
@@ -32,23 +32,34 @@ def _nobody(execution: str, node: str, item: int | None, attempt: int) -> dict[s
 @contextmanager
 def logs_to(stream: TextIO, form: Format, identify: Identify = _nobody) -> Iterator[None]:
     """Everything Ropewalk logs goes to this stream, ours and what nodes write alike."""
-    root, driver = logging.getLogger(ROOT), logging.getLogger(_DRIVER)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_formatter(form, identify))
-    before = root.propagate, root.level, driver.level
-    root.addHandler(handler)
-    root.propagate = False
-    root.setLevel(logging.INFO)
+    with handled_by(handler, {ROOT: logging.INFO}):
+        yield
+
+
+@contextmanager
+def handled_by(handler: logging.Handler, levels: Mapping[str, int]) -> Iterator[None]:
+    """Everything Ropewalk logs goes to this handler alone, from these levels on; afterwards all is as it was."""
+    root = logging.getLogger(ROOT)
     # A server that is away is told of by the engine, in a line and not in a traceback a second.
-    driver.setLevel(logging.CRITICAL)
+    wanted = {**levels, _DRIVER: logging.CRITICAL}
+    before = {name: logging.getLogger(name).level for name in wanted}
+    propagates, root.propagate = root.propagate, False
+    root.addHandler(handler)
+    _set_levels(wanted)
     try:
         yield
     finally:
         root.removeHandler(handler)
-        root.propagate = before[0]
-        root.setLevel(before[1])
-        driver.setLevel(before[2])
+        root.propagate = propagates
+        _set_levels(before)
         handler.close()
+
+
+def _set_levels(levels: Mapping[str, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 class EventLogger:
