@@ -1,7 +1,8 @@
 """Workers over HTTP: who is there, how much each has in hand, and who is alive."""
 
-from typing import Any, Final
+from typing import Any
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from ropewalk.access.rights import Right
@@ -9,14 +10,12 @@ from ropewalk.api.execution_answers import A_MOMENT
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, exemplified
 from ropewalk.core.duration import SECOND
-from ropewalk.core.instant import rfc3339
+from ropewalk.service.reading.workers import worker_of
 from ropewalk.store import workers
 from ropewalk.store.access import Store
 from ropewalk.store.workers import Worker
 
 routes = Routes("/workers", "Workers")
-
-MOST_WORKERS: Final = 1_000
 
 
 class WorkerAnswer(Answer):
@@ -62,7 +61,7 @@ class Workers(Answer):
 async def list_workers(call: Caller) -> dict[str, Any]:
     """The workers of this store, those heard of last first; at most a thousand."""
     store = call.office.store
-    known = await workers.listed(store, MOST_WORKERS)
+    known = await workers.listed(store, workers.MOST_SHOWN)
     return {"items": [_worker(each, store) for each in known]}
 
 
@@ -71,16 +70,6 @@ def _worker(worker: Worker, store: Store) -> dict[str, Any]:
     silence = max(0, store.now() - worker.heartbeat_at)
     # A store of one process is ours; its lock is the liveness, and nobody renews a lease there.
     is_alive = silence <= round(store.lease_seconds * SECOND) if store.is_shared else worker.id == store.worker
-    return {
-        "id": worker.id,
-        "host": worker.host,
-        "pid": worker.pid,
-        "version": worker.version,
-        "pool": worker.pool,
-        "load": store.load if worker.id == store.worker else worker.load,
-        "slots": worker.slots,
-        "startedAt": rfc3339(worker.started_at),
-        "heartbeatAt": None if has_left else rfc3339(worker.heartbeat_at),
-        "silence": None if has_left else silence,
-        "isAlive": is_alive and not has_left,
-    }
+    # What we have in hand ourselves we know better than our last heartbeat.
+    known = replace(worker, load=store.load) if worker.id == store.worker else worker
+    return worker_of(known, silence=None if has_left else silence, is_alive=is_alive and not has_left)

@@ -1,6 +1,6 @@
 """Who works on a store, and who of them is alive."""
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -15,7 +15,6 @@ from ropewalk.store.workers import Worker
 if TYPE_CHECKING:
     from ropewalk.store.postgres import PostgresReader
 
-MOST_WORKERS: Final = 1000
 AnyReader: TypeAlias = "SqliteReader | PostgresReader"
 
 
@@ -39,7 +38,7 @@ class Seen(Struct, frozen=True):
 
 async def seen(project: Project, reader: AnyReader) -> list[Seen]:
     """Everyone the store knows of, those heard of last first."""
-    known = await workers.listed(reader, MOST_WORKERS)
+    known = await workers.listed(reader, workers.MOST_SHOWN)
     return _of_file(project, known) if isinstance(reader, SqliteReader) else await _of_fleet(project, reader, known)
 
 

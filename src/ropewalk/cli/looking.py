@@ -13,11 +13,11 @@ from ropewalk.cli.project import Project
 from ropewalk.cli.view import now
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
 from ropewalk.service import bulk, dead_letters, reading
 from ropewalk.service.bulk import LetterVerbs, Pace, Progress
 from ropewalk.service.reading import Recorded
+from ropewalk.service.reading.workers import worker_of
 from ropewalk.store import dlq, executions, workflows
 from ropewalk.store.access import Blobs
 from ropewalk.store.blobs import BlobFiles
@@ -238,7 +238,8 @@ class StoreLook:
 
     async def workers(self, *, is_all: bool) -> list[Json]:
         everyone = await seen(self._project, self.reader)
-        return [_worker(each) for each in everyone if is_all or not self._project.is_shared or _is_wanted(each)]
+        wanted = [each for each in everyone if is_all or not self._project.is_shared or _is_wanted(each)]
+        return [worker_of(each.worker, silence=each.silence, is_alive=each.is_alive) for each in wanted]
 
 
 def _liveness(project: Project) -> Callable[[Worker], bool] | None:
@@ -251,20 +252,3 @@ def _liveness(project: Project) -> Callable[[Worker], bool] | None:
 
 def _is_wanted(each: Seen) -> bool:
     return each.is_worker and each.silence is not None
-
-
-def _worker(each: Seen) -> Json:
-    worker = each.worker
-    return {
-        "id": worker.id,
-        "host": worker.host,
-        "pid": worker.pid,
-        "version": worker.version,
-        "pool": worker.pool,
-        "load": worker.load,
-        "slots": worker.slots,
-        "startedAt": rfc3339(worker.started_at),
-        "heartbeatAt": None if each.silence is None else rfc3339(worker.heartbeat_at),
-        "silence": each.silence,
-        "isAlive": each.is_alive,
-    }

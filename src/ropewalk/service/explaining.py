@@ -30,7 +30,6 @@ from ropewalk.store.workers import Worker
 LEASE: Final = 15 * SECOND
 TAKEOVER_GRACE: Final = 5 * SECOND
 MOST_NODES: Final = 200
-MOST_WORKERS: Final = 1000
 _DONE: Final = (NodeState.SUCCESS, NodeState.SKIPPED, NodeState.CANCELLED)
 _LEAST_TELLING: Final = (NodeState.WAITING, NodeState.BLOCKED)
 
@@ -62,7 +61,7 @@ async def _around(reader: Reader, workspace: str, now: int, alive: Alive | None,
     def is_leased(worker: Worker) -> bool:
         return now - worker.heartbeat_at <= lease
 
-    known = await workers.listed(reader, MOST_WORKERS)
+    known = await workers.listed(reader, workers.MOST_SHOWN)
     takeover = lease + TAKEOVER_GRACE if alive is None else None
     return Around(reader, workspace, now, known, alive or is_leased, takeover)
 

@@ -1,10 +1,14 @@
 """Workers: who may write, and who was heard of when."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from ropewalk.store.access import Reader, Transaction, json_list
+
+MOST_SHOWN: Final = 1_000
+"""How many of them people see."""
 
 
 class Worker(Struct, frozen=True):
