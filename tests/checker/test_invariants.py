@@ -133,15 +133,6 @@ def test_whoever_takes_a_slot_is_held_to_the_limit_of_that_moment(limit: list[tu
     assert [each.execution for each in check_together(histories, {"default": limit})] == told
 
 
-@pytest.mark.parametrize(("slack", "told"), [(SECOND - 1, ["e2"]), (SECOND, []), (61 * SECOND, [])])
-def test_clocks_need_not_agree_better_than_is_said(slack: int, told: list[str]):
-    sharing = Sharing({"default": 1}, slack)
-    for history in (at_work("e1", 0), at_work("e2", 59 * SECOND)):
-        sharing.add(history)
-
-    assert [each.execution for each in sharing.violations()] == told
-
-
 def test_the_sweep_knows_how_many_slots_were_held_at_most():
     sharing = Sharing({"default": 9, "other": 9})
     for number in range(5):

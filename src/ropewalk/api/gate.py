@@ -38,17 +38,16 @@ class Call:
     def service(self) -> Service:
         return self.office.service(self.workspace)
 
-    async def allow(self, workflow: str, right: Right | None = None) -> None:
-        """The route's right (or this one) on what belongs to a workflow."""
-        needed = right or self.right
-        if needed in self.rights:
+    async def allow(self, workflow: str) -> None:
+        """The route's right on what belongs to a workflow."""
+        if self.right in self.rights:
             return
         shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
-        if needed in shared:
+        if self.right in shared:
             return
         if Right.READ not in self.rights | shared:
             raise NotFound("there is no such thing here")
-        raise Forbidden(f"this needs the right to {needed}")
+        raise Forbidden(f"this needs the right to {self.right}")
 
     async def may(self, workflow: str, right: Right) -> bool:
         """Whether this right is there too, for what an answer shows or leaves out."""

@@ -146,9 +146,8 @@ def _may_share(families: Mapping[str, tuple[str, ...]], one: str, other: str, ho
 class Sharing:
     """What executions take from each other, gathered one execution at a time and held to the limits at the end."""
 
-    def __init__(self, limits: Limits, slack: int = 0) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._slack = slack
         self._slots = Holdings()
         self._keys = Holdings()
         self._families: dict[str, tuple[str, ...]] = {}
@@ -159,11 +158,11 @@ class Sharing:
         assert isinstance(accepted, ExecutionAccepted), "a history begins with what accepted it"
         name, workspace = accepted.execution, accepted.workspace
         if workspace in self._limits:
-            for held in held_by(name, history, workspace, SLOT_TAKEN, SLOT_RETURNED, self._slack):
+            for held in held_by(name, history, workspace, SLOT_TAKEN, SLOT_RETURNED):
                 self._slots.add(held)
         if accepted.concurrency_key is not None:
             what = f"{workspace}{_BETWEEN}{accepted.concurrency_key}"
-            for held in held_by(name, history, what, (ExecutionStarted,), TERMINAL, self._slack):
+            for held in held_by(name, history, what, (ExecutionStarted,), TERMINAL):
                 self._keys.add(held)
             if accepted.parent is not None:
                 self._families[name] = (accepted.parent.execution, *accepted.parent.ancestors)

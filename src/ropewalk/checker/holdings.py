@@ -76,20 +76,16 @@ class Holdings:
 
 
 def held_by(
-    execution: str, history: History, what: str, taken: tuple[type, ...], returned: tuple[type, ...], slack: int = 0
+    execution: str, history: History, what: str, taken: tuple[type, ...], returned: tuple[type, ...]
 ) -> Iterator[Holding]:
-    """What an execution took with these events and gave back with those.
-
-    Nothing is told of what it held no longer than `slack`, and the rest ends that much earlier: where several clocks
-    tell the time, they need not agree better than that.
-    """
+    """What an execution took with these events and gave back with those; nothing that it held for no time at all."""
     since: tuple[int, int] | None = None
     for seq, event in enumerate(history.events, 1):
         if since is None and isinstance(event, taken):
             since = (event.at, seq)
         elif since is not None and isinstance(event, returned):
-            if event.at - slack > since[0]:
-                yield Holding(what, execution, since[0], event.at - slack, since[1])
+            if event.at > since[0]:
+                yield Holding(what, execution, since[0], event.at, since[1])
             since = None
     if since is not None:
         yield Holding(what, execution, since[0], FOR_EVER, since[1])

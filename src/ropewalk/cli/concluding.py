@@ -103,10 +103,9 @@ async def _others(project: Project, look: Look, name: str, owner: Executor | Non
     return [f"{count} other executions here are unfinished; take them up with: {project.hint('resume')}"]
 
 
-async def unfinished(look: Look, *, with_paused: bool = False) -> list[str]:
+async def unfinished(look: Look) -> list[str]:
     """What is not over and could go on, oldest first."""
-    states = [ExecutionState.PENDING, ExecutionState.RUNNING, *([ExecutionState.PAUSED] if with_paused else [])]
     found: list[str] = []
-    for state in states:
+    for state in (ExecutionState.PENDING, ExecutionState.RUNNING):
         found += [each["id"] for each in await look.executions(Search(state=state, limit=MOST_COUNTED))]
     return sorted(found)

@@ -37,9 +37,9 @@ class Server(Struct, frozen=True, omit_defaults=True):
     workspace: str | None = None
 
 
-def folder(environment: Mapping[str, str] = os.environ) -> Path:
+def folder() -> Path:
     """Where profiles are kept."""
-    home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".config"
+    home = os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "~")).expanduser() / ".config"
     return Path(home) / "ropewalk"
 
 
@@ -83,9 +83,9 @@ def _server(name: str, value: Any) -> Server:
 # Tokens
 
 
-def token_for(url: str, environment: Mapping[str, str] = os.environ) -> str:
+def token_for(url: str) -> str:
     """The token for a server; what was set for this command wins."""
-    found = environment.get(TOKEN) or _from_keyring(url) or _from_file(url)
+    found = os.environ.get(TOKEN) or _from_keyring(url) or _from_file(url)
     if not found:
         raise Unauthenticated(f"there is no token for {url}: set {TOKEN}, or log in with `ropewalk login {url}`")
     return found

@@ -88,20 +88,19 @@ def _options(server: Server) -> list[str]:
 
 
 def project(db: str | None, nodes: tuple[str, ...], *, is_json: bool, environment: Mapping[str, str] = os.environ,
-            folder: str = ".", file: str | None = None, flags: Mapping[str, Any] | None = None) -> Project:  # fmt: skip
+            file: str | None = None, flags: Mapping[str, Any] | None = None) -> Project:  # fmt: skip
     """What options, environment and configuration file say together."""
     said = {**(flags or {}), "db": db or None, "nodes": nodes or None}
-    configuration = resolve(said, environment, file, folder)
+    configuration = resolve(said, environment, file)
     return Project(address(configuration["db"]), configuration["nodes"], is_json, configuration, file)
 
 
-def chosen_server(url: str | None, name: str | None, workspace: str | None,
-                  environment: Mapping[str, str] = os.environ) -> Server | None:  # fmt: skip
+def chosen_server(url: str | None, name: str | None, workspace: str | None) -> Server | None:
     """The server that options and environment name, None if they name none."""
     if url is not None and name is not None:
         raise InvalidInput("--server and --profile both say where: give one of them")
     if url is None and name is None:
-        url, name = environment.get("ROPEWALK_SERVER"), environment.get("ROPEWALK_PROFILE")
+        url, name = os.environ.get("ROPEWALK_SERVER"), os.environ.get("ROPEWALK_PROFILE")
     found = Server(url.rstrip("/")) if url else profile(name) if name else None
     return found if found is None or workspace is None else Server(found.url, workspace)
 

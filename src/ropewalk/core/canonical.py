@@ -19,6 +19,7 @@ Path = tuple[str | int, ...]
 DEEPEST = 64
 LARGEST_INTEGER = 2**53
 LONGEST_STEP = 64
+_MOST_PROBLEMS = 100
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -60,15 +61,15 @@ def idempotency_key(
     return content_hash([workspace, execution, node, item, inputs_hash, config_hash])
 
 
-def json_problems(value: JSON, path: Path = (), deepest: int = DEEPEST, limit: int = 100) -> list[Problem]:
-    """What keeps a Python value from being plain, bounded JSON, at most `limit` places of it."""
-    return [] if value is None or is_plain(value, deepest) else _json_problems(value, path, deepest, limit)
+def json_problems(value: JSON, path: Path = ()) -> list[Problem]:
+    """What keeps a Python value from being plain, bounded JSON; of many places, the first."""
+    return [] if value is None or is_plain(value) else _json_problems(value, path)
 
 
-def is_plain(value: JSON, deepest: int = DEEPEST) -> bool:
+def is_plain(value: JSON) -> bool:
     """Whether a value is JSON of sane depth, integers and text; asked first, since nearly always it is."""
     level: list[JSON] = [value]
-    for _ in range(deepest + 1):
+    for _ in range(DEEPEST + 1):
         inner: list[JSON] = []
         for part in level:
             if isinstance(part, dict):
@@ -92,13 +93,13 @@ def _has_plain_keys(part: dict[Any, JSON]) -> bool:
         return False
 
 
-def _json_problems(value: JSON, path: Path, deepest: int, limit: int) -> list[Problem]:
+def _json_problems(value: JSON, path: Path) -> list[Problem]:
     problems: list[Problem] = []
     waiting: list[tuple[JSON, Path]] = [(value, path)]
-    while waiting and len(problems) < limit:
+    while waiting and len(problems) < _MOST_PROBLEMS:
         part, where = waiting.pop()
-        if isinstance(part, dict | list) and part and len(where) - len(path) >= deepest:
-            problems.append(Problem(where, f"is nested more than {deepest} levels deep"))
+        if isinstance(part, dict | list) and part and len(where) - len(path) >= DEEPEST:
+            problems.append(Problem(where, f"is nested more than {DEEPEST} levels deep"))
         elif isinstance(part, dict):
             problems.extend(_key_problems(part, where))
             waiting.extend((inner, (*where, step(key))) for key, inner in reversed(part.items()))
@@ -106,7 +107,7 @@ def _json_problems(value: JSON, path: Path, deepest: int, limit: int) -> list[Pr
             waiting.extend((inner, (*where, place)) for place, inner in reversed(list(enumerate(part))))
         elif message := _refused_scalar(part):
             problems.append(Problem(where, message))
-    return problems[:limit]
+    return problems[:_MOST_PROBLEMS]
 
 
 def _key_problems(part: dict[Any, JSON], where: Path) -> list[Problem]:

@@ -36,7 +36,7 @@ _JSON_TYPE = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII)
 _TEXT_TYPE = re.compile(r"text/.*|application/(?:[\w.+-]+\+)?xml|application/x-www-form-urlencoded", re.ASCII)
 
 
-async def read_body(response: "aiohttp.ClientResponse", limit: int = LARGEST_BODY) -> bytes:
+async def read_body(response: "aiohttp.ClientResponse") -> bytes:
     """The whole body, unfolded; a permanent failure when it is too large, too dense, or in an unknown encoding."""
     folding = _folding(response)
     content = bytearray()
@@ -44,16 +44,16 @@ async def read_body(response: "aiohttp.ClientResponse", limit: int = LARGEST_BOD
     async for chunk in response.content.iter_chunked(CHUNK):
         received += len(chunk)
         # One byte more than fits is enough to know that it does not.
-        content += folding.unfold(chunk, limit + 1 - len(content))
-        _check_size(len(content), received, limit)
+        content += folding.unfold(chunk, LARGEST_BODY + 1 - len(content))
+        _check_size(len(content), received)
     if received and not folding.is_whole:
         raise NodeFailure.transient("the answer was cut short")
     return bytes(content)
 
 
-def _check_size(size: int, received: int, limit: int) -> None:
-    if size > limit or received > limit:
-        raise NodeFailure.permanent(f"the answer is larger than {limit} bytes")
+def _check_size(size: int, received: int) -> None:
+    if max(size, received) > LARGEST_BODY:
+        raise NodeFailure.permanent(f"the answer is larger than {LARGEST_BODY} bytes")
     if size > HARMLESS and size > LARGEST_RATIO * received:
         raise NodeFailure.permanent("the answer unfolds to too many times its size")
 

@@ -49,18 +49,18 @@ class Audit:
     """One walk through a store.
 
     `at_rest` says that nobody executes on it and nothing was cut off, so that nothing may be left half done; `limits`
-    are the slots of workspaces, `slack` (µs) how well the clocks of those who took them agree; `effects` is what the
-    outside world saw, by execution; `load_blob` reads a large value by its hash.
+    are the slots of workspaces; `effects` is what the outside world saw, by execution; `load_blob` reads a large value
+    by its hash.
     """
 
-    def __init__(self, reader: Reader, *, at_rest: bool = False, limits: Limits | None = None, slack: int = 0,
+    def __init__(self, reader: Reader, *, at_rest: bool = False, limits: Limits | None = None,
                  effects: Mapping[str, Sequence[Effect]] | None = None,
                  load_blob: LoadBlob | None = None) -> None:  # fmt: skip
         self._reader = reader
         self._at_rest = at_rest
         self._effects = effects or {}
         self._load_blob = load_blob
-        self._sharing = Sharing(limits or {}, slack)
+        self._sharing = Sharing(limits or {})
         self._plans: dict[tuple[str, int], Plan] = {}
 
     async def executions(self) -> AsyncIterator[Audited]:

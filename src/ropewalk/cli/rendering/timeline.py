@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ropewalk.cli.rendering.text import STYLES, SYMBOLS, clock, json_text, lapse, one_line, plain, short, state
+from ropewalk.cli.rendering.text import STYLES, SYMBOLS, clock, lapse, one_line, plain, short, state
 
 Json = dict[str, Any]
 DEEPEST: Final = 8
@@ -158,10 +158,3 @@ def _trouble(node: Json, now: int) -> str:
     if node["state"] in _OVER:
         return message
     return f"after: {message}" if message else ""
-
-
-def result(execution: Json) -> RenderableType:
-    """What came of an execution."""
-    if execution["state"] != "SUCCESS":
-        return Text("")
-    return Text(plain(json_text(execution["output"])))
