@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ropewalk.cli.codes import Code
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 PIPE_WIDTH: Final = 500
 """Where there is no terminal, lines are not folded: whoever reads them wants them whole."""
@@ -22,6 +25,15 @@ def console(*, is_error: bool = False) -> "Console":
     return Console(
         stderr=is_error, width=width, markup=False, emoji=False, highlight=False, soft_wrap=width is not None
     )
+
+
+def answer(found: Any, drawn: "Callable[[], RenderableType]", *, is_json: bool) -> Code:
+    """Prints what was found, for a program as it is, for a person as it is drawn."""
+    if is_json:
+        print_json(found)
+    else:
+        console().print(drawn())
+    return Code.OK
 
 
 def print_json(value: Any) -> None:

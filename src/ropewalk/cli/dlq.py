@@ -5,7 +5,7 @@ import click
 from ropewalk.cli.bulk import Which, discard_many, on_letters, requeue_many
 from ropewalk.cli.carrying import Way, carry_on, detach_option
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import console, print_json
+from ropewalk.cli.console import answer, print_json
 from ropewalk.cli.ids import letter_id
 from ropewalk.cli.loading import assignments, json_value
 from ropewalk.cli.looking import looking
@@ -33,11 +33,7 @@ def ls(project: Project, resolution: str, fingerprint: str | None, limit: int) -
     async def show_all() -> Code:
         async with looking(project) as look:
             found = await look.letters(Resolution(resolution), fingerprint, limit)
-        if project.is_json:
-            print_json(found)
-        else:
-            console().print(letters_listing(found))
-        return Code.OK
+        return answer(found, lambda: letters_listing(found), is_json=project.is_json)
 
     return finish(show_all())
 
@@ -51,11 +47,7 @@ def groups(project: Project, limit: int) -> int:
     async def show_all() -> Code:
         async with looking(project) as look:
             found = await look.groups(limit)
-        if project.is_json:
-            print_json(found)
-        else:
-            console().print(groups_listing(found))
-        return Code.OK
+        return answer(found, lambda: groups_listing(found), is_json=project.is_json)
 
     return finish(show_all())
 
@@ -69,11 +61,7 @@ def show(project: Project, letter: str) -> int:
     async def show_all() -> Code:
         async with looking(project) as look:
             found = await look.letter(await letter_id(look, letter))
-        if project.is_json:
-            print_json(found)
-        else:
-            console().print(letter_details(found, project.hint))
-        return Code.OK
+        return answer(found, lambda: letter_details(found, project.hint), is_json=project.is_json)
 
     return finish(show_all())
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import click
 
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import console, print_json, print_json_line
+from ropewalk.cli.console import answer, console, print_json, print_json_line
 from ropewalk.cli.ids import execution_id
 from ropewalk.cli.looking import Search, looking
 from ropewalk.cli.picture import Picture
@@ -43,11 +43,7 @@ def ls(project: Project, state: str | None, workflow: str | None, limit: int, be
                 limit=limit,
             )
             found = await look.executions(wanted)
-        if project.is_json:
-            print_json(found)
-        else:
-            console().print(listing(found, now()))
-        return Code.OK
+        return answer(found, lambda: listing(found, now()), is_json=project.is_json)
 
     return finish(show())
 

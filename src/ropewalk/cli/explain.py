@@ -3,7 +3,7 @@
 import click
 
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import console, print_json
+from ropewalk.cli.console import answer
 from ropewalk.cli.ids import execution_id
 from ropewalk.cli.looking import looking
 from ropewalk.cli.project import Project, anywhere
@@ -23,11 +23,7 @@ def explain(project: Project, execution: str, node: str | None) -> int:
 
     async def show() -> Code:
         async with looking(project) as look:
-            answer = await look.explanation(await execution_id(look, execution), node)
-        if project.is_json:
-            print_json(answer)
-        else:
-            console().print(explained(answer, project.hint))
-        return Code.OK
+            found = await look.explanation(await execution_id(look, execution), node)
+        return answer(found, lambda: explained(found, project.hint), is_json=project.is_json)
 
     return finish(show())

@@ -3,7 +3,7 @@
 import click
 
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import console, print_json
+from ropewalk.cli.console import answer
 from ropewalk.cli.looking import looking
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.workers import workers_listing
@@ -20,10 +20,6 @@ def workers(project: Project, _: str | None, is_all: bool) -> int:
     async def show() -> Code:
         async with looking(project) as look:
             found = await look.workers(is_all=is_all)
-        if project.is_json:
-            print_json(found)
-        else:
-            console().print(workers_listing(found))
-        return Code.OK
+        return answer(found, lambda: workers_listing(found), is_json=project.is_json)
 
     return finish(show())
