@@ -14,14 +14,13 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from ropewalk.access.rights import Right
-from ropewalk.api.execution_answers import A_MOMENT, AN_ID, ANOTHER_ID
+from ropewalk.api.dlq_answers import DeadLetter, DeadLetterGroup, Requeued, Step
 from ropewalk.api.executions import ID, NodeName
 from ropewalk.api.gate import Call
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
-from ropewalk.core.errors import ErrorType
-from ropewalk.core.state import GaveUp, Resolution
+from ropewalk.api.shapes import Body, Cursor, Limit, Page, exemplified, page
+from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
 from ropewalk.service.dead_letters import LONGEST_NOTE
@@ -32,93 +31,8 @@ routes = Routes("/workflow/dead-letters", "Dead letters")
 
 STEP_SECONDS: Final = 20.0
 FINGERPRINT: Final = r"^[0-9a-f]{1,64}$"
-A_LETTER: Final = {
-    "id": AN_ID,
-    "executionId": ANOTHER_ID,
-    "workflowId": ANOTHER_ID,
-    "runId": ANOTHER_ID,
-    "node": "pay",
-    "item": None,
-    "attempt": 3,
-    "failureType": "MAX_RETRIES",
-    "errorType": "TRANSIENT",
-    "reason": "503 Service Unavailable",
-    "fingerprint": "5d8e0936f1c4a7b2",
-    "inputs": {"url": "https://shop.example/refunds"},
-    "config": {"id": "pay", "type": "http.request"},
-    "createdAt": A_MOMENT,
-    "resolution": "PENDING",
-    "resolvedAt": None,
-    "reviewedBy": None,
-    "notes": None,
-    "payloads": True,
-}
 
 LetterId = Annotated[str, Path(alias="letterId", max_length=64, pattern=ID)]
-
-
-class DeadLetter(Answer):
-    """A run that gave up, why, and with what; without the right to read payloads its inputs are null."""
-
-    model_config = exemplified(Answer, A_LETTER)
-
-    id: str
-    execution_id: str
-    workflow_id: str
-    run_id: str
-    node: str
-    item: int | None
-    attempt: int
-    failure_type: GaveUp
-    error_type: ErrorType
-    reason: str
-    fingerprint: str
-    inputs: Any
-    config: Any
-    created_at: str
-    resolution: Resolution
-    resolved_at: str | None
-    reviewed_by: str | None
-    notes: str | None
-    payloads: bool
-
-
-class DeadLetterGroup(Answer):
-    """Unresolved dead letters that failed alike; the newest speaks for all."""
-
-    model_config = exemplified(
-        Answer,
-        {
-            "fingerprint": "5d8e0936f1c4a7b2",
-            "count": 17,
-            "workflow": "refund",
-            "workflowId": ANOTHER_ID,
-            "node": "pay",
-            "failureType": "MAX_RETRIES",
-            "reason": "503 Service Unavailable",
-            "firstAt": A_MOMENT,
-            "lastAt": A_MOMENT,
-        },
-    )
-
-    fingerprint: str
-    count: int
-    workflow: str
-    workflow_id: str
-    node: str
-    failure_type: GaveUp
-    reason: str
-    first_at: str
-    last_at: str
-
-
-class Requeued(Answer):
-    """A dead letter whose execution goes on."""
-
-    model_config = exemplified(Answer, {"id": AN_ID, "executionId": ANOTHER_ID})
-
-    id: str
-    execution_id: str
 
 
 class RequeueBody(Body):
@@ -175,34 +89,6 @@ class DiscardManyBody(_Many):
     model_config = exemplified(Body, {"fingerprint": "5d8e0936f1c4a7b2", "notes": "the order is void"})
 
     notes: str | None = Field(None, min_length=1, max_length=LONGEST_NOTE)
-
-
-class LetterProgress(Answer):
-    """What became of one letter: SKIPPED was resolved by someone else, FAILED gave up again."""
-
-    id: str
-    execution_id: str
-    outcome: Outcome
-    reason: str | None
-
-
-class Step(Answer):
-    """A part of many letters worked off; `next` is to go on with, null when all are done or it is enough."""
-
-    model_config = exemplified(
-        Answer,
-        {
-            "counts": {"REQUEUED": 1},
-            "letters": [{"id": AN_ID, "executionId": ANOTHER_ID, "outcome": "REQUEUED", "reason": None}],
-            "stopped": False,
-            "next": None,
-        },
-    )
-
-    counts: dict[Outcome, int]
-    letters: list[LetterProgress]
-    stopped: bool = Field(description="Whether as many have failed again as were to be enough.")
-    next: str | None
 
 
 # Reading

@@ -13,6 +13,7 @@ from fastapi import Query, Request, Response
 
 from ropewalk.access.rights import Right
 from ropewalk.api import dlq, executions, leases, runs, verbs
+from ropewalk.api.dlq_answers import A_LETTER, DeadLetter, Requeued
 from ropewalk.api.execution_answers import (
     A_RUN,
     A_RUN_IN_DETAIL,
@@ -55,10 +56,10 @@ class RunDetailsResource(RunDetails):
     task_id: str
 
 
-class DeadLetterResource(dlq.DeadLetter):
+class DeadLetterResource(DeadLetter):
     """A run that gave up; `taskId` is the node."""
 
-    model_config = exemplified(Answer, dlq.A_LETTER | TASK)
+    model_config = exemplified(Answer, A_LETTER | TASK)
 
     task_id: str
 
@@ -140,7 +141,7 @@ async def get_dead_letter_entry(call: Caller, letter_id: dlq.LetterId) -> dict[s
     return _tasked(await dlq.get_dead_letter(call, letter_id))
 
 
-@routes.post("/DeadLetterQueue/{letterId}/requeue", Right.EXECUTE, response_model=dlq.Requeued, problems=(409,))
+@routes.post("/DeadLetterQueue/{letterId}/requeue", Right.EXECUTE, response_model=Requeued, problems=(409,))
 async def requeue_dead_letter_entry(
     call: Caller, letter_id: dlq.LetterId, overrides: dict[str, Any] | None = None
 ) -> dict[str, Any]:
