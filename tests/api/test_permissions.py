@@ -96,11 +96,11 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     path: Path = tmp_path_factory.mktemp("permissions") / "ropewalk.db"
     async with opened(str(path), AccessSettings(limits=Limits(failures=None, per_actor=None))) as house:
         await house.workspace("elsewhere")
-        world = await _furnished(house)
+        world = await furnished(house)
         yield Town(house, world, tuple([each async for each in _callers(house, world)]))
 
 
-async def _furnished(house: House) -> World:
+async def furnished(house: House) -> World:
     workflow, spare, store = await house.save(FAILING), await house.save(SPARE), house.office.store
     failed, done = await _ended(house, workflow), await _ended(house, spare)
     letter = (await dlq.listed(store, "default"))[0]
@@ -131,7 +131,7 @@ async def _callers(house: House, world: World) -> AsyncIterator[Caller]:
         yield Caller(f"elsewhere {role}", await house.key(role, "elsewhere"), role)
     for role in SHAREABLE:
         token = await house.key(Role.RUNNER, "elsewhere")
-        await _share(house, (world.workflow, world.spare), token, role)
+        await share(house, (world.workflow, world.spare), token, role)
         yield Caller(f"shared {role}", token, role, names_default=True)
 
 
@@ -142,7 +142,7 @@ async def _revoked(house: House) -> str:
     return token
 
 
-async def _share(house: House, workflows: tuple[str, ...], token: str, role: Role) -> None:
+async def share(house: House, workflows: tuple[str, ...], token: str, role: Role) -> None:
     store, subject = house.office.store, f"{keys.SUBJECT}{token.split('_')[1]}"
     async with store.transaction() as tx:
         for workflow in workflows:

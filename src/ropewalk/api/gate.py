@@ -38,15 +38,15 @@ class Call:
     def service(self) -> Service:
         return self.office.service(self.workspace)
 
-    async def allow(self, workflow: str) -> None:
-        """The route's right on what belongs to a workflow."""
+    async def allow(self, workflow: str, absent: str = "there is no such thing here") -> None:
+        """The route's right on what belongs to a workflow; `absent` is what is said where there is no such thing."""
         if self.right in self.rights:
             return
         shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
         if self.right in shared:
             return
         if Right.READ not in self.rights | shared:
-            raise NotFound("there is no such thing here")
+            raise NotFound(absent)
         raise Forbidden(f"this needs the right to {self.right}")
 
     async def may(self, workflow: str, right: Right) -> bool:
@@ -58,25 +58,28 @@ class Call:
     async def execution(self, execution: str) -> executions.Execution:
         """An execution this route may be used on."""
         found = await executions.get(self.office.store, self.workspace, execution)
+        absent = f"there is no execution {execution}"
         if found is None:
-            raise NotFound(f"there is no execution {execution}")
-        await self.allow(found.workflow)
+            raise NotFound(absent)
+        await self.allow(found.workflow, absent)
         return found
 
     async def workflow(self, workflow: str) -> workflows.Workflow:
         """A workflow this route may be used on."""
         found = await self.service.known.get(workflow)
+        absent = f"there is no workflow {workflow}"
         if found is None:
-            raise NotFound(f"there is no workflow {workflow}")
-        await self.allow(found.id)
+            raise NotFound(absent)
+        await self.allow(found.id, absent)
         return found
 
     async def letter(self, letter: str) -> dlq.DeadLetter:
         """A dead letter this route may be used on."""
         found = await dlq.get(self.office.store, self.workspace, letter)
+        absent = f"there is no dead letter {letter}"
         if found is None:
-            raise NotFound(f"there is no dead letter {letter}")
-        await self.allow(found.workflow)
+            raise NotFound(absent)
+        await self.allow(found.workflow, absent)
         return found
 
     def require(self) -> None:

@@ -11,10 +11,10 @@ from ropewalk.api.executions import ID, LARGEST_INLINE, RAW, NodeName, list_exec
 from ropewalk.api.gate import Call
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified
-from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.state import RunState
 from ropewalk.service import payloads, reading
-from ropewalk.service.reading.runs import Whereabouts, output_text
+from ropewalk.service.reading.runs import Whereabouts, no_run, output_text
 
 routes = Routes("/workflow/runs", "Runs")
 
@@ -100,4 +100,8 @@ async def give_up_run(
 async def _find(call: Call, run: str, execution: str | None) -> tuple[Whereabouts, str]:
     """A run this route may be used on, and its workflow."""
     found = await reading.find_run(call.office.store, call.workspace, run, execution)
-    return found, (await call.execution(found.story.id)).workflow
+    try:
+        return found, (await call.execution(found.story.id)).workflow
+    except NotFound as error:
+        # In the words for a run: those for an execution would name one.
+        raise no_run(run) from error

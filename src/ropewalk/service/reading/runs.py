@@ -128,7 +128,12 @@ async def find_run(reader: Reader, workspace: str, run: str, execution: str | No
             found = await _find(reader, candidate, run)
             if found is not None:
                 return found
-    raise NotFound(f"there is no run {run}; one that is under way is found with the id of its execution")
+    raise no_run(run)
+
+
+def no_run(run: str) -> NotFound:
+    """What is said where there is no such run, or none for whoever asks."""
+    return NotFound(f"there is no run {run}; one that is under way is found with the id of its execution")
 
 
 async def _candidates(reader: Reader, workspace: str, run: str) -> list[str]:
