@@ -300,10 +300,7 @@ class Streams:
         beaten_at = loop.time()
         while True:
             await asyncio.sleep(TICK)
-            try:
-                await self._ask_guards()
-            except Exception:  # noqa: BLE001 -- a fault of ours must not keep readers from being looked after
-                _log.exception("asking whether readers still may failed; it is tried again")
+            await self._ask_guards()
             now = loop.time()
             for reader in list(self._readers):
                 reader.look_after(now, LEAVING if self._is_closing else self.limits.stalled)
@@ -314,7 +311,10 @@ class Streams:
     async def _ask_guards(self) -> None:
         self._guards = {key: guard for key, guard in self._guards.items() if guard.readers}
         for guard in list(self._guards.values()):
-            await guard.ask()
+            try:
+                await guard.ask()
+            except Exception:  # noqa: BLE001 -- a fault of ours must keep nobody from being asked or looked after
+                _log.exception("asking whether readers still may failed; it is tried again")
 
     def _beat(self) -> None:
         for channel, _ in self._channels.values():
