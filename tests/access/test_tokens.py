@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from ropewalk.access.jwks import GOOD, LARGEST
+from ropewalk.access.jwks import FRESH, GOOD, LARGEST
 from ropewalk.access.settings import ALGORITHMS, Issuer
 from ropewalk.access.tokens import Tokens
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
@@ -262,6 +262,35 @@ async def test_known_keys_serve_on_for_an_hour_while_the_issuer_is_away(clock: C
     clock.ahead = GOOD + HOUR
     with pytest.raises(Unavailable):
         await tokens.actor(signed(claims(clock)))
+
+
+@pytest.mark.parametrize("changes", [{"exp": -31}, {"nbf": 31}, {"iat": None}], ids=str)
+async def test_a_token_that_is_out_of_time_proves_nothing_wherever_the_issuer_is(
+    clock: Clock, issuer: JwksServer, changes: dict[str, int | None]
+):
+    now, issuer.answer = clock.now() // SECOND, saying(500)
+    said = claims(clock, **{name: value and now + value for name, value in changes.items()})
+
+    assert await tokens_of(clock, issuer).actor(signed(said)) is None
+    assert issuer.asked == 0
+
+
+async def test_whoever_is_known_does_not_wait_for_an_issuer_that_is_silent(clock: Clock, issuer: JwksServer):
+    tokens = tokens_of(clock, issuer, timeout=30.0)
+    assert await tokens.actor(signed(claims(clock)))
+    asked, clock.ahead = asyncio.Event(), FRESH
+
+    async def silent_now(request: web.Request) -> web.StreamResponse:
+        asked.set()
+        return await silent(request)
+
+    issuer.answer = silent_now
+    waiting = asyncio.ensure_future(tokens.actor(signed(claims(clock, sub="bob"))))
+    await asked.wait()
+
+    async with asyncio.timeout(5):
+        assert await tokens.actor(signed(claims(clock, sub="cem")))
+    waiting.cancel()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """People who come with a token of an issuer."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
+from ropewalk.access import jwks
 from ropewalk.access.rights import Role
 from ropewalk.access.settings import AccessSettings
 from ropewalk.core.duration import SECOND
@@ -14,7 +16,9 @@ from ropewalk.store import audit, members
 from tests.access.issuers import AUDIENCE, ISSUER, JwksServer, issuing, signed
 from tests.api.asking import ask
 from tests.api.house import House, opened
+from tests.api.streams import PATIENCE, Listener, served
 
+HASTY: dict[str, Any] = {"timeout": 0.5, "refresh_every": 1, "leeway": 0}
 HERE = "/workflow/executions?workspaceId=default"
 
 
@@ -29,11 +33,15 @@ class Place(Struct, frozen=True):
         return signed({"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600, **more})
 
 
+async def away(request: Any) -> Any:
+    raise ConnectionResetError
+
+
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     async with (
         issuing() as issuer,
-        opened(str(tmp_path / "ropewalk.db"), AccessSettings(issuers=(issuer.issuer(timeout=0.5),))) as house,
+        opened(str(tmp_path / "ropewalk.db"), AccessSettings(issuers=(issuer.issuer(**HASTY),))) as house,
     ):
         store = house.office.store
         async with store.transaction() as tx:
@@ -67,9 +75,6 @@ async def test_what_people_do_is_audited_under_their_name(place: Place):
 
 
 async def test_an_issuer_that_is_away_is_no_reason_to_send_people_away(place: Place):
-    async def away(request: Any) -> Any:
-        raise ConnectionResetError
-
     place.issuer.answer = away
 
     by_token = await place.house.ask("GET", HERE, place.token())
@@ -77,6 +82,35 @@ async def test_an_issuer_that_is_away_is_no_reason_to_send_people_away(place: Pl
 
     assert (by_token.status_code, by_token.headers["retry-after"]) == (503, "1")
     assert by_key.status_code == 200
+
+
+async def let_go(place: Place) -> None:
+    await place.house.ask("DELETE", "/members?subject=user:ann")
+
+
+async def wait(place: Place) -> None:
+    """Nothing happens but that time passes."""
+
+
+@pytest.mark.parametrize(("lasts", "happens"), [(600, let_go), (4, wait)], ids=["let go", "expired"])
+async def test_a_stream_ends_with_the_rights_or_the_token_also_while_the_issuer_is_away(
+    place: Place, lasts: int, happens: Callable[[Place], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jwks, "FRESH", SECOND // 10)
+    monkeypatch.setattr(jwks, "GOOD", SECOND // 10)
+    workflow = await place.house.save({"ropewalk": 1, "name": "one", "nodes": []})
+    token = place.token(exp=place.house.office.store.now() // SECOND + lasts)
+    async with served(place.house) as url:
+        listener = await Listener.connect(url, f"/workflow/definitions/{workflow}/stream?workspaceId=default", token)
+        await listener.take(1)
+        place.issuer.answer = away
+        async with asyncio.timeout(PATIENCE):
+            while (await place.house.ask("GET", HERE, token)).status_code == 200:
+                continue
+
+        await happens(place)
+
+        assert [each.data["reason"] for each in await listener.everything()] == ["revoked"]
 
 
 async def test_a_session_of_a_person_ends_with_their_token(place: Place):

@@ -34,7 +34,9 @@ class KeySet:
 
     async def find(self, kid: str, now: int) -> jwt.PyJWK | None:
         """The key of this id; Unavailable if nobody can tell whether there is one."""
-        if not self._is_younger(FRESH, now) or kid not in self._keys:
+        is_known = kid in self._keys and self._is_younger(GOOD, now)
+        # While one asks an issuer that takes its time, nobody else waits for what is known.
+        if not is_known or not (self._is_younger(FRESH, now) or self._fetching.locked()):
             await self._refresh(now)
         if self._is_younger(GOOD, now) and (kid in self._keys or self._tried == self._fetched):
             return self._keys.get(kid)

@@ -18,6 +18,7 @@ from ropewalk.core.duration import SECOND
 LONGEST: Final = 8 * 1024
 LONGEST_SUBJECT: Final = 255
 LATEST: Final = 2**40
+NEVER: Final = -1
 SUBJECT: Final = "user:"
 _REQUIRED: Final = ["exp", "iat", "sub", "iss", "aud"]
 
@@ -52,19 +53,20 @@ class Tokens:
 
     async def _verified(self, token: str, now: int) -> Actor | None:
         try:
-            header, named = jwt.get_unverified_header(token), _unverified_issuer(token)
-            issuer, keys = self._issuers[named]
+            header, said = jwt.get_unverified_header(token), _unverified_claims(token)
+            issuer, keys = self._issuers[str(said["iss"])]
             algorithm, kid = header["alg"], header["kid"]
         except (jwt.PyJWTError, KeyError, ValueError, RecursionError):
             return None
         # What an extension asks for cannot be promised by who does not know it.
         if algorithm not in issuer.algorithms or "crit" in header:
             return None
-        key = await keys.find(kid, now)
+        # Before the keys: what is out of time proves nothing, whoever signed it and wherever the issuer is.
+        key = await keys.find(kid, now) if _is_timely(said, issuer.leeway, now) else None
         if key is None or key.algorithm_name != algorithm:
             return None
         claims = _claims(token, key, issuer)
-        return None if claims is None or not _is_timely(claims, issuer.leeway, now) else self._person(claims)
+        return None if claims is None else self._person(claims)
 
     def _person(self, claims: Mapping[str, Any]) -> Actor | None:
         subject, issuer = claims["sub"], claims["iss"]
@@ -74,10 +76,9 @@ class Tokens:
         return Actor(subject=whole, expires_at=int(claims["exp"]) * SECOND)
 
 
-def _unverified_issuer(token: str) -> str:
-    """Who the token says it is from: decides only whose keys it is tried with."""
-    named = jwt.decode(token, options={"verify_signature": False}).get("iss")
-    return named if isinstance(named, str) else ""
+def _unverified_claims(token: str) -> dict[str, Any]:
+    """What the token says before anybody has proved it: decides only whose keys it is tried with, and if at all."""
+    return jwt.decode(token, options={"verify_signature": False})
 
 
 def _claims(token: str, key: jwt.PyJWK, issuer: Issuer) -> dict[str, Any] | None:
@@ -97,7 +98,8 @@ def _claims(token: str, key: jwt.PyJWK, issuer: Issuer) -> dict[str, Any] | None
 
 def _is_timely(claims: Mapping[str, Any], leeway: int, now: int) -> bool:
     """Whether the token counts at this moment, give or take what clocks differ."""
-    times = (claims["exp"], claims["iat"], claims.get("nbf", claims["iat"]))
+    issued_at = claims.get("iat", NEVER)
+    times = (claims.get("exp", NEVER), issued_at, claims.get("nbf", issued_at))
     if not all(type(each) in (int, float) and 0 <= each < LATEST for each in times):
         return False
     seconds, (ends, issued, starts) = now / SECOND, map(float, times)

@@ -21,11 +21,12 @@ from ropewalk.access.actor import Actor
 from ropewalk.access.rights import Right
 from ropewalk.api.executions import ExecutionId
 from ropewalk.api.gate import Call, enter_workspace
+from ropewalk.api.office import Office
 from ropewalk.api.problems import Refused
-from ropewalk.api.proofs import visit
+from ropewalk.api.proofs import session_cookie
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.workspaces import WorkspaceId
-from ropewalk.core.errors import Unauthenticated
+from ropewalk.core.errors import Unauthenticated, Unavailable
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
 from ropewalk.service.rooms import RoomChannel
 from ropewalk.service.streaming import Ending, Line, Reader, Reason, Streams, TooMany
@@ -69,7 +70,7 @@ class Wish(Struct, frozen=True):
 
     async def may_see_payloads(self) -> bool:
         """Asked again and again while the stream lasts; raises when nothing may be seen any more."""
-        actor = await _still(self.connection)
+        actor = await _still(self.connection, self.call.actor)
         call = await enter_workspace(self.call.office, actor, self.call.workspace, Right.READ)
         return await _may_see_payloads(call, self.workflow)
 
@@ -82,16 +83,28 @@ async def _may_see_payloads(call: Call, workflow: str | None) -> bool:
     return await call.may(workflow, Right.READ_PAYLOADS)
 
 
-async def _still(connection: HTTPConnection) -> Actor:
-    """Who it was that came, if they could come again. Not counted as a request: it is we who ask."""
-    said = connection.headers.get("authorization")
-    if said is None:
-        return (await visit(connection)).actor
-    actor = await connection.app.state.office.actor(said.partition(" ")[2].strip())
+async def _still(connection: HTTPConnection, known: Actor) -> Actor:
+    """Who it was that came, if they could come again. Not counted as a request: it is we who ask.
+
+    While nobody can tell, they are who they were, but not beyond the end of what proved it.
+    """
+    office: Office = connection.app.state.office
+    try:
+        actor = await _proved(connection, office)
+    except Unavailable:
+        is_over = known.expires_at is not None and known.expires_at <= office.store.now()
+        actor = None if is_over else known
     if actor is None:
-        raise Unauthenticated("the key or token is no longer valid")
-    found: Actor = actor
-    return found
+        raise Unauthenticated("the key, token or session is no longer valid")
+    return actor
+
+
+async def _proved(connection: HTTPConnection, office: Office) -> Actor | None:
+    said = connection.headers.get("authorization")
+    if said is not None:
+        return await office.actor(said.partition(" ")[2].strip())
+    visit = await office.sessions.find(session_cookie(connection) or "")
+    return None if visit is None else visit.actor
 
 
 def streams_of(connection: HTTPConnection, call: Call) -> Streams:
