@@ -7,7 +7,15 @@ from typing import Final
 from ropewalk.core.expression.functions import TOPICS
 from ropewalk.core.expression.functions.regexes import MAX_PATTERN, MAX_SUBJECT
 from ropewalk.core.expression.functions.table import Function, Topic
-from ropewalk.core.expression.run import MAX_DEPTH, MAX_INTEGER, MAX_ROOM, MAX_SOURCE, MAX_STEPS, MAX_VALUE
+from ropewalk.core.expression.run import (
+    MAX_DEPTH,
+    MAX_INTEGER,
+    MAX_ROOM,
+    MAX_SOURCE,
+    MAX_STEPS,
+    MAX_TEXT_STEPS,
+    MAX_VALUE,
+)
 
 _LANGUAGE: Final = """\
 # Expressions
@@ -83,8 +91,9 @@ def _limits() -> str:
 
 Evaluating always ends, with a value or with an error that says where. An expression has at most {MAX_SOURCE:,}
 characters, {MAX_DEPTH} levels of nesting and {MAX_STEPS:,} steps: a step is a small operation; rules pay for each
-item, bulk operations by size. A value it makes has at most {MAX_VALUE >> 20} MiB, all of them together
-{MAX_ROOM >> 20} MiB, reckoned as 8 bytes for each value plus its text; only a bare path may give more. Integers go up
+item, bulk operations by size; those of one text have {MAX_TEXT_STEPS:,} steps together. A value it makes has at most
+{MAX_VALUE >> 20} MiB, all of them together {MAX_ROOM >> 20} MiB, reckoned as 8 bytes for each value plus its text;
+only a bare path may give more. Integers go up
 to ±2**{MAX_INTEGER.bit_length() - 1}. Regular expressions are RE2's: patterns up to {MAX_PATTERN} characters, texts up
 to {MAX_SUBJECT >> 10} KiB. An instant is an RFC 3339 text or seconds since 1970; there is no current time.
 """

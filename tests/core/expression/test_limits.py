@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from ropewalk.core.expression import ExpressionError, Scope, compile_expression
+from ropewalk.core.expression import ExpressionError, Scope, compile_expression, compile_template
 from tests.core.expression.test_syntax import error_of, value_of
 
 # A tracer (coverage) makes everything several times slower; the promise is for the program as it runs.
@@ -113,6 +113,17 @@ def test_a_hostile_expression_ends_soon_and_stays_small(source):
 
     assert min(milliseconds(source, scope) for _ in range(2)) < MAX_MILLISECONDS
     assert peak_mebibytes(source, scope) < 20
+
+
+@pytest.mark.parametrize("part", ["{{ input == input }}", "{{ sum(input) }}", "{{ any(input, x => x < 0) }}"])
+def test_a_text_of_many_hostile_expressions_ends_soon_too(part):
+    template = compile_template(part * 500)
+
+    began = time.process_time()
+    with pytest.raises(ExpressionError, match="100,000 steps together"):
+        template.resolve(Scope(input=[0] * 1_500))
+
+    assert 1000 * (time.process_time() - began) < 10 * MAX_MILLISECONDS
 
 
 def outcome(source, scope):

@@ -15,6 +15,7 @@ from ropewalk.core.expression.faults import Refused
 MAX_SOURCE: Final = 4096
 MAX_DEPTH: Final = 64
 MAX_STEPS: Final = 10_000
+MAX_TEXT_STEPS: Final = 10 * MAX_STEPS
 MAX_VALUE: Final = 1 << 20
 MAX_ROOM: Final = 4 << 20
 MAX_INTEGER: Final = 1 << 53
@@ -54,11 +55,12 @@ class Scope:
 class Run:
     """One evaluation under way: its scope, the values of bound names, and what is left of its allowance."""
 
-    __slots__ = ("bound", "patterns", "piped", "regex_work", "room", "scope", "steps")
+    __slots__ = ("bound", "patterns", "piped", "regex_work", "room", "scope", "steps", "text_steps")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.steps = MAX_STEPS
+        self.text_steps = MAX_TEXT_STEPS
         self.room = MAX_ROOM
         self.regex_work = 0
         self.bound: list[Any] = []
@@ -70,6 +72,12 @@ class Run:
         self.steps -= steps
         if self.steps < 0:
             raise Refused(f"takes more than {MAX_STEPS:,} steps; work on fewer or smaller values")
+
+    def conclude(self) -> None:
+        """One expression of a text is done: what it has taken is taken off what the text may take."""
+        self.text_steps -= MAX_STEPS - self.steps
+        if self.text_steps < 0:
+            raise Refused(f"the expressions of this text take more than {MAX_TEXT_STEPS:,} steps together")
 
     def walk(self, items: int) -> None:
         """Pay for a cheap look at each of so many items."""

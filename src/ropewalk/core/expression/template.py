@@ -175,6 +175,8 @@ def _text_resolver(parts: list[str | Expression]) -> Resolve:
 def _rendered(run: Run, part: Expression) -> str:
     value = part.value(run)
     try:
-        return render(run, value)
+        text = render(run, value)
+        run.conclude()
     except Refused as refused:
         raise ExpressionError(refused.message, part.position) from None
+    return text
