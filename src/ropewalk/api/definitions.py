@@ -60,10 +60,11 @@ async def create_definition(
 ) -> dict[str, Any]:
     """Save a workflow under a name that is not taken, as its version 1."""
     call.require()
-    with with_lines():
-        document = await manuscript.read()
-    with with_lines(document):
-        saved = await definitions.create(call.service, value_of(document), call.actor.subject, is_published=publish)
+    async with call.turn(len(manuscript.body)):
+        with with_lines():
+            document = await manuscript.read()
+        with with_lines(document):
+            saved = await definitions.create(call.service, value_of(document), call.actor.subject, is_published=publish)
     return await _saved(call, saved, response)
 
 
@@ -72,8 +73,9 @@ async def validate_definition(call: Caller, manuscript: Manuscript) -> dict[str,
     """Check a document as a save would, with every problem and its place; nothing is stored."""
     document = None
     try:
-        document = await manuscript.read()
-        found = await definitions.check(call.service, value_of(document))
+        async with call.turn(len(manuscript.body)):
+            document = await manuscript.read()
+            found = await definitions.check(call.service, value_of(document))
     except InvalidDefinition as error:
         return {"valid": False, "hash": None, "problems": _problems(error, document)}
     return {"valid": True, "hash": found.content_hash, "problems": []}
@@ -96,14 +98,15 @@ async def save_definition_version(
 ) -> dict[str, Any]:
     """Save the next version of a workflow, on top of the one whose ETag If-Match names; an archived one comes back."""
     workflow = await call.workflow(definition_id)
-    expected = _expected(if_match)
-    with with_lines():
-        document = await manuscript.read()
+    expected, who = _expected(if_match), call.actor.subject
     try:
-        with with_lines(document):
-            saved = await definitions.revise(
-                call.service, workflow, value_of(document), call.actor.subject, expected=expected, is_published=publish
-            )
+        async with call.turn(len(manuscript.body)):
+            with with_lines():
+                document = await manuscript.read()
+            with with_lines(document):
+                saved = await definitions.revise(
+                    call.service, workflow, value_of(document), who, expected=expected, is_published=publish
+                )
     except Outdated as error:
         raise Refused(412, str(error), "header.if-match") from error
     if not saved.is_new:

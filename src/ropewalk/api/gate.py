@@ -4,6 +4,7 @@ A workspace somebody has no part in, and what is in it, does not exist for them:
 look is 403.
 """
 
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from starlette.requests import HTTPConnection
@@ -97,6 +98,10 @@ class Call:
         about = (self.office.store, self.actor.subject, self.workspace)
         shares = await acl.shared_with(*about, limit=MOST_SHARED)
         return [share.workflow for share in shares if self.right in self.actor.scoped(RIGHTS[Role(share.role)])]
+
+    def turn(self, size: int) -> AbstractAsyncContextManager[None]:
+        """Inside it is the turn of a document of this size to be looked at."""
+        return self.office.desk.turn(self.actor.subject, size)
 
     @property
     def giver(self) -> Giver:

@@ -11,6 +11,7 @@ from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
 from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
+from ropewalk.api.desk import Desk
 from ropewalk.service import Service
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store import secrets as kept
@@ -41,6 +42,7 @@ class Office:
         self.sessions = Sessions(store, self.keys)
         self.standings = Standings(store)
         self.rates = Rates(access)
+        self.desk = Desk()
         self.figures: Figures | None = None
         self._serve = serve
         self._services: dict[str, Service] = {}
