@@ -1,5 +1,6 @@
 """Intake: any bytes are a value or a refusal, never anything else, and in bounded time."""
 
+import asyncio
 import json
 import time
 from typing import Any
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Message
 
-from ropewalk.api.intake import DEEPEST, LARGEST_BODY, LARGEST_INTEGER, StrictRequest, strict_json
+from ropewalk.api.intake import DEEPEST, LARGE, LARGEST_BODY, LARGEST_INTEGER, StrictRequest, strict_json, understand
 from ropewalk.api.problems import Refused
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -158,3 +159,16 @@ async def test_a_body_is_read_up_to_its_limit_whatever_its_headers_say(
     chunks: list[bytes], headers: dict[str, str], expected: bytes | int
 ):
     assert await read(chunks, **headers) == expected
+
+
+@pytest.mark.parametrize(("size", "others_have_turns"), [(LARGE, False), (4 * LARGE, True)])
+async def test_others_have_their_turns_while_a_large_body_is_understood(size: int, others_have_turns: bool):
+    body = b"[" + b"1," * (size // 2 - 2) + b"1]"
+    understood = asyncio.ensure_future(understand(body))
+    turns = 0
+    while not understood.done():
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert await understood == json.loads(body)
+    assert (turns > 10) is others_have_turns

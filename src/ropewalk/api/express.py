@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
 from ropewalk.api.gate import enter
-from ropewalk.api.intake import require_readable, strict_json, whole_body
+from ropewalk.api.intake import require_readable, understand, whole_body
 from ropewalk.api.problems import answer_to
 from ropewalk.api.routes import GatedRoute, largest_of
 from ropewalk.api.turns import Turns
@@ -86,7 +86,7 @@ class ExpressRoute:
         call = await enter(HTTPConnection(scope), self.right)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         require_readable(headers[b"content-length"].decode("latin-1"), None, self._largest)
-        taken = self._taken(strict_json(await whole_body(receive, self._largest)), headers)
+        taken = self._taken(await understand(await whole_body(receive, self._largest)), headers)
         return self._answers.of(await self.route.endpoint(call=call, **taken))
 
     def _taken(self, body: Any, headers: Mapping[bytes, bytes]) -> dict[str, Any]:

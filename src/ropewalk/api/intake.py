@@ -1,9 +1,11 @@
 """What may be sent: strict JSON of bounded size and depth. Whatever else comes is refused before anyone reads it."""
 
+import asyncio
 import json
 import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -13,6 +15,7 @@ from ropewalk.api.problems import Refused
 
 LARGEST_BODY: Final = 1024 * 1024
 LARGEST_DEFINITION: Final = 4 * 1024 * 1024
+LARGE: Final = 256 * 1024
 DEEPEST: Final = 64
 ONCE: Final = frozenset({
     b"content-encoding", b"content-type", b"idempotency-key", b"if-match", b"if-none-match", b"last-event-id",
@@ -52,7 +55,7 @@ class StrictRequest(Request):
         require_readable(headers.get("content-length", "0"), headers.get("content-encoding"), self._largest)
 
     async def json(self) -> Any:
-        return strict_json(await self.body())
+        return await understand(await self.body())
 
 
 def require_single(scope: Scope) -> None:
@@ -103,6 +106,13 @@ def _require_size(size: int, largest: int) -> None:
 
 def _too_large(largest: int) -> Refused:
     return Refused(413, f"a body may have {largest:,} bytes here", "body")
+
+
+async def understand(text: bytes) -> Any:
+    """The value as `strict_json` gives it; a large one is read by a thread, so that others have their turns."""
+    if len(text) <= LARGE:
+        return strict_json(text)
+    return await asyncio.get_running_loop().run_in_executor(_reader, strict_json, text)
 
 
 def strict_json(text: bytes) -> Any:
@@ -196,3 +206,5 @@ def _require_text(text: str) -> None:
 _decoder: Final = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
 )
+# One, and of our own: however many large bodies come, the threads that write values to disk are not kept from it.
+_reader: Final = ThreadPoolExecutor(1, "intake")
