@@ -89,6 +89,15 @@ async def test_nobody_makes_unmakes_or_changes_a_member_who_may_do_more(house: H
     assert boss.role == "admin"
 
 
+@pytest.mark.parametrize(("role", "status"), [("runner", 403), ("admin", 403), ("editor", 200)])
+async def test_a_key_of_some_pools_lets_nobody_lease_from_others(house: House, role: str, status: int):
+    admin = await house.key(Role.ADMIN, pools=("gpu",))
+
+    answer = await house.ask("PUT", "/members", admin, json={"subject": "user:somebody", "role": role})
+
+    assert answer.status_code == status
+
+
 async def test_the_last_admin_may_go_and_root_lets_another_in(house: House):
     await house.workspace("small")
     admin = await house.key(Role.VIEWER)

@@ -9,9 +9,10 @@ from fastapi import Query
 from pydantic import Field
 
 from ropewalk.access import members as access
-from ropewalk.access.rights import Right, Role
+from ropewalk.access.rights import RIGHTS, Right, Role
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
+from ropewalk.core.errors import Forbidden
 from ropewalk.core.instant import rfc3339
 from ropewalk.store import members
 from ropewalk.store.acl import Share
@@ -72,6 +73,9 @@ async def list_members(call: Caller, limit: Limit = 50, cursor: Cursor = None) -
 async def put_member(call: Caller, body: PutMemberBody) -> dict[str, Any]:
     """Give somebody a role in the workspace, or another one; at most what one may do oneself."""
     call.require()
+    if call.actor.pools is not None and Right.RUN in RIGHTS[body.role]:
+        # A member's pools are all there are.
+        raise Forbidden("nobody can give what they lack: other pools than their own")
     member = await access.put(call.office.store, call.giver, body.subject, body.role)
     call.office.forget()
     return shown(member)
