@@ -14,7 +14,7 @@ from ropewalk.access.settings import AccessSettings
 from ropewalk.core.duration import SECOND
 from ropewalk.store import audit, members
 from tests.access.issuers import AUDIENCE, ISSUER, JwksServer, issuing, signed
-from tests.api.asking import ask
+from tests.api.asking import SOCKET, ask
 from tests.api.house import House, opened
 from tests.api.streams import PATIENCE, Listener, served
 
@@ -61,6 +61,15 @@ async def test_people_have_no_workspace_to_fall_back_on(place: Place):
     answer = await place.house.ask("GET", "/workflow/executions", place.token())
 
     assert (answer.status_code, answer.json()["problems"][0]["field"]) == (422, "query.workspaceId")
+
+
+@pytest.mark.parametrize(("method", "way"), [("GET", "stream"), (SOCKET, "subscribe")])
+async def test_the_stream_of_a_workspace_names_it_in_its_path(place: Place, method: str, way: str):
+    headers = [("Authorization", f"Bearer {place.token()}")]
+
+    reply = await ask(place.house.app, method, f"/api/v1/workspaces/default/{way}", headers)
+
+    assert reply.status in (101, 200)
 
 
 async def test_what_people_do_is_audited_under_their_name(place: Place):

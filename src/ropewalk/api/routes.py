@@ -76,11 +76,12 @@ def largest_of(route: APIRoute) -> int:
 class SocketGate:
     """What a WebSocket has to pass before its handshake is answered."""
 
-    def __init__(self, right: Right) -> None:
+    def __init__(self, right: Right, *, anywhere: bool = False) -> None:
         self.right = right
+        self._let_in = enter_anywhere if anywhere else enter
 
     async def __call__(self, connection: HTTPConnection) -> None:
-        connection.state.call = await enter(connection, self.right)
+        connection.state.call = await self._let_in(connection, self.right)
 
 
 async def _call(connection: HTTPConnection) -> Call:
@@ -125,11 +126,11 @@ class Routes:
     def delete(self, path: str, right: Right, **more: Any) -> Callable[[Handler], Handler]:
         return self._add("DELETE", path, right, **more)
 
-    def socket(self, path: str, right: Right) -> Callable[[Handler], Handler]:
+    def socket(self, path: str, right: Right, *, anywhere: bool = False) -> Callable[[Handler], Handler]:
         """A WebSocket behind the same gate: who may not come in gets a problem instead of a handshake."""
 
         def register(handler: Handler) -> Handler:
-            gate, name = Depends(SocketGate(right)), _operation(handler.__name__)
+            gate, name = Depends(SocketGate(right, anywhere=anywhere)), _operation(handler.__name__)
 
             def add(router: APIRouter, prefix: str) -> None:
                 router.add_api_websocket_route(prefix + path, handler, name, dependencies=[gate])

@@ -336,7 +336,7 @@ async def subscribe_to_workflow(
     await _subscribe(socket, await _workflow(call, socket, workflow_id, after))
 
 
-@routes.socket("/workspaces/{workspaceId}/subscribe", Right.READ)
+@routes.socket("/workspaces/{workspaceId}/subscribe", Right.READ, anywhere=True)
 async def subscribe_to_workspace(
     socket: WebSocket, call: Caller, workspace_id: WorkspaceId, after: AfterId = None
 ) -> None:
