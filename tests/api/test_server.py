@@ -207,6 +207,9 @@ async def test_a_request_may_take_its_time_once_it_is_complete(hasty: Site):
             HEAD + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n", b"400", id="a length and chunks"
         ),
         pytest.param(HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n", b"400", id="chunks of no size"),
+        pytest.param(HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", b"400", id="chunks of what else"),
+        pytest.param(HEAD + b"host: y\r\n\r\n", b"400", id="two hosts"),
+        pytest.param(HEAD.replace(b"host: x\r\n", b"\r\n"), b"400", id="no host"),
         pytest.param(HEAD + UPGRADE + b"content-length: 2\r\n\r\n{}", b"400", id="a websocket with a body"),
         pytest.param(HEAD + UPGRADE + b"transfer-encoding: chunked\r\n\r\n", b"400", id="a websocket with chunks"),
     ],

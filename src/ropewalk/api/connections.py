@@ -181,9 +181,20 @@ class HttpConnection(HttpToolsProtocol):
         if self.parser.should_upgrade() and any(_is_of_body(name, value) for name, value in self.headers):
             # The parser would take the body for the new protocol, and we would wait for it.
             self._exceed(400, "a request to switch protocols has no body")
+        self._require_one_reading()
         self._received = 0
         self._enter(Phase.BODY)
         super().on_headers_complete()
+
+    def _require_one_reading(self) -> None:
+        """What a proxy on the way may have understood in another way is refused: to whom it goes, where it ends."""
+        hosts = 0
+        for name, value in self.headers:
+            hosts += name == b"host"
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                self._exceed(400, "a body comes as it is or in chunks, in no other coding")
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._exceed(400, "a request names one host")
 
     def on_body(self, body: bytes) -> None:
         self._received += len(body)
