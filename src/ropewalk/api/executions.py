@@ -29,6 +29,7 @@ from ropewalk.core.trace import read_traceparent
 from ropewalk.engines.base import Version
 from ropewalk.service import explaining, payloads, reading
 from ropewalk.service.definitions import startable
+from ropewalk.service.facts import Sight
 from ropewalk.service.reading import executions as stories
 from ropewalk.service.reading.patient import patient
 from ropewalk.service.reading.runs import Wanted
@@ -281,11 +282,13 @@ async def list_execution_runs(
 @routes.get("/{executionId}/explain", Right.READ, response_model=Explanation)
 async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeName = None) -> dict[str, Any]:
     """Exactly why an execution, or one node of it, is not running now."""
-    await call.execution(execution_id)
+    row = await call.execution(execution_id)
     store = call.office.store
+    may_read = await call.may(row.workflow, Right.READ_PAYLOADS)
+    sight = Sight(payloads=may_read, others=call.right in call.rights)
     # On a store of one process that is the one which answers here.
     alive = None if store.is_shared else lambda _: True
     lease = round(store.lease_seconds * SECOND)
     return await explaining.explain(
-        store, call.workspace, execution_id, store.now(), node=node, alive=alive, lease=lease
+        store, call.workspace, execution_id, store.now(), node=node, alive=alive, lease=lease, sight=sight
     )

@@ -18,7 +18,7 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
 from ropewalk.core.waits import ChildWait
-from ropewalk.service.facts import Alive, Around, Facts, gather
+from ropewalk.service.facts import Alive, Around, Facts, Sight, gather
 from ropewalk.service.node_reasons import node_answer
 from ropewalk.service.reading import waiting_for
 from ropewalk.service.reasons import FEW, Json
@@ -30,17 +30,18 @@ from ropewalk.store.workers import Worker
 LEASE: Final = 15 * SECOND
 TAKEOVER_GRACE: Final = 5 * SECOND
 MOST_NODES: Final = 200
+EVERYTHING: Final = Sight()
 _DONE: Final = (NodeState.SUCCESS, NodeState.SKIPPED, NodeState.CANCELLED)
 _LEAST_TELLING: Final = (NodeState.WAITING, NodeState.BLOCKED)
 
 
 async def explain(reader: Reader, workspace: str, execution: str, now: int, *, node: str | None = None,
-                  alive: Alive | None = None, lease: int = LEASE) -> Json:  # fmt: skip
+                  alive: Alive | None = None, lease: int = LEASE, sight: Sight = EVERYTHING) -> Json:  # fmt: skip
     """Why an execution of the workspace, or one node of it, does not run now; a queue item's id is its execution's.
 
     A worker is alive while it renews its lease; on a store of one process `alive` says instead whether that is there.
     """
-    around = await _around(reader, workspace, now, alive, lease)
+    around = replace(await _around(reader, workspace, now, alive, lease), sight=sight)
     f = await _with_children(await gather(around, execution))
     shown, left_out = _shown(f, node)
     reasons = whole_reasons(f)
@@ -68,6 +69,8 @@ async def _around(reader: Reader, workspace: str, now: int, alive: Alive | None,
 
 async def _with_children(f: Facts) -> Facts:
     """The same, with the states and first reasons of the first children that are waited for, one level deep."""
+    if not f.around.sight.others:
+        return f
     waits = [work.wait for work in _waiting(f) if isinstance(work.wait, ChildWait)]
     return replace(f, children={wait.child: await _child(f.around, wait.child) for wait in waits[:FEW]})
 

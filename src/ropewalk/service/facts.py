@@ -33,9 +33,16 @@ MOST_RUNS: Final = 1000
 _TRIES: Final = 3
 
 
+class Sight(Struct, frozen=True, kw_only=True):
+    """Whether a reason may tell of what was given and asked, and of the executions of other workflows."""
+
+    payloads: bool = True
+    others: bool = True
+
+
 class Around(Struct, frozen=True):
     """Where and when one looks. `takeover` is how long after its last word a dead worker's work is taken over at the
-    latest; None on a store of one process, where nobody else is there to do so."""
+    latest; None on a store of one process, where nobody else is there to do so. `sight` is what the asker may see."""
 
     reader: Reader
     workspace: str
@@ -43,6 +50,7 @@ class Around(Struct, frozen=True):
     workers: list[Worker]
     alive: Alive
     takeover: int | None
+    sight: Sight = Sight()
 
     @property
     def living(self) -> list[Worker]:

@@ -199,22 +199,26 @@ def _not_before(f: Facts, entry: QueueEntry) -> Reason:
 
 
 def _key(f: Facts, holder: Holder) -> Reason:
-    key = f.story.accepted.concurrency_key
+    sight = f.around.sight
+    key = f.story.accepted.concurrency_key if sight.payloads else None
+    named = "" if key is None else f" {brief(key)!r}"
+    if not sight.others:
+        return Reason(Cause.CONCURRENCY_KEY, f"its concurrency key{named} is held by another execution", {"key": key})
     details = {"key": key, "execution": holder.execution, "worker": holder.worker}
-    why = f"its concurrency key {brief(key)!r} is held by execution {holder.execution}"
+    why = f"its concurrency key{named} is held by execution {holder.execution}"
     return Reason(Cause.CONCURRENCY_KEY, why, details, command("explain", holder.execution))
 
 
 def _capacity(f: Facts, line: Line, slots: int) -> Reason:
-    workspace = f.around.workspace
+    workspace, holders = f.around.workspace, line.holders if f.around.sight.others else []
     details = {
         "workspace": workspace,
         "taken": line.taken,
         "slots": slots,
         **_placed(line.place),
-        "holders": [{"execution": each.execution, "worker": each.worker} for each in line.holders],
+        "holders": [{"execution": each.execution, "worker": each.worker} for each in holders],
     }
-    held = f", held by {few([each.execution for each in line.holders])}" if line.holders else ""
+    held = f", held by {few([each.execution for each in holders])}" if holders else ""
     why = (
         f"it waits for capacity of workspace {workspace}: {line.taken} of {slots} slots are taken{_in_line(line)}{held}"
     )
