@@ -12,7 +12,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 
 from ropewalk.access import keys
 from ropewalk.access.rates import Limits
-from ropewalk.access.rights import BEYOND, RIGHTS, Right, Role
+from ropewalk.access.rights import BEYOND, EVERYTHING, RIGHTS, Right, Role
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import assemble
 from ropewalk.api.express import ways
@@ -37,6 +37,8 @@ SHAREABLE = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.ADMIN)
 FAILING = {"ropewalk": 1, "name": "shared", "nodes": [{"id": "a", "type": "fail", "with": {"message": "as it should"}}]}
 SPARE = {"ropewalk": 1, "name": "spare", "nodes": [{"id": "a", "type": "noop"}]}
 ALLOWED = "allowed"
+GIVING = {"createKey", "revokeKey", "putMember", "shareDefinition"}
+"""What these give or take, whoever asks has to have."""
 
 
 class Operation(Struct, frozen=True):
@@ -80,6 +82,7 @@ class Caller(Struct, frozen=True):
     token: str | None
     role: Role | None = None
     names_default: bool = False
+    scope: Right | None = None
 
 
 class Town(Struct, frozen=True):
@@ -129,6 +132,11 @@ async def _callers(house: House, world: World) -> AsyncIterator[Caller]:
         yield Caller(f"own {role}", await house.key(role), role)
         yield Caller(f"foreign {role}", await house.key(role, "elsewhere"), role, names_default=True)
         yield Caller(f"elsewhere {role}", await house.key(role, "elsewhere"), role)
+    for right in sorted(RIGHTS[Role.ADMIN]):
+        yield Caller(f"scoped {right}", await house.key(Role.ADMIN, scopes=(right,)), scope=right)
+    for right in sorted(EVERYTHING):
+        token = await house.key(Role.ADMIN, scopes=(right,), is_root=True)
+        yield Caller(f"scoped root {right}", token, scope=right)
     for role in SHAREABLE:
         token = await house.key(Role.RUNNER, "elsewhere")
         await share(house, (world.workflow, world.spare), token, role)
@@ -149,7 +157,7 @@ async def share(house: House, workflows: tuple[str, ...], token: str, role: Role
             await acl.put(tx, acl.Share("default", workflow, subject, role, store.now(), "test"))
 
 
-def expected(caller: Caller, right: Right, about: About) -> object:
+def expected(caller: Caller, right: Right, about: About, *, is_giving: bool = False) -> object:
     """What the table says; `elsewhere` asks at home for the ids of another workspace."""
     kind, rights = caller.name.partition(" ")[0], RIGHTS[caller.role] if caller.role else frozenset[Right]()
     if kind in ("nobody", "revoked", "expired"):
@@ -157,6 +165,8 @@ def expected(caller: Caller, right: Right, about: About) -> object:
     if kind == "root" or right is Right.COME_IN:
         return ALLOWED
     match kind:
+        case "scoped":
+            return ALLOWED if right is caller.scope and not is_giving else 403
         case "own":
             return ALLOWED if right in rights else 403
         case "elsewhere":
@@ -177,7 +187,8 @@ async def test_every_route_answers_everybody_as_the_table_says(town: Town, opera
 
     answers = {each.name: await _judged(town, each, operation) for each in asked}
 
-    assert answers == {each.name: expected(each, operation.right, sample.about) for each in asked}
+    is_giving = operation.id in GIVING
+    assert answers == {each.name: expected(each, operation.right, sample.about, is_giving=is_giving) for each in asked}
 
 
 def _is_asked(caller: Caller, operation: Operation) -> bool:
