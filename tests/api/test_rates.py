@@ -7,6 +7,8 @@ import pytest
 from ropewalk.access.rates import Limits, Rate
 from ropewalk.access.rights import Role
 from ropewalk.access.settings import AccessSettings
+from ropewalk.core.duration import SECOND
+from tests.access.issuers import AUDIENCE, ISSUER, issuing, signed
 from tests.api.asking import SOCKET, ask
 from tests.api.house import House, opened
 
@@ -60,6 +62,27 @@ async def test_an_address_that_guesses_has_to_wait_and_nobody_known_there_with_i
         assert await statuses(house, unknown, 1) == [429], "a guess that is right is not told from others"
         assert await statuses(house, unknown, 1, "192.0.2.2") == [200]
         assert await statuses(house, None, 2) == [401, 401], "who proves nothing guesses nothing"
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP"])
+async def test_nobody_counts_as_another_by_saying_so(tmp_path: Path, name: str):
+    async with opened(str(tmp_path / "db"), limited(per_address=SLOW, failures=SLOW)) as house:
+        said = [[(name, f"192.0.2.{n}"), ("Authorization", f"Bearer rw_{n:032x}_{'x' * 43}")] for n in range(100, 105)]
+        seen = [(await ask(house.app, "GET", ME, headers, client=FAR)).status for headers in said]
+
+    assert seen == [401, 401, 401, 429, 429]
+
+
+async def test_what_an_issuer_signed_is_no_guess_however_others_guess_there(tmp_path: Path):
+    async with issuing() as issuer:
+        access = AccessSettings(issuers=(issuer.issuer(),), limits=limited(failures=SLOW).limits)
+        async with opened(str(tmp_path / "db"), access) as house:
+            now = house.office.store.now() // SECOND
+            claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600}
+            guesses = [(await statuses(house, signed(claims, "another", n=n), 1))[0] for n in range(4)]
+            good = await statuses(house, signed(claims), 1)
+
+    assert (guesses, good) == ([401, 401, 401, 429], [200])
 
 
 @pytest.mark.parametrize("headers", [[("Cookie", "__Host-ropewalk=guess")], [("Authorization", "Bearer a.b.c")]])
