@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.access.rates import Limits, Rate
+from ropewalk.access.rates import SESSIONS, Limits, Rate
 from ropewalk.access.rights import Role
 from ropewalk.access.settings import AccessSettings
 from ropewalk.core.duration import SECOND
@@ -98,3 +98,14 @@ async def test_logins_that_fail_count_too(tmp_path: Path):
         seen = [(await ask(house.app, "POST", "/api/v1/session", [], {"token": "guess"})).status for _ in range(4)]
 
     assert seen == [401, 401, 401, 429]
+
+
+async def test_nobody_fills_the_store_with_sessions(tmp_path: Path):
+    async with opened(str(tmp_path / "db")) as house:
+        ann, bob = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
+        seen = [await ask(house.app, "POST", "/api/v1/session", [], {"token": ann}) for _ in range(SESSIONS.burst + 1)]
+        other = await ask(house.app, "POST", "/api/v1/session", [], {"token": bob})
+
+    assert [each.status for each in seen] == [201] * SESSIONS.burst + [429]
+    assert int(seen[-1].headers["retry-after"]) > 0
+    assert other.status == 201

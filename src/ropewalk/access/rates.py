@@ -24,6 +24,10 @@ class Rate(Struct, frozen=True):
     burst: int
 
 
+SESSIONS: Final = Rate(0.1, 30)
+"""How often somebody may open a session: each is a row for twelve hours, and one in the audit log."""
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """What is let through; None for no limit. Failures are proofs of identity that prove nothing."""
 

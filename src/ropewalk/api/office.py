@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.keys import PREFIX, KeyRing
-from ropewalk.access.rates import Buckets
+from ropewalk.access.rates import SESSIONS, Buckets
 from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
 from ropewalk.access.standing import Standings
@@ -105,3 +105,4 @@ class Rates:
         self.actors = Buckets(access.limits.per_actor)
         self.addresses = Buckets(access.limits.per_address)
         self.failures = Buckets(access.limits.failures)
+        self.sessions = Buckets(SESSIONS)

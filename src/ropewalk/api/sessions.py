@@ -9,6 +9,7 @@ from ropewalk.access.parts import parts_of
 from ropewalk.access.rights import Right, Role
 from ropewalk.access.sessions import LASTS, Visit
 from ropewalk.api.office import Office
+from ropewalk.api.problems import Refused
 from ropewalk.api.proofs import admit, cookie_name, is_secure, prove, require_origin, session_cookie
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
@@ -86,6 +87,9 @@ async def open_session(request: Request, body: OpenSessionBody, response: Respon
     office: Office = request.app.state.office
     actor = await prove(request, body.token)
     admit(office, actor)
+    wait = office.rates.sessions.take(actor.subject, office.store.now())
+    if wait is not None:
+        raise Refused(429, "too many sessions of yours", retry_after=wait)
     cookie, visit = await office.sessions.open(actor)
     _set_cookie(request, response, cookie, LASTS // SECOND)
     return {"subject": actor.subject, "csrfToken": visit.csrf, "expiresAt": rfc3339(visit.expires_at)}
