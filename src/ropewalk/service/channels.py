@@ -21,6 +21,7 @@ from ropewalk.engines.native.commit import Committed
 from ropewalk.engines.native.followers import TERMINAL, Followers
 from ropewalk.service import reading
 from ropewalk.service.payloads import without_payloads
+from ropewalk.service.reading.recorded import apart
 from ropewalk.store import log as stored_log
 from ropewalk.store import streams
 from ropewalk.store.access import Store
@@ -300,7 +301,7 @@ class ExecutionChannel(Channel):
             taken = self._snapshot
             if taken is None or now - taken[0] > SNAPSHOT_AGE or taken[1] < self.floor:
                 story = await reading.recorded(self._store, self.execution)
-                text = await asyncio.to_thread(_pictured, story)
+                text = await apart(lambda: _pictured(story), is_large=True)
                 taken = self._snapshot = (now, len(story.events), text)
         return taken[1], str(taken[1]), taken[2]
 

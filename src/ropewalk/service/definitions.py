@@ -12,6 +12,7 @@ from ropewalk.core.definition import Definition
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.engines.base import Version
+from ropewalk.service.reading.recorded import apart
 from ropewalk.service.verbs import Service, require_startable
 from ropewalk.store import audit, workflows
 from ropewalk.store.access import Transaction
@@ -142,4 +143,4 @@ def document_of(version: workflows.Version) -> dict[str, Any]:
 async def compare(service: Service, workflow: str, before: int, after: int) -> Difference:
     """What the one version changes in the other."""
     old, new = [await version_of(service, workflow, number) for number in (before, after)]
-    return await asyncio.to_thread(lambda: difference(document_of(old), document_of(new)))
+    return await apart(lambda: difference(document_of(old), document_of(new)), is_large=True)

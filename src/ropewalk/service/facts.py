@@ -17,7 +17,7 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.rows import NodeRow, RunRow, rows
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait
-from ropewalk.service.reading import Recorded, recorded
+from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, recorded
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, workspaces
 from ropewalk.store.access import Reader
@@ -130,8 +130,9 @@ async def gather(around: Around, execution: str) -> Facts:
     reader = around.reader
     row, story, x = await _agreeing(around, execution)
     held = await live.get(reader, execution)
+    told = await apart(lambda: told_by_log(around, row, story, x), is_large=_is_long(story))
     return replace(
-        told_by_log(around, row, story, x),
+        told,
         live=held,
         line=await _line(around, story, x, held),
         letters=await _letters(reader, execution, x),
@@ -156,7 +157,11 @@ async def _read(around: Around, execution: str) -> tuple[executions.Execution, R
     if row is None:
         raise NotFound(f"there is no execution {execution}")
     story = await recorded(around.reader, execution)
-    return row, story, story.folded()
+    return row, story, await apart(story.folded, is_large=_is_long(story))
+
+
+def _is_long(story: Recorded) -> bool:
+    return len(story.events) > MANY_EVENTS
 
 
 async def _line(around: Around, story: Recorded, x: Execution, held: Live | None) -> Line:

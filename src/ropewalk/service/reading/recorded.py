@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -31,6 +32,8 @@ Made = TypeVar("Made")
 
 LARGE: Final = 256 * 1024
 MANY_EVENTS: Final = 2_000
+# Of our own: however many read, the threads by which values are written and names resolved are not kept from it.
+_readers: Final = ThreadPoolExecutor(2, "reading")
 
 
 class Recorded(msgspec.Struct):
@@ -84,7 +87,7 @@ async def recorded(reader: Reader, execution: str) -> Recorded:
 
 async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
     """What the work gives; large work is done in a thread, so that nobody else waits for it."""
-    return await asyncio.to_thread(work) if is_large else work()
+    return await asyncio.get_running_loop().run_in_executor(_readers, work) if is_large else work()
 
 
 async def last_event(reader: Reader, execution: str) -> Event | None:
