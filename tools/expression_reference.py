@@ -14,6 +14,7 @@ from ropewalk.core.expression.run import (
     MAX_SOURCE,
     MAX_STEPS,
     MAX_TEXT_STEPS,
+    MAX_TREE_STEPS,
     MAX_VALUE,
 )
 
@@ -91,7 +92,8 @@ def _limits() -> str:
 
 Evaluating always ends, with a value or with an error that says where. An expression has at most {MAX_SOURCE:,}
 characters, {MAX_DEPTH} levels of nesting and {MAX_STEPS:,} steps: a step is a small operation; rules pay for each
-item, bulk operations by size; those of one text have {MAX_TEXT_STEPS:,} steps together. A value it makes has at most
+item, bulk operations by size; those of one text have {MAX_TEXT_STEPS:,} steps together, those of all
+texts of a node's `with` {MAX_TREE_STEPS:,}. A value it makes has at most
 {MAX_VALUE >> 20} MiB, all of them together {MAX_ROOM >> 20} MiB, reckoned as 8 bytes for each value plus its text;
 only a bare path may give more. Integers go up
 to ±2**{MAX_INTEGER.bit_length() - 1}. Regular expressions are RE2's: patterns up to {MAX_PATTERN} characters, texts up

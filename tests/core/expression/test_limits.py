@@ -126,6 +126,25 @@ def test_a_text_of_many_hostile_expressions_ends_soon_too(part):
     assert 1000 * (time.process_time() - began) < 10 * MAX_MILLISECONDS
 
 
+@pytest.mark.parametrize("text", ["{{ sum(input) }}", "of {{ sum(input) }}"])
+def test_a_tree_of_hostile_texts_ends_soon_too(text):
+    template = compile_template({"all": [text] * 2_000})
+
+    began = time.process_time()
+    with pytest.raises(ExpressionError, match="1,000,000 steps together"):
+        template.resolve(Scope(input=[0] * 4_000))
+
+    assert 1000 * (time.process_time() - began) < 100 * MAX_MILLISECONDS
+
+
+def test_a_scope_is_not_used_up():
+    template, scope = compile_template(["{{ sum(input) }}"] * 150), Scope(input=[0] * 4_000)
+
+    values = [template.resolve(scope)[0] for _ in range(3)]
+
+    assert values == [0, 0, 0]
+
+
 def outcome(source, scope):
     try:
         return compile_expression(source).evaluate(scope)

@@ -34,9 +34,19 @@ class Expression:
 
     def evaluate(self, scope: Scope) -> JSON:
         """The value in this scope. Values are shared with the scope, not copied."""
+        return self.value(Run(scope)) if self._path is None else self._path(scope)
+
+    def evaluate_in_tree(self, scope: Scope) -> JSON:
+        """The same as one of many: what it takes is taken off what all of them may take."""
         if self._path is not None:
             return self._path(scope)
-        return self.value(Run(scope))
+        run = Run(scope)
+        value = self.value(run)
+        try:
+            run.conclude()
+        except Refused as refused:
+            raise ExpressionError(refused.message, self.position) from None
+        return value
 
     def value(self, run: Run) -> JSON:
         """The value, as part of a larger evaluation whose room it shares."""

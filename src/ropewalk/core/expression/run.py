@@ -16,6 +16,7 @@ MAX_SOURCE: Final = 4096
 MAX_DEPTH: Final = 64
 MAX_STEPS: Final = 10_000
 MAX_TEXT_STEPS: Final = 10 * MAX_STEPS
+MAX_TREE_STEPS: Final = 100 * MAX_STEPS
 MAX_VALUE: Final = 1 << 20
 MAX_ROOM: Final = 4 << 20
 MAX_INTEGER: Final = 1 << 53
@@ -26,9 +27,12 @@ NODE_FIELDS: Final = ("output", "state", "error", "errors")
 
 
 class Scope:
-    """The names an expression can see. All values are JSON; `nodes` may be any mapping from id to a node's record."""
+    """The names an expression can see. All values are JSON; `nodes` may be any mapping from id to a node's record.
 
-    __slots__ = ROOTS
+    `steps` are those left for a tree that is evaluated in it.
+    """
+
+    __slots__ = (*ROOTS, "steps")
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Scope:
         self.execution = execution
         self.workspace = workspace
         self.env = env
+        self.steps = MAX_TREE_STEPS
 
 
 class Run:
@@ -74,10 +79,14 @@ class Run:
             raise Refused(f"takes more than {MAX_STEPS:,} steps; work on fewer or smaller values")
 
     def conclude(self) -> None:
-        """One expression of a text is done: what it has taken is taken off what the text may take."""
-        self.text_steps -= MAX_STEPS - self.steps
+        """An expression is done: what it has taken is taken off what its text may take, and all texts of a tree."""
+        taken = MAX_STEPS - self.steps
+        self.text_steps -= taken
+        self.scope.steps -= taken
         if self.text_steps < 0:
             raise Refused(f"the expressions of this text take more than {MAX_TEXT_STEPS:,} steps together")
+        if self.scope.steps < 0:
+            raise Refused(f"the expressions up to here take more than {MAX_TREE_STEPS:,} steps together")
 
     def walk(self, items: int) -> None:
         """Pay for a cheap look at each of so many items."""

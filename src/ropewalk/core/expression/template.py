@@ -12,7 +12,7 @@ from ropewalk.core.errors import Problem
 from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.parser import parse
 from ropewalk.core.expression.program import Expression
-from ropewalk.core.expression.run import MAX_VALUE, Run, Scope
+from ropewalk.core.expression.run import MAX_TREE_STEPS, MAX_VALUE, Run, Scope
 from ropewalk.core.expression.values import JSON, render, text_size
 
 MAX_TREE_DEPTH: Final = 64
@@ -35,7 +35,10 @@ class Template:
 
     def resolve(self, scope: Scope) -> JSON:
         """The value with every expression evaluated; what is constant is shared, not copied."""
-        return self.value if self._resolve is None else self._resolve(scope)
+        if self._resolve is None:
+            return self.value
+        scope.steps = MAX_TREE_STEPS
+        return self._resolve(scope)
 
 
 def has_expression(text: str) -> bool:
@@ -100,7 +103,7 @@ class _Builder:
             return None
         self.expressions += (part for part in parts if isinstance(part, Expression))
         whole = _only_expression(parts)
-        return _text_resolver(parts) if whole is None else whole.evaluate
+        return _text_resolver(parts) if whole is None else whole.evaluate_in_tree
 
 
 def _is_constant(value: JSON) -> bool:
