@@ -18,7 +18,7 @@ from tests.api.asking import SOCKET, ask
 from tests.api.house import House, opened
 from tests.api.streams import PATIENCE, Listener, served
 
-HASTY: dict[str, Any] = {"timeout": 0.5, "refresh_every": 1, "leeway": 0}
+HASTY: dict[str, Any] = {"refresh_every": 1, "leeway": 0}
 HERE = "/workflow/executions?workspaceId=default"
 
 
@@ -70,6 +70,25 @@ async def test_the_stream_of_a_workspace_names_it_in_its_path(place: Place, meth
     reply = await ask(place.house.app, method, f"/api/v1/workspaces/default/{way}", headers)
 
     assert reply.status in (101, 200)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8"], ids=["short way", "route"])
+@pytest.mark.parametrize(
+    ("sub", "workspace", "status"), [("ann", "default", 202), ("ann", None, 422), ("bob", "default", 404)]
+)
+@pytest.mark.parametrize("is_batch", [False, True], ids=["one", "batch"])
+async def test_a_start_may_name_its_workspace_in_the_body(
+    place: Place, kind: str, sub: str, workspace: str | None, status: int, is_batch: bool
+):
+    start = {"workflowDefinitionId": await place.house.save({"ropewalk": 1, "name": "one", "nodes": []})}
+    body = {**({"starts": [start]} if is_batch else start), **({"workspaceId": workspace} if workspace else {})}
+    headers = [("Authorization", f"Bearer {place.token(sub=sub)}"), ("Content-Type", kind)]
+
+    reply = await ask(
+        place.house.app, "POST", f"/api/v1/workflow/executions/start{'-batch' if is_batch else ''}", headers, body
+    )
+
+    assert reply.status == status
 
 
 async def test_what_people_do_is_audited_under_their_name(place: Place):

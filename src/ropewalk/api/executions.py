@@ -18,7 +18,7 @@ from ropewalk.api.execution_answers import (
     Started,
     StartedBatch,
 )
-from ropewalk.api.gate import Call, enter_workspace
+from ropewalk.api.gate import Call, enter_workspace, nowhere
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Body, Cursor, Id, Limit, Page, exemplified, page
@@ -91,7 +91,7 @@ class StartBatchBody(Body):
 # Starting
 
 
-@routes.post("/start", Right.EXECUTE, status_code=202, response_model=Started, problems=(409,))
+@routes.post("/start", Right.EXECUTE, status_code=202, response_model=Started, problems=(409,), by_body=True)
 async def start_execution(
     call: Caller, body: StartBody, idempotency_key: IdempotencyKey = None, traceparent: Traceparent = None
 ) -> dict[str, Any]:
@@ -108,7 +108,8 @@ async def start_execution(
     return _started(await here.service.start(version, body.input, body.vars, *about))
 
 
-@routes.post("/start-batch", Right.EXECUTE, status_code=202, response_model=StartedBatch, problems=(409,))
+@routes.post("/start-batch", Right.EXECUTE, status_code=202, response_model=StartedBatch, problems=(409,),
+             by_body=True)  # fmt: skip
 async def start_executions(
     call: Caller, body: StartBatchBody, idempotency_key: IdempotencyKey = None, traceparent: Traceparent = None
 ) -> dict[str, Any]:
@@ -129,6 +130,8 @@ async def start_executions(
 
 async def _within(call: Call, workspace: str | None) -> Call:
     """The call in the workspace the body names."""
+    if workspace is None and not call.workspace:
+        raise nowhere("workspaceId")
     if workspace is None or workspace == call.workspace:
         return call
     return await enter_workspace(call.office, call.actor, workspace, call.right)

@@ -14,7 +14,6 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
-from ropewalk.api.gate import enter
 from ropewalk.api.intake import require_readable, understand, whole_body
 from ropewalk.api.problems import answer_to
 from ropewalk.api.routes import GatedRoute, largest_of
@@ -49,6 +48,7 @@ class ExpressRoute:
             raise ValueError(f"{route.operation_id} takes more than an express route gives")
         self.route = route
         self.right: Right = right
+        self._let_in = route.let_in
         self._largest = largest_of(route)
         self._method = min(route.methods or ())
         self._body = taken.body_params[0]
@@ -83,7 +83,7 @@ class ExpressRoute:
         # An embedded store is written by this process itself: nothing would be gained by the wait.
         if scope["app"].state.office.store.is_shared:
             await self._turns.wait()
-        call = await enter(HTTPConnection(scope), self.right)
+        call = await self._let_in(HTTPConnection(scope), self.right)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         require_readable(headers[b"content-length"].decode("latin-1"), None, self._largest)
         taken = self._taken(await understand(await whole_body(receive, self._largest)), headers)

@@ -122,6 +122,15 @@ async def enter(connection: HTTPConnection, right: Right) -> Call:
     return await enter_workspace(connection.app.state.office, actor, _named(connection, actor), right)
 
 
+async def enter_by_body(connection: HTTPConnection, right: Right) -> Call:
+    """As `enter`; but those without a home who name no workspace may still do so in the body."""
+    actor = await authenticate(connection)
+    office: Office = connection.app.state.office
+    if actor.home is None and WORKSPACE not in connection.query_params:
+        return Call(office, actor, "", right, NOTHING)
+    return await enter_workspace(office, actor, _named(connection, actor), right)
+
+
 async def enter_anywhere(connection: HTTPConnection, right: Right) -> Call:
     """Let somebody in who asks about no workspace yet; they may do nothing before `enter_workspace` says so."""
     actor = await authenticate(connection)
@@ -147,7 +156,12 @@ def _named(connection: HTTPConnection, actor: Actor) -> str:
         raise InvalidInput([Problem(("query", WORKSPACE), "comes more than once")])
     workspace = named[0] if named else actor.home
     if workspace is None:
-        raise InvalidInput([Problem(("query", WORKSPACE), "say which workspace; you may have a part in several")])
+        raise nowhere("query", WORKSPACE)
     if "\0" in workspace or len(workspace) > 255:
         raise NotFound("there is no such workspace")
     return workspace
+
+
+def nowhere(*field: str) -> InvalidInput:
+    """What somebody without a home is told who names no workspace."""
+    return InvalidInput([Problem(field, "say which workspace; you may have a part in several")])

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ropewalk.access.rights import Right
 from ropewalk.api.gate import PUBLIC, WORKSPACE
-from ropewalk.api.routes import ANYWHERE, LARGEST, RIGHT, Routes
+from ropewalk.api.routes import ANYWHERE, BY_BODY, LARGEST, RIGHT, Routes
 from ropewalk.api.shapes import Answer, Body, FieldProblem, Problem
 
 routes = Routes("", "Description")
@@ -108,5 +108,5 @@ def _tidy(operation: dict[str, Any]) -> None:
         operation["security"] = []
     elif not operation.get(ANYWHERE) and operation[RIGHT] != Right.COME_IN:
         operation.setdefault("parameters", []).append(_WORKSPACE)
-    for mark in (ANYWHERE, LARGEST):
+    for mark in (ANYWHERE, BY_BODY, LARGEST):
         operation.pop(mark, None)

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api.gate import PUBLIC, WORKSPACE, Call, enter, enter_anywhere
+from ropewalk.api.gate import PUBLIC, WORKSPACE, Call, enter, enter_anywhere, enter_by_body
 from ropewalk.api.intake import LARGEST_BODY, StrictRequest, require_json, require_single
 from ropewalk.api.problems import MEDIA_TYPE
 from ropewalk.core.errors import InvalidInput, Problem
@@ -19,6 +19,7 @@ from ropewalk.core.errors import InvalidInput, Problem
 RIGHT: Final = "x-right"
 LARGEST: Final = "x-largest-body"
 ANYWHERE: Final = "x-anywhere"
+BY_BODY: Final = "x-workspace-in-body"
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -31,11 +32,19 @@ class GatedRoute(APIRoute):
         named = (self.openapi_extra or {}).get(RIGHT)
         return None if named is None else Right(named)
 
+    @property
+    def let_in(self) -> Callable[[HTTPConnection, Right], Coroutine[Any, Any, Call]]:
+        """How one comes in here, by where the workspace is named."""
+        marks = self.openapi_extra or {}
+        if marks.get(ANYWHERE):
+            return enter_anywhere
+        return enter_by_body if marks.get(BY_BODY) else enter
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         right, largest, known = self.right, largest_of(self), known_queries(self.dependant)
         takes_json = self.body_field is not None
-        let_in = enter_anywhere if (self.openapi_extra or {}).get(ANYWHERE) else enter
+        let_in = self.let_in
         if right is None and self.operation_id not in PUBLIC:
             raise ValueError(f"{self.operation_id} names no right and is not among the public operations")
 
@@ -147,14 +156,13 @@ class Routes:
     def _add(self, method: str, path: str, right: Right | None, *, largest: int = LARGEST_BODY,
              problems: tuple[int, ...] = (), responses: Mapping[int | str, dict[str, Any]] | None = None,
              openapi_extra: Mapping[str, Any] | None = None, anywhere: bool = False,
-             **more: Any) -> Callable[[Handler], Handler]:  # fmt: skip
+             by_body: bool = False, **more: Any) -> Callable[[Handler], Handler]:  # fmt: skip
         extra: dict[str, Any] = dict(openapi_extra or {})
         if right is not None:
             extra[RIGHT] = str(right)
         if largest != LARGEST_BODY:
             extra[LARGEST] = largest
-        if anywhere:
-            extra[ANYWHERE] = True
+        extra |= {mark: True for mark, is_set in ((ANYWHERE, anywhere), (BY_BODY, by_body)) if is_set}
         refusals = {*problems, 400, 422, 429, 503, *(() if right is None else (401, 403, 404))}
         if method != "GET":
             refusals |= {413, 415}
