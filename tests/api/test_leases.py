@@ -100,7 +100,7 @@ async def test_runs_of_what_another_process_executes_are_leased_and_reported_too
 
 async def test_whoever_waits_is_woken_when_work_comes(house: House):
     waiting = asyncio.ensure_future(lease(house))
-    await _line_forms(house)
+    await line_forms(house)
 
     execution = await start(house)
     [run] = await waiting
@@ -108,7 +108,7 @@ async def test_whoever_waits_is_woken_when_work_comes(house: House):
     assert run["executionId"] == execution
 
 
-async def _line_forms(house: House) -> None:
+async def line_forms(house: House) -> None:
     async with asyncio.timeout(PATIENCE):
         while not house.service.engine.lending.waiting:
             await asyncio.sleep(0)
@@ -286,7 +286,7 @@ async def test_whoever_hangs_up_while_waiting_takes_nothing_along(house: House):
         body = b'{"pool": "paint", "runnerId": "eve", "waitSeconds": 60}'
         head = f"POST /api/v1{RUNS}/lease HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {house.root}\r\n"
         writer.write(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-        await _line_forms(house)
+        await line_forms(house)
         writer.transport.abort()
         async with asyncio.timeout(PATIENCE):
             while house.service.engine.lending.waiting:

@@ -10,15 +10,15 @@ from pydantic import Field
 from starlette.requests import Request
 
 from ropewalk.access.rights import Right
-from ropewalk.api.gate import Call
+from ropewalk.api.gate import Call, enter
 from ropewalk.api.office import Office
 from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.runs import RunId
 from ropewalk.api.shapes import Answer, Body, exemplified
 from ropewalk.core.canonical import LARGEST_INTEGER
-from ropewalk.core.errors import ErrorType, Forbidden, RunError
-from ropewalk.engines.native.lending import Lease
+from ropewalk.core.errors import ErrorType, Forbidden, RopewalkError, RunError
+from ropewalk.engines.native.lending import Lease, Leased
 from ropewalk.nodes.failure import LONGEST_DETAIL, LONGEST_MESSAGE
 from ropewalk.service import runners
 from ropewalk.store.workspaces import DEFAULT
@@ -170,11 +170,23 @@ async def lease_runs(call: Caller, request: Request, body: LeaseBody) -> dict[st
     gone = asyncio.ensure_future(_gone(request))
     try:
         found = await lending.lease(seeker, body.wait_seconds, gone)
-        if gone.done():
-            await lending.give_back(found)
+        await _hand_over(call, request, found, is_gone=gone.done())
     finally:
         gone.cancel()
     return {"runs": [runners.told(each, _written(call, each.lease)) for each in found]}
+
+
+async def _hand_over(call: Call, request: Request, found: list[Leased], *, is_gone: bool) -> None:
+    """Others get the runs if nobody is there to have them, or who waited may not have them any more."""
+    try:
+        if found and not is_gone:
+            # Once more: it may have been a minute since they came.
+            await enter(request, call.right)
+    except (RopewalkError, Refused):
+        await call.service.engine.lending.give_back(found)
+        raise
+    if is_gone:
+        await call.service.engine.lending.give_back(found)
 
 
 async def _gone(request: Request) -> None:
