@@ -4,6 +4,7 @@ A claim takes only what has a slot and its key, so the limits are exact. Workspa
 evenly among those that wait, beginning after the one served last.
 """
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -14,6 +15,11 @@ from ropewalk.store.access import Reader, Transaction
 
 CANDIDATES: Final = 4
 """How many waiting workspaces one claim looks at, or as many as it could serve; the next begins after these."""
+
+
+def _anyone(execution: str) -> bool:
+    """Nobody is left out."""
+    return True
 
 
 class QueueEntry(Struct, frozen=True):
@@ -76,12 +82,15 @@ async def unclaim(tx: Transaction, worker: str, claimed: Claimed, to: Returned) 
         await tx.execute("return_queue", to.state, to.not_before, to.attempts, to.error, claimed.execution)
 
 
-async def claim(tx: Transaction, worker: str, now: int, limit: int, *, after: str = "") -> tuple[list[Claimed], str]:
+async def claim(
+    tx: Transaction, worker: str, now: int, limit: int, *, after: str = "", may: Callable[[str], bool] = _anyone
+) -> tuple[list[Claimed], str]:
     """Gives the worker up to `limit` executions: ownership, slot and key at once; and the last workspace looked at.
 
     `after` is the one looked at last, so that a small limit reaches everyone in turn; no workspace is left: "".
+    Those that the worker `may` not have now wait for the next claim.
     """
-    offers, last = await _offers(tx, now, limit, after)
+    offers, last = await _offers(tx, now, limit, after, may)
     taken = _in_turns(offers, limit)
     free = [entry for entry in taken if entry.concurrency_key is None]
     await tx.execute_many("claim_live", [(worker, entry.execution) for entry in free])
@@ -95,12 +104,14 @@ async def _with_key(tx: Transaction, worker: str, entry: Claimed) -> Claimed:
     return replace(entry, has_key=row is not None and bool(row[0]))
 
 
-async def _offers(tx: Transaction, now: int, limit: int, after: str) -> tuple[list[list[Claimed]], str]:
+async def _offers(
+    tx: Transaction, now: int, limit: int, after: str, may: Callable[[str], bool]
+) -> tuple[list[list[Claimed]], str]:
     """What each workspace has to start, for as many workspaces as can be served."""
     offers: list[list[Claimed]] = []
     last = ""
     for last, slots in await tx.fetch("lock_waiting_workspaces", now, after, max(limit, CANDIDATES)):
-        if offer := await _offer(tx, last, slots, now, limit):
+        if offer := [entry for entry in await _offer(tx, last, slots, now, limit) if may(entry.execution)]:
             offers.append(offer)
         if len(offers) == limit:
             break

@@ -154,8 +154,8 @@ class Claims:
             self._in_vain = len(PAUSES)
             return False
         began_at = self._looked_at_last
-        async with engine.store.transaction() as tx:
-            claimed, last = await queue.claim(tx, tx.worker, now, room, after=began_at)
+        async with engine.ownership.claiming(), engine.store.transaction() as tx:
+            claimed, last = await queue.claim(tx, tx.worker, now, room, after=began_at, may=engine.memory.lets_go)
         self._owed |= {entry.execution: entry for entry in claimed}
         if engine.observer is not None and not claimed:
             engine.observer.at_capacity()
@@ -200,8 +200,7 @@ class Claims:
         except RopewalkError as error:
             await self._undispatched(entry, error)
             return
-        # On a file what is in memory may be claimed, and does not know it.
-        if engine.store.is_shared and (claimed.written.live is None or not claimed.written.live[2]):
+        if claimed.written.live is None or not claimed.written.live[2]:
             engine.let_go(claimed)  # told something, and let go of, before its turn came: it is in the queue again
             return
         # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not

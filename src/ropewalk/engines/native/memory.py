@@ -67,6 +67,13 @@ class Memory:
         """Whether it is in memory, or on its way in or out."""
         return execution in self.lives or execution in self._loading or execution in self._leaving
 
+    def lets_go(self, execution: str) -> bool:
+        """Whether the store alone knows where it stands, which it does of what is idle here."""
+        live = self.lives.get(execution)
+        if live is not None and live.is_idle:
+            self.forget(live)
+        return not self.knows(execution)
+
     def is_under_way(self, execution: str) -> bool:
         """Whether its end, if it comes, will be told from here."""
         live = self.lives.get(execution)

@@ -3,7 +3,9 @@
 On a store of its own a worker owns everything, and there is nobody to ask.
 """
 
-from typing import Protocol
+import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Protocol
 
 from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.store import executions, live
@@ -31,21 +33,30 @@ class Ownership(Protocol):
     async def take_due(self, limit: int) -> list[str]:
         """Parked executions whose time has come, ours from now on."""
 
+    def claiming(self) -> AbstractAsyncContextManager[Any]:
+        """Nobody acquires what is being claimed: what he reads of it would be as it was before."""
+
 
 class SoleOwner:
     """The one worker of an embedded store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._claiming = asyncio.Lock()
 
     async def acquire(self, execution: str) -> None:
-        """Everything is ours."""
+        """Everything is ours, but what is being claimed is so only afterwards."""
+        async with self._claiming:
+            return
 
     async def release(self, execution: str) -> None:
         """And stays so."""
 
     async def take_due(self, limit: int) -> list[str]:
         return [due.execution for due in await live.due(self._store, self._store.now(), limit)]
+
+    def claiming(self) -> AbstractAsyncContextManager[Any]:
+        return self._claiming
 
 
 class OneOfMany:
@@ -69,3 +80,7 @@ class OneOfMany:
     async def take_due(self, limit: int) -> list[str]:
         async with self._store.transaction() as tx:
             return [due.execution for due in await live.take_due(tx, tx.worker, self._store.now(), limit)]
+
+    def claiming(self) -> AbstractAsyncContextManager[Any]:
+        """The store keeps them apart, row by row."""
+        return nullcontext()
