@@ -39,7 +39,16 @@ async def test_what_an_earlier_owner_wrote_last_is_told_before_what_the_new_one_
         paused = ExecutionPaused(3, "somebody")
         await written(engine, live, 3, paused)
         committed = Committed(
-            live, 3, [paused], commands=[], post=[], has_slot=True, is_ended=False, leaves=False, runs=[]
+            live,
+            3,
+            [paused],
+            commands=[],
+            post=[],
+            has_slot=True,
+            is_ended=False,
+            leaves=False,
+            runs=[],
+            reports=[],
         )
         engine.followers.publish(committed)
         async with asyncio.timeout(PATIENCE):

@@ -21,7 +21,7 @@ from ropewalk.store.errors import (
     StoreUnavailable,
 )
 from tests.engines.judging import ask, every_execution
-from tests.engines.worlds import World, act, at_most, flow, node
+from tests.engines.worlds import ONCE, World, act, at_most, flow, node
 from tests.store.samples import tell
 
 PATIENT = {"maxAttempts": 9, "delay": "1ms", "jitter": 0}
@@ -102,6 +102,33 @@ async def test_one_call_that_fails_loses_nothing_that_was_accepted(world: World,
     await at_most(20, everything_ended(world, wanted))
 
     assert len(wanted) >= len(WORKLOAD) - 1
+
+
+@pytest.mark.parametrize("nth", range(1, 4))
+async def test_a_result_whose_commit_failed_is_recorded_by_the_same_attempt(world: World, nth: int):
+    steps = [node(name, "gate", value=size * "x", retry=ONCE) for name, size in (("a", 1), ("b", 1), ("c", 70_000))]
+    execution = await world.start(flow(*steps, edges="a->b b->c"))
+    await world.outside.gate().arrived()
+    Trouble(world, "write", nth, is_done=False, error=StoreUnavailable("not now"))
+    world.outside.gate().open()
+
+    assert (await at_most(20, ended_at_last(world, execution))).state is ExecutionState.SUCCESS
+    assert [world.outside.saw(execution, name) for name in "abc"] == [1, 1, 1]
+    assert (await world.details(execution))["output"] == {"c": "x" * 70_000}
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["not written", "lost answer"])
+async def test_what_was_under_way_when_a_commit_failed_uses_up_no_attempt(world: World, is_done: bool):
+    first, other = node("a", "gate", gate="a", retry=ONCE), node("other", "gate", retry=ONCE)
+    execution = await world.start(flow(first, act("b", retry=ONCE), other, edges="a->b"))
+    await at_most(20, asyncio.gather(world.outside.gate("a").arrived(), world.outside.gate().arrived()))
+    Trouble(world, "write", 1, is_done=is_done, error=StoreUnavailable("not now"))
+    world.outside.gate("a").open()
+    world.outside.gate().open()
+
+    assert (await at_most(20, ended_at_last(world, execution))).state is ExecutionState.SUCCESS
+    assert await world.letters(execution) == []
+    assert {run["attempt"] for run in await world.runs(execution)} == {1}
 
 
 async def test_a_full_disk_refuses_starts_and_lets_go_on_when_there_is_room_again(world: World):

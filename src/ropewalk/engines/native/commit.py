@@ -44,6 +44,8 @@ class Committed(Struct, frozen=True, gc=False):
     leaves: bool
     runs: Sequence[Row]
     """The rows of its runs that were written; kept only for an observer."""
+    reports: list[Signal]
+    """What its attempts have reported; told again if the commit fails."""
 
 
 class Part(Struct):
@@ -174,6 +176,7 @@ class GroupCommit:
         for undone in reversed(parts):
             for each in undone.committed:
                 each.live.commands[:0] = each.commands
+                each.live.unwritten[:0] = each.reports
                 lives[each.live] = None
             if undone is not part or isinstance(error, Unavailable):
                 self._rows[:0] = undone.rows
@@ -241,8 +244,9 @@ class GroupCommit:
             self._memory.leaves(live)
         if not self.is_observed:
             runs = ()
-        each = Committed(live, seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, leaves, runs)
-        live.events, live.commands, live.post = [], [], []
+        said = (live.events, live.commands, live.post)
+        each = Committed(live, seq, *said, x.has_slot, x.is_ended, leaves, runs, live.unwritten)
+        live.events, live.commands, live.post, live.unwritten = [], [], [], []
         live.commits += 1
         return each
 

@@ -52,7 +52,7 @@ class Live:
     __slots__ = (
         "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
         "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "reports", "rows",
-        "running", "trace_id", "version", "written",
+        "running", "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -68,6 +68,8 @@ class Live:
         self.commands: list[Command] = []
         # What its attempts have reported in this turn of the loop.
         self.reports: list[Signal] = []
+        # What they have reported before, and no commit has taken along yet.
+        self.unwritten: list[Signal] = []
         self.rows: list[tuple[str, Row]] = []
         # What it has to tell other executions once that is durable: inbox id, execution, signal.
         self.post: list[tuple[str, str, Signal | StartChild]] = []

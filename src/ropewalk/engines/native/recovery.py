@@ -1,7 +1,8 @@
 """Going on after a loss: of a process, of a commit's answer, or of the lease.
 
 It is the same each time: what is in memory is thrown away, the log is folded, the attempts that were under way are told
-to be lost, and what is outstanding is carried out.
+to be lost, and what is outstanding is carried out. Where only a commit failed, and the worker is the same, nothing is
+lost: what was reported is told again, and what was under way is handed back.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.signals import Due, Lost
+from ropewalk.core.signals import Due, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import live as owned
@@ -110,34 +111,44 @@ class Recovery:
         for live in running:
             live.offered |= found.get(live.id, set())
 
-    def _go_on(self, live: Live) -> None:
+    def _go_on(self, live: Live, reports: list[Signal] | None = None) -> None:
         """Take it up, unless it was let go of since it was loaded, or goes on already."""
         if not self._engine.memory.owns(live) or live.has_slot:
             return
         try:
-            self._take_up(live)
+            self._take_up(live, reports)
         except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
             _log.exception("execution %s cannot be taken up", live.id)
             self.lost_the_store([live], error)
 
-    def _take_up(self, live: Live) -> None:
-        """What it ran is lost, what was ready starts; one that has no slot is let go of."""
+    def _take_up(self, live: Live, reports: list[Signal] | None) -> None:
+        """What it ran is lost, what was ready starts; one that has no slot is let go of.
+
+        With `reports` nothing is lost: they are what the attempts said that have ended, the others are handed back.
+        """
         engine, x = self._engine, live.execution
         if live.offered:
             engine.offers.watch()
         has_slot = bool(live.written.live and live.written.live[2])
         if has_slot:
             live.has_slot = True
-            # Only those: others may have told it something since it was loaded, and so have started more.
-            for node, item, attempt in live.found_running:
-                if (node, item, attempt) not in live.offered:
-                    engine.signal(live, Lost(node, attempt, item, random.random()))
-            live.found_running = []
+            self._end_attempts(live, reports)
             live.commands += [command for command in x.outstanding() if isinstance(command, WakeAt)]
             engine.signal(live, Due())
             if x.needs_slot:  # it was claimed, and never began
                 engine.take_slot(live)
         engine.commit.add(live)
+
+    def _end_attempts(self, live: Live, reports: list[Signal] | None) -> None:
+        live.unwritten += reports or ()
+        for report in reports or ():
+            self._engine.signal(live, report)
+        # Only those: others may have told it something since it was loaded, and so have started more.
+        for node, item, attempt in live.found_running:
+            if (node, item, attempt) not in live.offered:
+                lost = Lost(node, attempt, item, random.random())
+                self._engine.signal(live, lost if reports is None else Returned(node, attempt, item))
+        live.found_running = []
 
     # A commit failed
 
@@ -151,8 +162,10 @@ class Recovery:
             return
         _log.error("a commit failed; its %d executions are taken up again from their logs: %s", len(lives), error)
         for live in lives:
+            # What is no fault of the store may be one of what was reported: that is not told a second time.
+            reports = [*live.unwritten, *live.reports] if isinstance(error, Unavailable) else None
             self.drop(live)
-            engine.children.spawn(self._recover(live.id))
+            engine.children.spawn(self._recover(live.id, reports))
 
     def drop(self, live: Live) -> None:
         """Forget an execution and stop what it runs; the store says whose it is."""
@@ -175,7 +188,7 @@ class Recovery:
             _log.warning("execution %s is let go of later: %s", execution, error)
             self.suspect_strays()
 
-    async def _recover(self, execution: str) -> None:
+    async def _recover(self, execution: str, reports: list[Signal] | None) -> None:
         """Take an execution up again from its log, as soon as the store lets us."""
         engine = self._engine
         for pause in chain(PAUSES, repeat(PAUSES[-1])):
@@ -184,14 +197,22 @@ class Recovery:
                 await engine.letters.catch_up()
                 live = await engine.memory.load(execution)
                 await self._find_offers([live])
+                await self._expect_blobs(live, reports or [])
                 await engine.followers.catch_up(execution)
             except (NotFound, OwnedElsewhere):
                 return  # never accepted, or another's by now
             except RopewalkError as error:
                 _log.warning("execution %s cannot be taken up yet: %s", execution, error)
                 continue
-            self._go_on(live)
+            self._go_on(live, reports)
             return
+
+    async def _expect_blobs(self, live: Live, reports: list[Signal]) -> None:
+        """Large results must be at hand before they are reported."""
+        for report in reports:
+            if isinstance(report, Succeeded) and report.blob is not None:
+                node = live.execution.plan.index[report.node]
+                await live.expect_blob(self._engine.memory.load_blob, node, report.blob)
 
     # An answer was lost
 

@@ -50,6 +50,7 @@ class Reports:
 
     def _take(self, live: Live, now: int) -> None:
         reports, live.reports = live.reports, []
+        live.unwritten += reports
         self._engine.tell_together(live, reports, now)
         if not live.is_dirty:
             self._engine.let_go(live)  # they came too late to change anything
