@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from ropewalk.core.errors import Unavailable
+from ropewalk.core.events import Event
+from ropewalk.core.execution import settling
 from ropewalk.core.execution.work import Work
+from ropewalk.core.signals import Due, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native import claims, projecting
 from ropewalk.engines.native.live import Live
@@ -114,3 +117,71 @@ async def test_an_execution_whose_commit_cannot_be_carried_out_goes_on_from_its_
     assert [(await at_most(20, world.ended(each))).output for each in started] == [{"a": 1, "b": 1, "c": 1}] * 3
     assert tracebacks(caplog) == [f"execution {started[0]}: what its commit asks for cannot be carried out"]
     assert (hands.promised, hands.busy) == (0, 0)
+
+
+class FaultyWhenDue:
+    """Fails whenever one execution is told that something is due, until it is mended."""
+
+    def __init__(self, world: World) -> None:
+        self.victim = ""
+        self.faults = 0
+        self._engine = world.service.engine
+        self._signal = self._engine.signal
+        self._engine.signal = self  # type: ignore[method-assign]  # no input is known to cause a fault
+
+    def __call__(self, live: Live, signal: Signal) -> list[Event]:
+        if live.id == self.victim and isinstance(signal, Due):
+            self.faults += 1
+            raise ZeroDivisionError
+        return self._signal(live, signal)
+
+    def mend(self) -> None:
+        self._engine.signal = self._signal  # type: ignore[method-assign]  # as above
+
+
+@pytest.mark.parametrize("park_after", [settling.PARK_AFTER, 0], ids=["in memory", "parked"])
+async def test_a_fault_when_one_is_due_keeps_no_other_asleep(
+    world: World, park_after: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(settling, "PARK_AFTER", park_after)
+    monkeypatch.setattr(claims, "POSTPONED", 1)
+    faulty = FaultyWhenDue(world)
+    delays = flow(node("d", "delay", **{"for": "50ms"}), act("b"), edges="d->b")
+    version = await world.save(delays)
+    faulty.victim = await world.service.start(version)
+    others = [await world.service.start(version) for _ in range(3)]
+
+    assert [(await at_most(20, world.ended(each))).state for each in others] == [ExecutionState.SUCCESS] * 3
+    assert faulty.faults == len(tracebacks(caplog)) > 0
+    faulty.mend()
+    assert (await at_most(20, world.ended(faulty.victim))).state is ExecutionState.SUCCESS
+
+
+async def test_a_fault_when_one_begins_keeps_no_other_from_beginning(world: World, caplog: pytest.LogCaptureFixture):
+    await world.restart(claims=False)
+    faulty = FaultyWhenDue(world)
+    version = await world.save(flow(act("a", 1)))
+    faulty.victim = await world.service.start(version)
+    other = await world.service.start(version)
+    await world.service.engine.claims.claim()
+
+    assert (await at_most(20, world.ended(other))).output == {"a": 1}
+    assert tracebacks(caplog)[0] == f"execution {faulty.victim} cannot begin"
+    faulty.mend()
+    assert (await at_most(20, world.ended(faulty.victim))).output == {"a": 1}
+
+
+async def test_a_fault_when_there_is_room_again_stops_no_commit(world: World):
+    await world.restart(hands=1)
+    first = await world.start(flow(node("a", "gate")))
+    await world.outside.gate().arrived()
+    version = await world.save(flow(act("a", 1), name="more"))
+    faulty = FaultyWhenDue(world)
+    faulty.victim = await world.service.start(version)
+    other = await world.service.start(version)
+    world.outside.gate().open()
+
+    assert (await at_most(20, world.ended(first))).state is ExecutionState.SUCCESS
+    assert (await at_most(20, world.ended(other))).output == {"a": 1}
+    faulty.mend()
+    assert (await at_most(20, world.ended(faulty.victim))).output == {"a": 1}

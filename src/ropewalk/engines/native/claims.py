@@ -14,6 +14,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.log import Unreadable
 from ropewalk.core.signals import Abandon, Due
+from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import live, queue, workspaces
 from ropewalk.store.queue import Claimed, Returned
@@ -29,6 +30,7 @@ PAUSES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 BACKOFFS = (1 * SECOND, 10 * SECOND, 60 * SECOND)
 LIMIT_KEPT = 1 * SECOND
 POSTPONED = 60 * SECOND
+AGAIN = 1 * SECOND
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -203,6 +205,14 @@ class Claims:
         if claimed.written.live is None or not claimed.written.live[2]:
             engine.let_go(claimed)  # told something, and let go of, before its turn came: it is in the queue again
             return
+        try:
+            self._begin(claimed, entry)
+        except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+            _log.exception("execution %s cannot begin", claimed.id)
+            engine.recovery.lost_the_store([claimed], error)
+
+    def _begin(self, claimed: Live, entry: Claimed) -> None:
+        engine = self._engine
         # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not
         # know of it.
         claimed.has_key = entry.has_key
@@ -247,9 +257,12 @@ class Claims:
         """Tell those whose time has come; how long until the next (s)."""
         engine = self._engine
         if self._next_due is None or self._next_due <= engine.store.now():
+            told: set[str] = set()
             while rows := await engine.ownership.take_due(BATCH):
                 for execution in rows:
-                    await self._wake_up(execution)
+                    # Whoever was told, and is due all the same, would keep us at it for ever.
+                    await (self._postpone(execution, AGAIN) if execution in told else self._wake_up(execution))
+                told.update(rows)
                 await engine.commit.settled()
             soonest, latest = await live.next_wake(engine.store), engine.store.now() + SAFETY_NET * SECOND
             self._next_due = round(latest if soonest is None else min(soonest, latest))
@@ -267,8 +280,19 @@ class Claims:
             raise
         except RopewalkError as error:
             _log.error("execution %s cannot be woken; it is tried again later: %s", execution, error)
-            engine.commit.add_row("postpone_live", (engine.store.now() + POSTPONED, execution))
+            await self._postpone(execution, POSTPONED)
             return
-        engine.signal(due, Due())
+        try:
+            engine.signal(due, Due())
+        except Exception:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+            _log.exception("execution %s cannot be woken; it is tried again later", execution)
+            engine.recovery.drop(due)
+            await self._postpone(execution, POSTPONED)
         # Also when nothing came of it, so that its row says so.
         engine.commit.add(due)
+
+    async def _postpone(self, execution: str, pause: int) -> None:
+        """Nobody is to wake it before then, nor has it in hand."""
+        engine = self._engine
+        await engine.recovery.release(execution)
+        engine.commit.add_row("postpone_live", (engine.store.now() + pause, execution))

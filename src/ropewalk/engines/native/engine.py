@@ -294,8 +294,8 @@ class NativeEngine:
                 break
             live = self._hungry.popleft()
             live.is_hungry = False
-            if live.execution.ready_count and self.memory.owns(live):
-                self.signal(live, Due())
+            if live.execution.ready_count:
+                self._due(live)
 
     def _carry_out(self, committed: list[Committed]) -> None:
         """A commit is durable: say so, and do what it asks for; what fails for one execution stops no other."""
@@ -378,5 +378,11 @@ class NativeEngine:
             self.commit.add(live)
 
     def _due(self, live: Live) -> None:
-        if self.memory.owns(live):
+        """Its time has come, or there is room for what it has ready."""
+        if not self.memory.owns(live):
+            return
+        try:
             self.signal(live, Due())
+        except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+            _log.exception("execution %s: what is due cannot be decided", live.id)
+            self.recovery.lost_the_store([live], error)
