@@ -1,6 +1,7 @@
 """Settings in, objects out: the only place that names concrete things, reads the environment and asks the clock."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 DEFAULT_DB = "ropewalk.db"
 FIRST_SWEEP = 60.0
 METRICS_EVERY = 15.0
+
+_log = logging.getLogger("ropewalk.telemetry")
 
 
 class FleetSettings(Struct, frozen=True, kw_only=True):
@@ -301,8 +304,11 @@ async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: s
     async def send() -> None:
         while True:
             await asyncio.sleep(METRICS_EVERY)
-            metrics.show(await sampler.sample())
-            await asyncio.to_thread(sender.send)
+            try:
+                metrics.show(await sampler.sample())
+                await asyncio.to_thread(sender.send)
+            except Exception:  # noqa: BLE001 -- the figures of one moment; those of the next are sent again
+                _log.exception("the metrics cannot be sent now; it is tried again")
 
     sending = asyncio.get_running_loop().create_task(send())
     try:

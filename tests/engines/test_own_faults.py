@@ -185,3 +185,48 @@ async def test_a_fault_when_there_is_room_again_stops_no_commit(world: World):
     assert (await at_most(20, world.ended(other))).output == {"a": 1}
     faulty.mend()
     assert (await at_most(20, world.ended(faulty.victim))).output == {"a": 1}
+
+
+def fails_once(owner: object, name: str) -> None:
+    """The next call of this method is a fault; no input is known to cause one."""
+    method, left = getattr(owner, name), [1]
+
+    def faulty(*arguments: Any) -> Any:
+        if left:
+            left.pop()
+            raise ZeroDivisionError
+        return method(*arguments)
+
+    setattr(owner, name, faulty)
+
+
+async def test_what_could_not_be_told_for_a_fault_is_told_again(world: World, caplog: pytest.LogCaptureFixture):
+    await world.save(flow(act("inner", 7), name="child"))
+    fails_once(world.service.engine.letters, "tell")
+
+    ended = await at_most(20, world.run(flow(node("call", "subworkflow", workflow="child"))))
+
+    assert ended.output == {"call": {"inner": 7}}
+    assert tracebacks(caplog) == [f"execution {ended.execution} cannot be told something; it is tried again"]
+
+
+async def test_what_could_not_be_taken_up_for_a_fault_is_taken_up_later(world: World, caplog: pytest.LogCaptureFixture):
+    execution = await world.start(flow(node("a", "gate", value=1)))
+    await world.outside.gate().arrived()
+    fails_once(world.service.engine.followers, "catch_up")
+    fails_once(world.service.store, "write")
+    world.outside.gate().open()
+
+    assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS
+    assert tracebacks(caplog) == [f"taking up execution {execution} failed; it is tried again"]
+
+
+async def test_work_beside_everything_else_that_fails_is_told_of(world: World, caplog: pytest.LogCaptureFixture):
+    async def faulty() -> None:
+        raise ZeroDivisionError
+
+    world.service.engine.children.spawn(faulty())
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+    assert [told.rpartition(".")[2] for told in tracebacks(caplog)] == ["faulty failed"]

@@ -13,6 +13,7 @@ from ropewalk.core.duration import DAY, HOUR
 from ropewalk.core.errors import InvalidInput, NotFound
 from ropewalk.core.events import RunWaiting
 from ropewalk.core.state import ExecutionState
+from ropewalk.service import retention
 from ropewalk.service.auditing import Audit
 from ropewalk.service.retention import START, Policy, Retention, Swept, run_forever, survey, sweep
 from ropewalk.store import audit, executions, idempotency, workflows
@@ -323,3 +324,20 @@ async def test_the_loop_outlives_a_store_that_is_away(world: World):
     await keeper.leave()
     await world.open()
     assert await executions.listed(world.service.store, "default") == []
+
+
+async def test_the_loop_goes_on_after_a_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def faulty(*_: object, **__: object) -> Swept:
+        monkeypatch.undo()
+        raise ZeroDivisionError
+
+    await old_executions(world, 2)
+    monkeypatch.setattr(retention, "sweep", faulty)
+
+    async with looping(world.service.store, Policy(rest=1)) as told, asyncio.timeout(20):
+        first = await told.get()
+
+    assert first.executions == 2
+    assert [each.getMessage() for each in caplog.records] == ["removing what is old failed; it is tried again"]

@@ -1,5 +1,6 @@
 """What the settings say about telemetry, and what comes of it."""
 
+import asyncio
 import io
 import logging
 from pathlib import Path
@@ -7,10 +8,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ropewalk import wiring
 from ropewalk.cli.logs import logging_as
 from ropewalk.cli.view import LogView
 from ropewalk.configuration import resolve
 from ropewalk.core.errors import InvalidInput
+from ropewalk.service.sampling import Sampler
+from ropewalk.telemetry.metrics import Sample
 from ropewalk.wiring import LogForm, Settings, TelemetrySettings, open_service
 from tests.telemetry.receiver import receiving
 
@@ -37,6 +41,31 @@ async def test_a_receiver_gets_spans_and_figures_before_the_end(tmp_path: Path):
     assert (attempts.count, attempts.sum, attempts.bucket_counts[0]) == (3, 3, 3)
     assert len(attempts.bucket_counts) == len(attempts.explicit_bounds) + 1
     assert sum(attempts.bucket_counts) == 3
+
+
+async def test_figures_are_sent_after_those_of_one_moment_could_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    sample, left = Sampler.sample, [1]
+
+    async def faulty(sampler: Sampler) -> Sample | None:
+        if left:
+            left.pop()
+            raise ZeroDivisionError
+        asked.set()
+        return await sample(sampler)
+
+    asked = asyncio.Event()
+    monkeypatch.setattr(wiring, "METRICS_EVERY", 0.01)
+    monkeypatch.setattr(Sampler, "sample", faulty)
+    with receiving() as receiver:
+        telemetry = TelemetrySettings(otlp_endpoint=receiver.endpoint)
+        async with open_service(Settings(db=str(tmp_path / "ropewalk.db"), telemetry=telemetry)), asyncio.timeout(20):
+            await asked.wait()
+
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == [
+        "the metrics cannot be sent now; it is tried again"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ costs less than a timer per request.
 """
 
 import asyncio
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
 
 LOOKS_EVERY: Final = 0.5
+_log = logging.getLogger("ropewalk.api")
 _H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|$)", re.IGNORECASE)
 
 
@@ -83,7 +85,10 @@ class Doorkeeper:
             await asyncio.sleep(LOOKS_EVERY)
             self.now = loop.time()
             for each in list(connections):
-                each.look(self.now)
+                try:
+                    each.look(self.now)
+                except Exception:  # noqa: BLE001 -- a fault of ours with one must not let the others stay for ever
+                    _log.exception("a connection cannot be looked at")
 
 
 class Refusal(Exception):

@@ -192,6 +192,9 @@ class Retention:
         except RopewalkError as error:
             _log.warning("nothing can be removed for now: %s", error)
             swept = None
+        except Exception:  # noqa: BLE001 -- a fault of ours must not let the store grow for good
+            _log.exception("removing what is old failed; it is tried again")
+            swept = None
         if swept is None:
             self.pause = self._policy.rest
         return swept

@@ -5,6 +5,7 @@ decides nothing.
 """
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 DEEPEST = 16
+
+_log = logging.getLogger("ropewalk.engine")
 
 
 class Children:
@@ -136,9 +139,15 @@ class Children:
         return events
 
     def spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        """Have it done beside everything else; that it failed is told, what then is for the work itself to know."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed", task.get_coro().__qualname__, exc_info=error)  # type: ignore[union-attr]  # of ours
 
     async def close(self) -> None:
         """Stop telling; what was not told is in the inbox, and whoever was to be told it is let go of."""

@@ -118,6 +118,8 @@ class Letters:
                     # A conflict: another, whose it was before, has just started the same child.
                     _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
                     self._engine.recovery.suspect_strays()
+                except Exception:  # noqa: BLE001 -- a fault of ours must not leave a letter lying
+                    _log.exception("execution %s cannot be told something; it is tried again", letter.execution)
                 await asyncio.sleep(pause)
         finally:
             self._under_way.discard(letter.id)

@@ -30,6 +30,8 @@ BATCH = 100
 """How many are taken up together."""
 REJOINING = (0.1, 0.5, 1, 2)
 PAUSES = (0.1, 0.5, 1, 2, 5, 10, 30, 60)
+MOST_TRIES = 5
+"""After so many in a row that came to nothing the first pause grows no more."""
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -44,6 +46,8 @@ class Recovery:
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._is_rejoining = False
+        # How often in a row each was given up, and could not go on.
+        self._tries: dict[str, int] = {}
 
     def open(self) -> None:
         """On a shared store also a worker that claims nothing may come to own something unawares: look for it."""
@@ -57,6 +61,8 @@ class Recovery:
                 await self.find_strays()
             except RopewalkError as error:
                 _log.warning("what may be ours cannot be looked for now: %s", error)
+            except Exception:  # noqa: BLE001 -- a fault of ours must not end the search
+                _log.exception("looking for what may be ours failed; it is tried again")
 
     async def take_up_left(self) -> None:
         """Go on with everything that is ours by the store, since we come back under the name of one who is gone."""
@@ -165,7 +171,9 @@ class Recovery:
             # What is no fault of the store may be one of what was reported: that is not told a second time.
             reports = [*live.unwritten, *live.reports] if isinstance(error, Unavailable) else None
             self.drop(live)
-            engine.children.spawn(self._recover(live.id, reports))
+            tries = self._tries[live.id] = self._tries.get(live.id, 0) + 1
+            pauses = PAUSES[min(tries, MOST_TRIES) - 1 :]
+            engine.children.spawn(self._recover(live.id, reports, pauses))
 
     def drop(self, live: Live) -> None:
         """Forget an execution and stop what it runs; the store says whose it is."""
@@ -188,10 +196,10 @@ class Recovery:
             _log.warning("execution %s is let go of later: %s", execution, error)
             self.suspect_strays()
 
-    async def _recover(self, execution: str, reports: list[Signal] | None) -> None:
+    async def _recover(self, execution: str, reports: list[Signal] | None, pauses: tuple[float, ...]) -> None:
         """Take an execution up again from its log, as soon as the store lets us."""
         engine = self._engine
-        for pause in chain(PAUSES, repeat(PAUSES[-1])):
+        for pause in chain(pauses, repeat(PAUSES[-1])):
             await asyncio.sleep(pause)
             try:
                 await engine.letters.catch_up()
@@ -200,11 +208,19 @@ class Recovery:
                 await self._expect_blobs(live, reports or [])
                 await engine.followers.catch_up(execution)
             except (NotFound, OwnedElsewhere):
+                self._tries.pop(execution, None)
                 return  # never accepted, or another's by now
             except RopewalkError as error:
                 _log.warning("execution %s cannot be taken up yet: %s", execution, error)
                 continue
+            except Exception:  # noqa: BLE001 -- a fault of ours must not leave it lying
+                _log.exception("taking up execution %s failed; it is tried again", execution)
+                continue
             self._go_on(live, reports)
+            with suppress(RopewalkError):  # whoever was in that commit has been told so
+                await engine.commit.settled()
+            if not live.is_dropped:
+                self._tries.pop(execution, None)
             return
 
     async def _expect_blobs(self, live: Live, reports: list[Signal]) -> None:
@@ -270,6 +286,8 @@ class Recovery:
                 break
             except RopewalkError as error:
                 _log.warning("cannot come back yet: %s", error)
+            except Exception:  # noqa: BLE001 -- a fault of ours must not keep this worker away for good
+                _log.exception("coming back failed; it is tried again")
             await asyncio.sleep(pause)
         self._is_rejoining = engine.memory.is_away = False
         _log.warning("back as worker %s", engine.store.worker)
