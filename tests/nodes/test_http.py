@@ -7,6 +7,7 @@ import time
 import pytest
 from aiohttp import web
 
+from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType
 from ropewalk.nodes import body as bodies
 from ropewalk.nodes.base import NodeFailure
@@ -130,8 +131,13 @@ async def test_a_status_says_whether_trying_again_can_help(site, failure, status
     assert "secret" not in error.message
 
 
-async def test_a_status_stands_though_its_explanation_never_comes(site, failure, monkeypatch):
-    monkeypatch.setattr(bodies, "EXCERPT_TIMEOUT", 0.01)
+@pytest.mark.parametrize(
+    ("longest", "inputs", "limits"),
+    [(0.01, {}, {}), (60, {"timeout": "1s"}, {}), (60, {}, {"deadline": NOON + SECOND})],
+    ids=["the excerpt's time", "the request's time", "the attempt's time"],
+)
+async def test_a_status_stands_though_its_explanation_never_comes(site, run, monkeypatch, longest, inputs, limits):
+    monkeypatch.setattr(bodies, "EXCERPT_TIMEOUT", longest)
     is_over = asyncio.Event()
 
     async def begin(request):
@@ -141,9 +147,15 @@ async def test_a_status_stands_though_its_explanation_never_comes(site, failure,
         return response
 
     site.answers["/"] = begin
-    error = await failure()
-    is_over.set()
+    try:
+        with pytest.raises(NodeFailure) as caught:
+            # The worker stops an attempt whose time is up: what it says afterwards is not heard.
+            async with asyncio.timeout(1):
+                await run("http.request", {"url": site.url, **inputs}, **limits)
+    finally:
+        is_over.set()
 
+    error = caught.value.error
     assert (error.type, error.retry_after, error.detail) == (ErrorType.TRANSIENT, 7.0, None)
 
 

@@ -58,12 +58,15 @@ def _check_size(size: int, received: int) -> None:
         raise NodeFailure.permanent("the answer unfolds to too many times its size")
 
 
-async def read_excerpt(response: "aiohttp.ClientResponse", longest: int) -> str:
-    """The first characters of a body, for people; empty if they cannot be read, or do not come soon."""
+async def read_excerpt(response: "aiohttp.ClientResponse", longest: int, until: float) -> str:
+    """The first characters of a body, for people; empty if they cannot be read, or do not come soon.
+
+    `until` then (the loop's time) the failure is to be told: at most half of what is left is spent on them.
+    """
     import aiohttp  # here: see session.py
 
     try:
-        async with asyncio.timeout(EXCERPT_TIMEOUT):
+        async with asyncio.timeout(min(EXCERPT_TIMEOUT, (until - asyncio.get_running_loop().time()) / 2)):
             beginning = _folding(response).unfold(await response.content.read(CHUNK), 4 * longest)
     except (NodeFailure, aiohttp.ClientError, OSError):
         # What the status says stands, whatever becomes of the rest. A time limit of our own is an OSError, too.

@@ -101,7 +101,7 @@ class HttpRequest(NodeType):
         request = _first_request(parameters, context.idempotency_key)
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await _follow(request, parameters, context)
+                return await _follow(request, parameters, context, _end(seconds, context))
         except TimeoutError as error:
             if limit.expired():
                 raise NodeFailure.timeout(f"{_named(request)} took longer than {seconds:g} s") from None
@@ -110,6 +110,12 @@ class HttpRequest(NodeType):
             raise NodeFailure.permanent(f"{_named(request)}: {_reason(error)}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise NodeFailure.transient(f"{_named(request)}: {_reason(error)}") from error
+
+
+def _end(seconds: float, context: NodeContext) -> float:
+    """When the time limit of the request is over, or that of the attempt, whichever is first; by the loop's clock."""
+    left = seconds if context.deadline is None else min(seconds, (context.deadline - context.now) / SECOND)
+    return asyncio.get_running_loop().time() + left
 
 
 def _check_header(name: str, value: str) -> None:
@@ -165,7 +171,7 @@ def _body(parameters: HttpRequest.Parameters) -> tuple[bytes | None, str | None]
     return None, None
 
 
-async def _follow(request: Request, parameters: HttpRequest.Parameters, context: NodeContext) -> Output:
+async def _follow(request: Request, parameters: HttpRequest.Parameters, context: NodeContext, end: float) -> Output:
     for _ in range(parameters.max_redirects + 1):
         context.facilities.guard.check_url(request.url)
         async with context.http.request(
@@ -173,7 +179,7 @@ async def _follow(request: Request, parameters: HttpRequest.Parameters, context:
         ) as response:
             location = response.headers.get("Location")
             if not (parameters.follow_redirects and response.status in REDIRECTS and location):
-                return await _answer(request, response, parameters, context.now)
+                return await _answer(request, response, parameters, context.now, end)
             request = _redirected(request, response.status, location)
     raise NodeFailure.permanent(f"{_named(request)}: more than {parameters.max_redirects} redirects")
 
@@ -198,10 +204,11 @@ def _origin(url: URL) -> tuple[str, str | None, int | None]:
 
 
 async def _answer(
-    request: Request, response: "aiohttp.ClientResponse", parameters: HttpRequest.Parameters, now: int
+    request: Request, response: "aiohttp.ClientResponse", parameters: HttpRequest.Parameters, now: int, end: float
 ) -> Output:
     if kind := _failure_kind(response.status, parameters.expect_status):
-        raise NodeFailure(await _failed(kind, request, response, now))
+        excerpt = _without_secrets(await read_excerpt(response, LONGEST_EXCERPT, end), request.headers)
+        raise NodeFailure(_failed(kind, request, response, now, excerpt))
     body = await read_body(response)
     content_type = response.content_type if "Content-Type" in response.headers else ""
     # JSON that was asked for is missing only where there could be some.
@@ -224,9 +231,8 @@ def _failure_kind(status: int, expected: int | list[int] | None) -> ErrorType | 
     return kind or ErrorType.PERMANENT
 
 
-async def _failed(kind: ErrorType, request: Request, response: "aiohttp.ClientResponse", now: int) -> RunError:
+def _failed(kind: ErrorType, request: Request, response: "aiohttp.ClientResponse", now: int, excerpt: str) -> RunError:
     wish = _retry_after(response.headers, now) if kind is ErrorType.TRANSIENT else None
-    excerpt = _without_secrets(await read_excerpt(response, LONGEST_EXCERPT), request.headers)
     return RunError(kind, f"{_named(request)} answered {_phrase(response.status)}", excerpt or None, wish)
 
 
