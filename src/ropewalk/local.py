@@ -104,6 +104,7 @@ class LocalEngine:
             known = self.service.types.get(each.name)
             if known is None:
                 self.service.types.register(each)
+                self.service.engine.held.learnt(self.service.workspace, each.name)
             elif known is not each:
                 raise RopewalkError(f"two different node types are named {each.name!r}; rename one of them")
         return workflow.document()

@@ -1,5 +1,6 @@
 """Ropewalk inside a Python program."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -135,3 +136,26 @@ async def test_what_was_paused_in_the_queue_is_claimed_with_its_whole_log(engine
 
     assert await second.result() == {"a": 2}
     assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+@ropewalk.node
+def twice(number: int) -> int:
+    return 2 * number
+
+
+async def test_what_waits_for_a_node_type_goes_on_when_a_later_start_brings_it(tmp_path):
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    workflow = Workflow("doubled")
+    go = workflow.node("go", "wait", signal="go")
+    workflow.node("double", twice, number=go.output, after=go)
+    async with ropewalk.open(url) as engine:
+        first = await engine.start(workflow)
+        await until(first, "RunWaiting")
+
+    async with ropewalk.open(url) as engine, asyncio.timeout(20):
+        waiting = engine.execution(first.id)
+        await waiting.signal("go", 21)
+        await until(waiting, "RunWaiting", 2)
+        await engine.start(workflow)
+
+        assert await waiting.result() == {"double": 42}

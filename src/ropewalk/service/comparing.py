@@ -11,11 +11,11 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.rows import LetterRow, Rows, RunRow, rows
 from ropewalk.core.signals import Due
 from ropewalk.core.state import Resolution, RunState
-from ropewalk.core.waits import BreakerWait, EventWait, Wait
+from ropewalk.core.waits import BreakerWait, EventWait, TypeWait, Wait
 from ropewalk.service.reading import Recorded
 from ropewalk.store import dlq, executions, runs
 from ropewalk.store.auditing import Kept, KeptEventWait
-from ropewalk.store.events import breaker_subject, place_of
+from ropewalk.store.events import breaker_subject, place_of, type_subject
 
 _MOST_STEPS: Final = 10_000
 Row = dict[str, Any]
@@ -264,6 +264,12 @@ def _waiting_for_events(story: Recorded, machine: Execution) -> Iterator[KeptEve
 
 def _subject(wait: Wait | None) -> tuple[str, str | None] | None:
     """What whoever brings it about knows the wait by, if it is someone else's to end."""
-    if isinstance(wait, EventWait):
-        return wait.subject, wait.filter
-    return (breaker_subject(wait.target), None) if isinstance(wait, BreakerWait) else None
+    match wait:
+        case EventWait():
+            return wait.subject, wait.filter
+        case BreakerWait():
+            return breaker_subject(wait.target), None
+        case TypeWait():
+            return type_subject(wait.type), None
+        case _:
+            return None

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.core.waits import BreakerWait, EventWait, TypeWait, Wait
 from ropewalk.store.access import Reader, json_list
 
 NO_ITEM: Final = -1
@@ -38,15 +39,33 @@ async def waiting(reader: Reader, workspace: str) -> list[WaitingForEvent]:
     return [WaitingForEvent(execution, node, item_of(place), *rest) for execution, node, place, *rest in rows]
 
 
-async def held(reader: Reader, workspace: str, target: str) -> list[WaitingForEvent]:
-    """Everyone in the workspace whom the breaker of this target holds."""
-    subject = breaker_subject(target)
+async def held(reader: Reader, workspace: str, subject: str) -> list[WaitingForEvent]:
+    """Everyone in the workspace who waits for exactly this."""
     return [wait for wait in await waiting(reader, workspace) if wait.subject == subject]
 
 
+def subject_of(wait: Wait) -> tuple[str, str | None] | None:
+    """What others can bring about that ends the wait, and the filter it has for that; None if nothing does."""
+    match wait:
+        case EventWait():
+            return wait.subject, wait.filter
+        # No published event has a colon in its subject.
+        case BreakerWait():
+            return breaker_subject(wait.target), None
+        case TypeWait():
+            return type_subject(wait.type), None
+        case _:
+            return None
+
+
 def breaker_subject(target: str) -> str:
-    """What those wait for whom a breaker holds; no published event has a colon in its subject."""
+    """What those wait for whom a breaker holds."""
     return f"breaker:{target}"
+
+
+def type_subject(node_type: str) -> str:
+    """What those wait for whose node type nobody knew."""
+    return f"nodeType:{node_type}"
 
 
 async def of_executions(reader: Reader, executions: Iterable[str]) -> dict[str, dict[tuple[str, int], None]]:

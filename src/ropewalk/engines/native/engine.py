@@ -54,6 +54,7 @@ class NativeEngine:
     def __init__(self, store: Store, types: Registry, facilities: Facilities, settings: NativeSettings) -> None:
         self.store = store
         self.settings = settings
+        self.types = types
         self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
         self.memory = Memory(store, self.ownership)
         self.memory.on_unwanted = self.let_go

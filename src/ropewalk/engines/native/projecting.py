@@ -16,10 +16,9 @@ from ropewalk.core.events import ExecutionFailed, ExecutionReopened, RunWaiting
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
-from ropewalk.core.waits import BreakerWait, EventWait, Wait
 from ropewalk.engines.native.live import Live
 from ropewalk.store.blobs import named_in
-from ropewalk.store.events import NO_ITEM, breaker_subject
+from ropewalk.store.events import NO_ITEM, subject_of
 
 Row = tuple[Any, ...]
 Rows = list[tuple[str, Row]]
@@ -161,19 +160,13 @@ def _runs(live: Live, rows: Rows) -> list[Row]:
 
 
 def _put_event_waits(live: Live, rows: Rows) -> None:
-    """Those who begin to wait for an event, or for a breaker, can be found by whoever brings it about."""
+    """Those who begin to wait for what others bring about can be found by them."""
     for event in live.events:
-        if type(event) is RunWaiting and (waits_for := _subject(event.wait)) is not None:
+        if type(event) is RunWaiting and (waits_for := subject_of(event.wait)) is not None:
             item = NO_ITEM if event.item is None else event.item
             about = (event.attempt, live.accepted.workspace, *waits_for)
             rows.append(("insert_event_wait", (live.id, event.node, item, *about)))
             live.written.event_waits[event.node, item] = None
-
-
-def _subject(wait: Wait) -> tuple[str, str | None] | None:
-    if isinstance(wait, EventWait):
-        return wait.subject, wait.filter
-    return (breaker_subject(wait.target), None) if isinstance(wait, BreakerWait) else None
 
 
 def _drop_event_waits(live: Live, rows: Rows) -> None:

@@ -13,11 +13,11 @@ from ropewalk.core.events import RunWaiting
 from ropewalk.core.expression import ExpressionError, Scope, compile_expression, is_true
 from ropewalk.core.signals import Matched, Released, Signal
 from ropewalk.core.subject import matches
-from ropewalk.core.waits import BreakerWait
+from ropewalk.core.waits import BreakerWait, TypeWait
 from ropewalk.engines.native.commit import Committed
 from ropewalk.store import audit, events
 from ropewalk.store.access import Transaction
-from ropewalk.store.events import WaitingForEvent, place_of
+from ropewalk.store.events import WaitingForEvent, breaker_subject, place_of, type_subject
 from ropewalk.store.rows import AuditEntry
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
 
 
 class Held:
-    """Whom breakers hold: they go on when theirs closes, and one by one as it wants to be probed.
+    """Whom breakers hold: they go on when theirs closes, and one by one as it wants to be probed. And those whose node
+    type nobody knew: they go on when this worker learns it.
 
     Should that fail, they go on when their time has come.
     """
@@ -57,16 +58,23 @@ class Held:
 
     def may_go(self, workspace: str, target: str, most: int | None = None) -> None:
         """The breaker of this target lets so many of them go on, or all."""
-        self._spawn(self._release(workspace, target, most))
+        self._spawn(self._release(workspace, breaker_subject(target), most))
+
+    def learnt(self, workspace: str, node_type: str) -> None:
+        """The type is known here from now on."""
+        self._spawn(self._release(workspace, type_subject(node_type), None))
 
     def doubt(self, committed: Committed) -> None:
-        """Whoever loosened the breaker before this commit has overlooked those whose wait is in it: ask once more."""
+        """Whoever let them go before this commit has overlooked those whose wait is in it: ask once more."""
         for event in committed.events:
-            if type(event) is RunWaiting and isinstance(event.wait, BreakerWait):
-                key = (committed.live.accepted.workspace, event.wait.target)
-                if key not in self._doubtful:
-                    self._doubtful[key] = None
-                    self._spawn(self._ask_again(*key))
+            if type(event) is not RunWaiting:
+                continue
+            workspace, wait = committed.live.accepted.workspace, event.wait
+            if isinstance(wait, BreakerWait) and (workspace, wait.target) not in self._doubtful:
+                self._doubtful[workspace, wait.target] = None
+                self._spawn(self._ask_again(workspace, wait.target))
+            elif isinstance(wait, TypeWait) and self._engine.types.get(wait.type) is not None:
+                self.learnt(workspace, wait.type)
 
     def _spawn(self, step: Coroutine[Any, Any, None]) -> None:
         """One that is about to go leaves it to the time."""
@@ -79,20 +87,20 @@ class Held:
         # Before the question: whoever is held after it asks for himself.
         del self._doubtful[workspace, target]
         if (most := await self._engine.breakers.places(workspace, target)) != 0:
-            await self._release(workspace, target, most)
+            await self._release(workspace, breaker_subject(target), most)
 
-    async def _release(self, workspace: str, target: str, most: int | None) -> None:
+    async def _release(self, workspace: str, subject: str, most: int | None) -> None:
         try:
-            self._engine.letters.deliver(await self._released(workspace, target, most))
+            self._engine.letters.deliver(await self._released(workspace, subject, most))
         except RopewalkError as error:
-            _log.warning("those held by the breaker of %s go on when their time comes: %s", target, error)
+            _log.warning("those who wait for %s go on when their time comes: %s", subject, error)
 
-    async def _released(self, workspace: str, target: str, most: int | None) -> list[Post]:
+    async def _released(self, workspace: str, subject: str, most: int | None) -> list[Post]:
         store = self._engine.store
         async with store.transaction() as tx:
             return [
                 await _written_down(tx, wait, Released(wait.node, wait.attempt, wait.item), store.now())
-                for wait in (await events.held(tx, workspace, target))[:most]
+                for wait in (await events.held(tx, workspace, subject))[:most]
             ]
 
 
