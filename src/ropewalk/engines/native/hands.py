@@ -22,6 +22,7 @@ from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
 from ropewalk.engines.native.live import Live, Load, Running
+from ropewalk.engines.native.timers import LATEST
 from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node
 
 MOST_RESTING = 100
@@ -209,7 +210,7 @@ class Hands:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_for = deadline
-        delay = max(0.001, (deadline - self._now()) / 1_000_000)
+        delay = min(LATEST, max(0.001, (deadline - self._now()) / 1_000_000))
         self._timer = asyncio.get_running_loop().call_later(delay, self._look)
 
     def _look(self) -> None:

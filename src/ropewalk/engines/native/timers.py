@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 SOONEST = 0.0005
+LATEST = 5.0
+"""A machine that sleeps stops the loop's clock, and not the store's: look at least so often (s)."""
 
 
 class Timers(Generic[Thing]):
@@ -31,7 +33,7 @@ class Timers(Generic[Thing]):
         if self._handle is not None:
             self._handle.cancel()
         at = self._set_for = self._heap[0][0]
-        delay = max(SOONEST, (at - self._now()) / 1_000_000)
+        delay = min(LATEST, max(SOONEST, (at - self._now()) / 1_000_000))
         self._handle = asyncio.get_running_loop().call_later(delay, self._due)
 
     def _due(self) -> None:
