@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ropewalk.core.errors import RopewalkError, Unavailable
-from ropewalk.core.events import NodeSucceeded, RunWaiting
+from ropewalk.core.events import NodeSucceeded, RunWaiting, SlotReleased
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
 from ropewalk.store import queue
@@ -197,6 +197,26 @@ async def test_an_output_too_large_for_any_place_fails_the_execution_and_says_so
     assert ended.state is ExecutionState.FAILED
     assert "output: " in (ended.error or "")
     assert await world.states(ended.execution) == "SUCCESS SUCCESS"
+
+
+async def test_a_child_tells_its_end_though_a_large_value_of_its_parent_was_gone_for_a_while(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    await world.save(flow(node("inner", "gate", value=7), name="child"))
+    call = node("call", "subworkflow", workflow="child")
+    wanted = "{{ [length(nodes.large.output), nodes.call.output.inner] }}"
+    parent = await world.start(flow(LARGE, call, edges="large->call", output=wanted))
+    await world.outside.gate().arrived()
+    await world.until(parent, SlotReleased)
+    (blobs,) = tmp_path.glob("*.blobs")
+    hidden = blobs.rename(tmp_path / "elsewhere")
+    world.outside.gate().open()
+    async with asyncio.timeout(20):
+        while "restore it from a backup" not in caplog.text:
+            await asyncio.sleep(0)
+    hidden.rename(blobs)
+
+    assert (await at_most(20, world.ended(parent))).output == [70_000, 7]
 
 
 async def test_a_verb_that_could_not_be_written_is_refused_and_did_nothing(world: World):

@@ -23,6 +23,7 @@ from ropewalk.core.signals import Cancel, ChildEnded, Pause, Resume, Retry, Sign
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import inbox
+from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.inbox import Letter
 from ropewalk.store.rows import NewSignal
 
@@ -114,7 +115,7 @@ class Letters:
                     return
                 except NotYet:
                     pause = min(pause, EVERY)
-                except (Unavailable, Conflict) as error:
+                except (Unavailable, Conflict, StoreCorrupted) as error:
                     # A conflict: another, whose it was before, has just started the same child.
                     _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
                     self._engine.recovery.suspect_strays()

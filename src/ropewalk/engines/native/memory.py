@@ -25,6 +25,7 @@ from ropewalk.engines.native.record import in_pieces, recorded
 from ropewalk.store import log as stored_log
 from ropewalk.store import workflows
 from ropewalk.store.access import Store
+from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.queue import Claimed
 
 MOST_VERSIONS = 1_000
@@ -368,7 +369,11 @@ class Memory:
         return await self.version(found.id, wanted)
 
     async def load_blob(self, blob: Blob) -> Any:
-        return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+        try:
+            return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+        except NotFound as error:
+            # Not to be taken for an execution that never was: whoever waits for it waits until it is put back.
+            raise StoreCorrupted(f"the large value {blob.hash} is gone: restore it from a backup") from error
 
 
 def _heard(loading: asyncio.Future[None]) -> None:
