@@ -219,6 +219,15 @@ async def test_a_child_tells_its_end_though_a_large_value_of_its_parent_was_gone
     assert (await at_most(20, world.ended(parent))).output == [70_000, 7]
 
 
+async def test_nothing_is_taken_up_by_one_that_has_stopped(world: World):
+    await world.start(flow(node("a", "gate", retry=PATIENT)))
+    await world.outside.gate().arrived()
+    await world.crash()
+
+    assert [task.get_coro().__qualname__ for task in asyncio.all_tasks() if "Recovery" in repr(task)] == []
+    await world.open()
+
+
 async def test_a_verb_that_could_not_be_written_is_refused_and_did_nothing(world: World):
     execution = await world.start(flow(node("ask", "approval", title="?"), act("b"), edges="ask->b"))
     await world.until(execution, RunWaiting)

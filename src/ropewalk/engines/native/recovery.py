@@ -173,7 +173,9 @@ class Recovery:
             self.drop(live)
             tries = self._tries[live.id] = self._tries.get(live.id, 0) + 1
             pauses = PAUSES[min(tries, MOST_TRIES) - 1 :]
-            engine.children.spawn(self._recover(live.id, reports, pauses))
+            # Whoever is about to go leaves it to the next: nobody would end what is begun now.
+            if not engine.is_closing:
+                engine.children.spawn(self._recover(live.id, reports, pauses))
 
     def drop(self, live: Live) -> None:
         """Forget an execution and stop what it runs; the store says whose it is."""
