@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from ropewalk.core.duration import DAY, HOUR
-from ropewalk.store import retention, singletons
+from ropewalk.store import audit, retention, singletons
 from ropewalk.store.access import Batch, Store, json_list
 from ropewalk.store.ids import first_id
 from ropewalk.store.retention import MOST_EVENTS, Cutoffs
-from ropewalk.store.rows import BlobEntry, BlobReference, DeadLetterResolution, NewEventWait, NewSignal
+from ropewalk.store.rows import AuditEntry, BlobEntry, BlobReference, DeadLetterResolution, NewEventWait, NewSignal
 from tests.store.samples import NOON, entries, execution, known_blobs, letter, live_row, run, waiting
 
 MONTH = 30 * DAY
@@ -282,3 +282,15 @@ async def test_of_several_workers_one_has_the_turn_until_it_leaves_or_its_time_i
 
     assert taken == [True, False, True, True, False, True]
     assert (still, free) == (False, True)
+
+
+async def test_the_audit_log_forgets_what_is_old_by_the_time_of_the_store(store: Store):
+    """A clock that was wrong when an entry got its id does not make it old."""
+    about = ("default", "ann", "cancel", "e1", None, None, None)
+    async with store.transaction() as tx:
+        await audit.append(tx, AuditEntry(name(1), OLD, *about))
+        await audit.append(tx, AuditEntry(name(2), NOON, *about))
+        forgotten = await retention.forget_audit(tx, NOON - MONTH, 100)
+
+    assert forgotten == 1
+    assert [entry.id for entry in await audit.listed(store, "default")] == [name(2)]

@@ -130,7 +130,7 @@ async def forget_letters(tx: Transaction, before: int, limit: int) -> int:
 
 async def forget_audit(tx: Transaction, before: int, limit: int) -> int:
     """At most `limit` entries of the audit log older than that go; how many did."""
-    return await tx.execute("forget_audit", first_id(before), limit)
+    return await tx.execute("forget_audit", first_id(before), before, limit)
 
 
 async def count(reader: Reader, statement: str, before: int) -> int:

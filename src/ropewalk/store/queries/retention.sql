@@ -105,9 +105,10 @@ delete from dead_letter
                order by resolved_at
                limit $2);
 
--- forget_audit: at most so many entries with an id before this one go, the oldest first.
+-- forget_audit: at most so many entries from before then, with an id before this one, go, the oldest first. Ids are made of
+-- clocks, which may be wrong: what was written since stays, whatever its id says.
 delete from audit
- where id in (select id from audit where id < $1 order by id limit $2);
+ where id in (select id from audit where id < $1 and at < $2 order by id limit $3);
 
 -- walk_blobs: blobs after a cursor, and whether (1) they were there before then and nothing names them.
 select hash, size,
