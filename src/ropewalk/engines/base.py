@@ -3,9 +3,12 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
+from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.core.events import Blob, Event, Parent
+from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState, TriggerType
@@ -37,6 +40,17 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     execution: str | None = None
     carried: tuple[Event, ...] = ()
     trace: str | None = None
+
+    def concurrency_key(self) -> str | None:
+        """Evaluated at acceptance, on the input only."""
+        template = self.version.plan.concurrency_key
+        if template is None:
+            return None
+        try:
+            key = template.resolve(Scope(input=self.input))
+        except ExpressionError as error:
+            raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
+        return key if isinstance(key, str) else msgspec.json.encode(key).decode()
 
 
 class Ended(Struct, frozen=True):

@@ -11,12 +11,11 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core import log
-from ropewalk.core.errors import InvalidInput, NotFound, Problem, RopewalkError, Unavailable
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.execution.work import Phase
-from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.live import Live, Written
@@ -136,7 +135,7 @@ class Memory:
             dict(request.env),
             request.parent,
             request.priority,
-            _concurrency_key(version, request.input),
+            request.concurrency_key(),
             request.trace,
         )
         live = Live(version, accepted)
@@ -393,15 +392,3 @@ def _has_blobs(live: Live) -> bool:
 
 def _empty_plan(name: str) -> Plan:
     return load_plan(msgspec.json.encode({"ropewalk": 1, "name": name, "nodes": []}))
-
-
-def _concurrency_key(version: Version, value: Any) -> str | None:
-    """Evaluated at acceptance, on the input only."""
-    template = version.plan.concurrency_key
-    if template is None:
-        return None
-    try:
-        key = template.resolve(Scope(input=value))
-    except ExpressionError as error:
-        raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
-    return key if isinstance(key, str) else msgspec.json.encode(key).decode()
