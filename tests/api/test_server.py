@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import uvicorn
 import websockets
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -345,3 +346,17 @@ def test_a_port_that_is_taken_is_said_so():
 def test_what_is_no_address_is_said_so():
     with pytest.raises(CannotListen, match="is no address to listen on"):
         listen("nowhere.invalid", 0)
+
+
+async def test_a_server_that_fails_does_not_stay_and_answer_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def faulty(server: uvicorn.Server) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(uvicorn.Server, "main_loop", faulty)
+    with listen("127.0.0.1", 0) as listener, pytest.raises(ZeroDivisionError):
+        async with serving(Starlette(), listener, ServerSettings(drain=1)):
+            await asyncio.wait_for(asyncio.Event().wait(), PATIENCE)
+
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == ["the server has failed, and ends"]

@@ -85,9 +85,14 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
     async def main_loop(self) -> None:
-        watching = asyncio.ensure_future(self._doorkeeper.watch(self.server_state.connections))
-        await super().main_loop()
-        self._watching = watching
+        self._watching = asyncio.ensure_future(self._doorkeeper.watch(self.server_state.connections))
+        try:
+            await super().main_loop()
+        except Exception:
+            # Whoever is in gets an answer all the same; nobody else would ever get one, and the process is to end.
+            self.should_exit = True
+            await self.shutdown()
+            raise
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Also while it drains, nobody is waited for any longer than otherwise.
@@ -97,20 +102,32 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(app: Any, listener: socket.socket, settings: ServerSettings) -> AsyncIterator[None]:
-    """The app answers on this socket; at the end no one is let in any more, and who was in gets an answer."""
+    """The app answers on this socket; at the end no one is let in any more, and who was in gets an answer.
+
+    Should the server fail, the block is broken off: a process that answers nobody is not to stay.
+    """
     doorkeeper = Doorkeeper(settings.patience)
     server = _Server(_configured(app, settings, doorkeeper), doorkeeper)
     running = asyncio.ensure_future(server.serve([listener]))
     up = asyncio.ensure_future(server.is_up.wait())
     await asyncio.wait((running, up), return_when=asyncio.FIRST_COMPLETED)
+    break_off = partial(_break_off, asyncio.current_task())
+    running.add_done_callback(break_off)
     try:
         yield
     finally:
+        running.remove_done_callback(break_off)
         up.cancel()
         end_waiting(app)
         await drain(app)
         server.should_exit = True
         await running
+
+
+def _break_off(block: "asyncio.Task[Any] | None", running: "asyncio.Future[None]") -> None:
+    if block is not None and not running.cancelled() and (error := running.exception()) is not None:
+        _log.critical("the server has failed, and ends", exc_info=error)
+        block.cancel()
 
 
 def _configured(app: Any, settings: ServerSettings, doorkeeper: Doorkeeper) -> uvicorn.Config:
