@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from ropewalk.core.events import ExecutionPaused, ExecutionResumed
+from ropewalk.core.events import ExecutionPaused, ExecutionResumed, SlotReleased
 from ropewalk.core.signals import Cancel, Signal
 from ropewalk.core.state import ExecutionState
+from ropewalk.engines.native import claims
+from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.inbox import Letter
 from ropewalk.store.rows import NewSignal
 from tests.engines.scenarios.children import HELD, begun_child, held_child, parent
-from tests.engines.worlds import World, at_most
+from tests.engines.worlds import World, at_most, flow, node
 
 PAUSE, RESUME = '{"type":"Pause","by":"parent"}', '{"type":"Resume","by":"parent"}'
 
@@ -75,3 +77,28 @@ async def test_what_a_parent_says_is_told_in_the_order_it_was_said(world: World)
 
     heard = [type(event) for event in await world.events(child)]
     assert heard.index(ExecutionPaused) < heard.index(ExecutionResumed)
+
+
+@pytest.mark.parametrize(
+    "end", [StoreUnavailable("no answer"), asyncio.CancelledError()], ids=["no answer", "gone away"]
+)
+async def test_an_event_whose_publisher_never_heard_of_its_commit_reaches_those_who_wait(
+    world: World, end: BaseException, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(claims, "SAFETY_NET", 0.01)
+    await world.restart()
+    execution = await world.start(flow(node("a", "wait", event="bell.rang")))
+    await world.until(execution, SlotReleased)
+    store = world.service.store
+    finish = store._finish
+
+    async def unheard(changes: int) -> None:
+        monkeypatch.setattr(store, "_finish", finish)
+        await finish(changes)
+        raise end
+
+    monkeypatch.setattr(store, "_finish", unheard)
+    with pytest.raises(type(end)):
+        await world.service.publish("bell.rang", 7)
+
+    assert (await at_most(20, world.ended(execution))).output == {"a": 7}

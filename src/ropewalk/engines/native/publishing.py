@@ -1,7 +1,8 @@
 """Events that come from outside an execution: everyone who waits for them is told, durably, in one transaction."""
 
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,7 +36,7 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
     """
     post: list[Post] = []
     about = (workspace, by, "publish", subject, None, None, None)
-    async with engine.store.transaction() as tx:
+    async with _writing(engine) as tx:
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), engine.store.now(), *about))
         for wait in await events.waiting(tx, workspace):
             if _is_meant(wait, subject, payload):
@@ -43,6 +44,17 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
                 post.append(await _written_down(tx, wait, signal, engine.store.now()))
     engine.letters.deliver(post)
     return len(post)
+
+
+@asynccontextmanager
+async def _writing(engine: "NativeEngine") -> AsyncIterator[Transaction]:
+    """A transaction that writes letters. One whose end nobody heard of may be through: then they are looked for."""
+    try:
+        async with engine.store.transaction() as tx:
+            yield tx
+    except BaseException:
+        engine.recovery.suspect_strays()
+        raise
 
 
 class Held:
@@ -97,7 +109,7 @@ class Held:
 
     async def _released(self, workspace: str, subject: str, most: int | None) -> list[Post]:
         store = self._engine.store
-        async with store.transaction() as tx:
+        async with _writing(self._engine) as tx:
             return [
                 await _written_down(tx, wait, Released(wait.node, wait.attempt, wait.item), store.now())
                 for wait in (await events.held(tx, workspace, subject))[:most]

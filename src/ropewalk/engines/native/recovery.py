@@ -239,7 +239,7 @@ class Recovery:
         self._engine.memory.may_have_strays = True
 
     async def find_strays(self) -> None:
-        """Take up what the store says is ours and we know nothing of."""
+        """Take up what the store says is ours and we know nothing of, and tell what was written down and not told."""
         engine = self._engine
         if not engine.memory.may_have_strays:
             return
@@ -250,6 +250,7 @@ class Recovery:
             while rows := await owned.owned(engine.store, engine.store.worker, after=after, limit=BATCH):
                 await self.take_up([row.execution for row in rows if not self._is_in_hand(row)])
                 after = rows[-1].execution
+            await engine.letters.catch_up()
         except RopewalkError:
             self.suspect_strays()
             raise
