@@ -14,6 +14,10 @@ from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState, TriggerType
 from ropewalk.telemetry.facts import Fact, Undispatched
 
+LONGEST_KEY = 1_000
+"""How many bytes a concurrency key may have: it is in an index, where PostgreSQL has no room for much more, and one
+that does not fit would fail every claim it is part of."""
+
 
 class Version(Struct, frozen=True):
     """One version of a workflow, ready to be executed."""
@@ -50,7 +54,11 @@ class StartRequest(Struct, frozen=True, kw_only=True):
             key = template.resolve(Scope(input=self.input))
         except ExpressionError as error:
             raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
-        return key if isinstance(key, str) else msgspec.json.encode(key).decode()
+        text = key if isinstance(key, str) else msgspec.json.encode(key).decode()
+        if (size := len(text.encode())) > LONGEST_KEY:
+            allowed = f"has {size:,} bytes, at most {LONGEST_KEY:,} are allowed"
+            raise InvalidInput([Problem(("concurrencyKey",), allowed)])
+        return text
 
 
 class Ended(Struct, frozen=True):

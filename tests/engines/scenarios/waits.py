@@ -1,11 +1,13 @@
 """Durable waits, time limits, slots and keys: SPEC §3, 10 to 12."""
 
 import asyncio
+import random
+import string
 
 import pytest
 
 from ropewalk.core.duration import MILLISECOND, SECOND
-from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.errors import InvalidInput, InvalidTransition
 from ropewalk.core.events import (
     ExecutionStarted,
     NodesStarted,
@@ -265,6 +267,18 @@ async def executions_of_one_key_run_one_after_the_other(world: World) -> None:
     world.outside.gate("y").open()
     assert [(await world.ended(each)).state for each in (first, second, other)] == [ExecutionState.SUCCESS] * 3
     assert world.outside.gate("x").most == 1
+
+
+async def a_key_too_long_for_any_store_is_refused_and_keeps_nobody_waiting(world: World) -> None:
+    document = flow(act("a", 1), concurrencyKey="{{ input }}")
+    # Without a pattern: what can be compressed takes less room than it is long.
+    key = "é" + "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=998))
+
+    with pytest.raises(InvalidInput, match="concurrencyKey: has 1,001 bytes, at most 1,000 are allowed"):
+        await world.start(document, key + "x")
+
+    assert (await world.run(document, key)).state is ExecutionState.SUCCESS
+    assert (await world.run(document, "short")).state is ExecutionState.SUCCESS
 
 
 async def a_key_is_held_while_its_execution_waits_and_over_a_restart(world: World) -> None:

@@ -146,7 +146,10 @@ TOP = Record(
         ),
         "timeout": Field(_positive, "The longest an execution may take."),
         "onFailure": Field(Choice("continue", "stop"), "Whether other branches go on after an unhandled failure."),
-        "concurrencyKey": Field(_expression, "One execution at a time for each value of this expression over input."),
+        "concurrencyKey": Field(
+            _expression,
+            "One execution at a time for each value, of 1,000 bytes at most, of this expression over input.",
+        ),
         "maxParallel": Field(Whole(1, 100_000), "Nodes under way at once in an execution."),
         "nodes": Field(Apart(NODE), "The steps."),
         "edges": Field(Apart(EDGE), "What follows what."),
