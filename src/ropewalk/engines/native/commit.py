@@ -189,6 +189,7 @@ class GroupCommit:
         """The commit is through: whoever waits for it is told, and what it asks for is done."""
         for each in part.committed:
             each.live.commits -= 1
+            each.live.setbacks = 0
         _answer(part.waiters, part.error)
         self._carry_out(part.committed)
 

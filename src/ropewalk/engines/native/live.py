@@ -52,7 +52,7 @@ class Live:
     __slots__ = (
         "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
         "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "reports", "rows",
-        "running", "trace_id", "unwritten", "version", "written",
+        "running", "setbacks", "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -82,6 +82,8 @@ class Live:
         self.pins = 0
         # How many commits it is part of are not through, or what they ask for is not done.
         self.commits = 0
+        # How many in a row have failed.
+        self.setbacks = 0
         self.is_dirty = self.is_hungry = False
         # Whether what was decided here was thrown away, since a commit failed.
         self.is_dropped = False

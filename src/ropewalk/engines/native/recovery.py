@@ -29,9 +29,8 @@ EVERY = 1.0
 BATCH = 100
 """How many are taken up together."""
 REJOINING = (0.1, 0.5, 1, 2)
-PAUSES = (0.1, 0.5, 1, 2, 5, 10, 30, 60)
-MOST_TRIES = 5
-"""After so many in a row that came to nothing the first pause grows no more."""
+PAUSES = (0.1, 0.5, 1, 2, 5, 5, 10, 10, 10, 30)
+"""How long to wait before an execution whose commit failed is taken up, after the first failure, the second … (s)."""
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -46,8 +45,8 @@ class Recovery:
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._is_rejoining = False
-        # How often in a row each was given up, and could not go on.
-        self._tries: dict[str, int] = {}
+        # What is taken up again from its log as soon as the store lets us.
+        self._lost: set[str] = set()
 
     def open(self) -> None:
         """On a shared store also a worker that claims nothing may come to own something unawares: look for it."""
@@ -171,11 +170,10 @@ class Recovery:
             # What is no fault of the store may be one of what was reported: that is not told a second time.
             reports = [*live.unwritten, *live.reports] if isinstance(error, Unavailable) else None
             self.drop(live)
-            tries = self._tries[live.id] = self._tries.get(live.id, 0) + 1
-            pauses = PAUSES[min(tries, MOST_TRIES) - 1 :]
             # Whoever is about to go leaves it to the next: nobody would end what is begun now.
-            if not engine.is_closing:
-                engine.children.spawn(self._recover(live.id, reports, pauses))
+            if live.id not in self._lost and not engine.is_closing:
+                self._lost.add(live.id)
+                engine.children.spawn(self._recover(live.id, live.setbacks, reports))
 
     def drop(self, live: Live) -> None:
         """Forget an execution and stop what it runs; the store says whose it is."""
@@ -198,32 +196,41 @@ class Recovery:
             _log.warning("execution %s is let go of later: %s", execution, error)
             self.suspect_strays()
 
-    async def _recover(self, execution: str, reports: list[Signal] | None, pauses: tuple[float, ...]) -> None:
-        """Take an execution up again from its log, as soon as the store lets us."""
+    async def _recover(self, execution: str, setbacks: int, reports: list[Signal] | None) -> None:
+        """Take an execution up again from its log, unless it is another's by now."""
+        try:
+            live = await self._loaded_again(execution, setbacks, reports or [])
+        finally:
+            self._lost.discard(execution)
+        if live is not None:
+            self._go_on(live, reports)
+
+    async def _loaded_again(self, execution: str, setbacks: int, reports: list[Signal]) -> Live | None:
+        """The execution as soon as the store lets us, asked the less often the more often its commits have failed.
+
+        What can be read need not be written yet: of a store that is full one could ask it without end.
+        """
         engine = self._engine
-        for pause in chain(pauses, repeat(PAUSES[-1])):
-            await asyncio.sleep(pause)
+        while True:
+            await asyncio.sleep(PAUSES[min(setbacks, len(PAUSES) - 1)])
+            setbacks += 1
             try:
                 await engine.letters.catch_up()
                 live = await engine.memory.load(execution)
                 await self._find_offers([live])
-                await self._expect_blobs(live, reports or [])
+                await self._expect_blobs(live, reports)
                 await engine.followers.catch_up(execution)
             except (NotFound, OwnedElsewhere):
-                self._tries.pop(execution, None)
-                return  # never accepted, or another's by now
+                return None  # never accepted, or another's by now
             except RopewalkError as error:
                 _log.warning("execution %s cannot be taken up yet: %s", execution, error)
                 continue
             except Exception:  # noqa: BLE001 -- a fault of ours must not leave it lying
                 _log.exception("taking up execution %s failed; it is tried again", execution)
                 continue
-            self._go_on(live, reports)
-            with suppress(RopewalkError):  # whoever was in that commit has been told so
-                await engine.commit.settled()
-            if not live.is_dropped:
-                self._tries.pop(execution, None)
-            return
+            if not live.is_dropped:  # others may have told it something meanwhile, and have lost that
+                live.setbacks = setbacks
+                return live
 
     async def _expect_blobs(self, live: Live, reports: list[Signal]) -> None:
         """Large results must be at hand before they are reported."""
@@ -258,7 +265,7 @@ class Recovery:
     def _is_in_hand(self, row: owned.Live) -> bool:
         """Whether somebody here sees to it. One that was only loaded, and has a slot or nothing to do, is not."""
         memory = self._engine.memory
-        if self._engine.claims.owes(row.execution):
+        if row.execution in self._lost or self._engine.claims.owes(row.execution):
             return True
         live = memory.lives.get(row.execution)
         if live is None and memory.knows(row.execution):
