@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ropewalk.core.errors import RopewalkError, Unavailable
-from ropewalk.core.events import NodeSucceeded, RunWaiting, SlotReleased
+from ropewalk.core.events import NodeSucceeded, RunFailed, RunWaiting, SlotReleased
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
 from ropewalk.engines.native import recovery
@@ -225,6 +225,36 @@ async def test_what_is_lost_again_while_it_is_taken_up_goes_on(world: World, mon
 
     assert (await at_most(20, world.ended(execution))).output == {"a": 1}
     assert refusal.count == 2
+
+
+async def test_what_the_store_refuses_does_no_harm_to_those_that_come_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(recovery, "PAUSES", (0,))
+    refused = await world.start(flow(node("a", "gate", retry=PATIENT)))
+    await world.outside.gate().arrived()
+    refusal = Refusal(world, refused)
+    world.outside.gate().open()
+    await at_most(20, refusal.repeated(2))
+    others = [await at_most(20, world.run(flow(act("b"), act("c"), edges="b->c", name="other"))) for _ in range(20)]
+    refusal.end()
+
+    assert [event for each in others for event in await world.events(each.execution, RunFailed)] == []
+    assert (await at_most(20, world.ended(refused))).state is ExecutionState.SUCCESS
+
+
+async def test_what_was_refused_with_another_gets_rid_of_it(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recovery, "PAUSES", (0.01,))
+    version = await world.save(flow(node("a", "gate", retry=PATIENT)))
+    refused, other = [await world.service.start(version) for _ in range(2)]
+    await world.outside.gate().arrived(2)
+    refusal = Refusal(world, refused)
+    world.outside.gate().open()
+
+    assert (await at_most(20, world.ended(other))).state is ExecutionState.SUCCESS
+    assert refusal.count > 0
+    refusal.end()
+    assert (await at_most(20, world.ended(refused))).state is ExecutionState.SUCCESS
 
 
 @pytest.mark.parametrize("value", ["x" * 100_000, ["x" * 40_000, "y" * 40_000]])

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -217,8 +217,13 @@ class GroupCommit:
         return part
 
     def _take_dirty(self) -> list[Live]:
-        """Those whose turn it is; they wait for it no more."""
-        lives = list(islice(self._dirty, self.largest))
+        """Those whose turn it is; they wait for it no more.
+
+        Those whose last commit failed are by themselves: what the store refuses of one is refused of all it is with.
+        """
+        is_failed = any(live.setbacks for live in islice(self._dirty, 1))
+        alike = takewhile(lambda live: bool(live.setbacks) is is_failed, self._dirty)
+        lives = list(islice(alike, self.largest))
         if len(lives) == len(self._dirty):
             self._dirty = {}
         else:
