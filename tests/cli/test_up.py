@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from tests.api.servers import PATIENCE, UpServer, up
-from tests.cli.conftest import Invoke, Start, code_of
+from tests.cli.conftest import Invoke, Start, code_of, open_gate
 from tests.postgres import ask
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
@@ -141,12 +141,57 @@ async def test_further_workers_are_replaced_when_they_die_and_leave_with_the_ser
     assert found == {server.process.pid, worker}
     assert again == {server.process.pid} | others
     # Whoever loses its server drains and signs off.
+    assert await signed_off(database, next(iter(others)))
+
+
+async def signed_off(database: str, pid: int) -> bool:
+    """Whether a worker has left in good order, as soon as it has."""
     for _ in range(LOOKS):
-        rows = await ask(database, f"select heartbeat_at from worker where pid = {next(iter(others))}")
-        if rows[0][0] == 0:
-            break
+        if await ask(database, "select 1 from worker where pid = $1 and heartbeat_at = 0", pid):
+            return True
         await asyncio.sleep(0.01)
-    assert rows[0][0] == 0
+    return False
+
+
+async def owned_by(database: str, pid: int) -> None:
+    """A worker of this process has something in hand."""
+    for _ in range(LOOKS):
+        if await ask(database, "select 1 from live where owner like $1", f"%-{pid}-%"):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the worker takes nothing")
+
+
+def threads(pid: int) -> int:
+    """How many it has; none once it is dead."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except FileNotFoundError:
+        return 0
+
+
+async def test_a_worker_that_drains_goes_on_draining_when_its_server_ends(database: str, tmp_path: Path, answer: Any):
+    with up(tmp_path, "--workers", "2", "--db", database) as server:
+        await joined(database, {1, 2})
+        (worker,) = children(server)
+        # While nobody else can take it.
+        server.process.send_signal(signal.SIGSTOP)
+        await asyncio.to_thread(answer, "run", "held.yaml", "--detach", "--db", database)
+        await owned_by(database, worker)
+        # As a service manager does that signals everyone in a unit.
+        os.kill(worker, signal.SIGTERM)
+        before = threads(worker)
+        server.kill()
+        for _ in range(100):  # others may begin meanwhile, and its time to drain is short
+            if threads(worker) < before:  # the one that heeds the server has heard
+                break
+            await asyncio.sleep(0.01)
+        open_gate("first.gate")
+        left = await signed_off(database, worker)
+    shown = await asyncio.to_thread(answer, "executions", "show", "last", "--db", database)
+
+    assert [(run["node"], run["attempt"], run["state"]) for run in shown["runs"]] == [("first", 1, "SUCCESS")]
+    assert left
 
 
 def test_what_is_configured_holds_for_the_server(tmp_path: Path):

@@ -5,7 +5,6 @@ Each holds the reading end of a pipe; when the server ends in whatever way, the 
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ from typing import Final
 
 from ropewalk.cli.project import Project
 from ropewalk.cli.view import View
+from ropewalk.cli.watching import LEAVE
 
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
@@ -87,7 +87,8 @@ def _heed_the_pipe() -> None:
 
     def wait() -> None:
         sys.stdin.buffer.read()
-        os.kill(os.getpid(), signal.SIGTERM)
+        # No SIGTERM: service managers send one to everyone they have started, and a second one would not drain.
+        os.kill(os.getpid(), LEAVE)
 
     threading.Thread(target=wait, daemon=True).start()
 

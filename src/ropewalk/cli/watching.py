@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from typing import cast
+from typing import Final, cast
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.picture import Picture
@@ -14,6 +14,10 @@ from ropewalk.cli.view import View
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import Event, ExecutionAccepted, ExecutionResumed
 from ropewalk.service.reading import Recorded
+
+LEAVE: Final = signal.SIGUSR1
+"""Asks for leaving, however often: whoever leaves already goes on with that."""
+_HEEDED: Final = (signal.SIGINT, signal.SIGTERM, LEAVE)
 
 
 class Interrupts:
@@ -30,6 +34,8 @@ class Interrupts:
     def interrupt(self, by: signal.Signals) -> None:
         """A signal has come."""
         if self._asked.is_set():
+            if by is LEAVE:
+                return
             self._view.stop()
             os._exit(Code.INTERRUPTED)
         self.wants_pause = by is signal.SIGINT
@@ -41,12 +47,12 @@ def interrupts(view: View) -> Iterator[Interrupts]:
     """Signals are asked for, instead of breaking in."""
     loop = asyncio.get_running_loop()
     waiting = Interrupts(view)
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _HEEDED:
         loop.add_signal_handler(each, waiting.interrupt, each)
     try:
         yield waiting
     finally:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in _HEEDED:
             loop.remove_signal_handler(each)
 
 
