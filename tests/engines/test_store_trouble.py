@@ -476,3 +476,28 @@ async def test_what_cannot_be_dispatched_is_tried_as_often_as_was_set(tmp_path: 
         assert await at_most(20, tried()) == attempts
     finally:
         await world.close()
+
+
+async def test_what_a_newer_ropewalk_has_written_is_left_to_one_and_keeps_nobody_waiting(tmp_path: Path):
+    world = World(str(tmp_path / "ropewalk.db"))
+    await world.open(slots={"default": 1}, dispatch_attempts=1)
+    first = await world.start(flow(node("a", "gate")))
+    await world.outside.gate().arrived()
+    newer, other = await world.start(flow(act("b", 2))), await world.start(flow(act("c", 3)))
+    write_as(world, newer, "2", "3")
+    world.outside.gate().open()
+    ended = [(await at_most(20, world.ended(each))).state for each in (first, other)]
+    left = await queue.get(world.service.store, newer)
+    write_as(world, newer, "3", "2")
+
+    assert ended == [ExecutionState.SUCCESS] * 2
+    assert left is not None
+    assert (left.state, left.attempts) == ("PENDING", 0)
+    assert (await at_most(20, world.ended(newer))).output == {"b": 2}
+    await world.close()
+
+
+def write_as(world: World, execution: str, before: str, after: str) -> None:
+    """The log of the execution is of another version."""
+    told = f"""cast(replace(cast(entry as text), '"v":{before}', '"v":{after}') as blob)"""
+    tell(world.db, f"update log set entry = {told} where execution = ?", execution)

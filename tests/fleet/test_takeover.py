@@ -73,6 +73,26 @@ async def test_one_whose_log_makes_no_sense_keeps_no_other_waiting(crew: Fleet):
     assert await crew.ask("select owner, has_slot from live") == [(None, 0)]
 
 
+async def test_what_a_newer_ropewalk_has_written_is_kept_for_one(crew: Fleet):
+    [victim], heir = await crew.join(1), crew.client.store.worker
+    first, second, third = await under_way(crew, 3)
+    victim.signal(signal.SIGKILL)
+    await write_as(crew, second, "2", "3")
+    await take_over(crew)
+    crew.place.turn_on("gate")
+
+    assert await crew.states([first, third]) == ["SUCCESS"] * 2
+    assert await crew.ask("select execution, owner, has_slot from live") == [(second, heir, 1)]
+    await write_as(crew, second, "3", "2")
+    assert await crew.states([second]) == ["SUCCESS"]
+
+
+async def write_as(crew: Fleet, execution: str, before: str, after: str) -> None:
+    """The log of the execution is of another version."""
+    told = f"""convert_to(replace(convert_from(entry, 'utf8'), '"v":{before}', '"v":{after}'), 'utf8')"""
+    await crew.ask(f"update log set entry = {told} where execution = $1", execution)
+
+
 @pytest.mark.parametrize("kinds", [1, 15])
 async def test_what_the_dead_left_is_read_together_however_much_it_is(
     crew: Fleet, kinds: int, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.log import Unreadable
+from ropewalk.core.log import UnknownVersion, Unreadable
 from ropewalk.core.signals import Abandon, Due
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -199,6 +199,9 @@ class Claims:
             return
         except Unavailable:
             raise
+        except UnknownVersion as error:
+            await self._leave_to_others(entry, error)
+            return
         except RopewalkError as error:
             await self._undispatched(entry, error)
             return
@@ -222,6 +225,14 @@ class Claims:
         engine.commit.add(claimed)
         # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
         claimed.commands.append(WakeAt(claimed.execution.wake_at))
+
+    async def _leave_to_others(self, entry: Claimed, error: UnknownVersion) -> None:
+        """A newer Ropewalk has written it, and goes on with it; here it is nobody's fault, and uses no attempt."""
+        engine = self._engine
+        _log.warning("execution %s is left to a newer worker: %s", entry.execution, error)
+        again = Returned("PENDING", engine.store.now() + BACKOFFS[0], entry.attempts, str(error))
+        async with engine.store.transaction() as tx:
+            await queue.unclaim(tx, tx.worker, entry, again)
 
     async def _undispatched(self, entry: Claimed, error: RopewalkError) -> None:
         """It cannot be loaded: try again later, at most a few times; what it needs and is gone does not come back."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.log import UnknownVersion
 from ropewalk.core.signals import Due, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -94,6 +95,11 @@ class Recovery:
             await self._find_offers([live])
         except (Unavailable, OwnedElsewhere):
             raise
+        except UnknownVersion as error:
+            # A newer Ropewalk has written it. It stays ours, and so in sight of a newer worker once we leave.
+            _log.warning("execution %s goes on when this worker is replaced by a newer one: %s", execution, error)
+            self.suspect_strays()
+            return
         except Exception as error:  # noqa: BLE001 -- whatever is wrong with its log, the others have a right to go on
             await self._let_lie(execution, error)
             return
