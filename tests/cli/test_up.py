@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,17 @@ async def test_a_worker_that_drains_goes_on_draining_when_its_server_ends(databa
 
     assert [(run["node"], run["attempt"], run["state"]) for run in shown["runs"]] == [("first", 1, "SUCCESS")]
     assert left
+
+
+def test_a_further_worker_that_cannot_begin_ends_in_good_order(project: Path):
+    command = [sys.executable, "-m", "ropewalk.cli.crew", "worker", "--db", "postgresql://nobody@127.0.0.1:1/none"]
+    with subprocess.Popen(command, cwd=project, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        said = worker.stderr.read()
+        code = code_of(worker)
+
+    assert "cannot be reached" in said
+    assert (code, "Fatal" in said) == (4, False)
 
 
 def test_what_is_configured_holds_for_the_server(tmp_path: Path):

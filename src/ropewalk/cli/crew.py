@@ -86,7 +86,9 @@ def _heed_the_pipe() -> None:
     """Drain when whoever started this process is gone."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Past Python's own buffer: whoever waits in that at the end of the process is a fatal error.
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
         # No SIGTERM: service managers send one to everyone they have started, and a second one would not drain.
         os.kill(os.getpid(), LEAVE)
 
