@@ -8,10 +8,11 @@ import asyncpg
 import msgspec
 
 from ropewalk.core.signals import Signal, Tell
-from ropewalk.wiring import Settings, open_service
+from ropewalk.wiring import FleetSettings, Settings, open_service
 from tests.fleet.fleet import Fleet, until
 from tests.fleet.verdict import judge
 
+HOUR = 3600.0
 DOCUMENT = {"ropewalk": 1, "name": "noop", "nodes": [{"id": "one", "type": "noop"}]}
 
 
@@ -42,4 +43,28 @@ async def test_one_that_was_about_to_be_told_something_is_let_go_of(crew: Fleet)
     assert await crew.ask("select * from live") == []
     await crew.join(1)
     await crew.quiet()
+    assert (await judge(crew.url, crew.place)).violations == []
+
+
+async def test_what_was_claimed_and_has_not_begun_is_begun_by_another_without_waiting_for_the_lease(crew: Fleet):
+    execution = await crew.client.start(await crew.client.save(DOCUMENT))
+    leaving, settings = AsyncExitStack(), Settings(db=crew.url, fleet=FleetSettings(lease_seconds=HOUR))
+    keeper: Any = await asyncpg.connect(crew.url)
+    try:
+        # Nobody can read a workflow: what is claimed does not begin.
+        await keeper.execute("begin; lock table workflow_version in access exclusive mode")
+        service = await leaving.enter_async_context(open_service(settings))
+        await until(lambda: crew.ask("select 1 from live where owner = $1", service.store.worker), "it is claimed")
+        left = asyncio.create_task(leaving.aclose())
+        await asyncio.sleep(0)
+        await keeper.execute("rollback")
+        await left
+    finally:
+        await keeper.close()
+    claimed = await crew.ask("select owner, has_slot, queue.state from live inner join queue on queue.id = execution")
+    await crew.join(1, lease=HOUR)
+    states = await crew.states([execution])
+
+    assert claimed == [(service.store.worker, 1, "CLAIMED")]
+    assert states == ["SUCCESS"]
     assert (await judge(crew.url, crew.place)).violations == []
