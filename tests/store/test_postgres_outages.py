@@ -1,6 +1,10 @@
 """What stands between a worker and its database: a server that goes and comes back, and a transaction pooler."""
 
 import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import asyncpg
 import pytest
@@ -64,6 +68,42 @@ async def test_a_server_that_stays_away_is_named_and_the_store_lives_on(own_serv
     await store.write([("insert_log", entries("e1", 2))])
 
     assert await written(url) == [("e1", 2)]
+    await store.close()
+
+
+@contextmanager
+def frozen(pids: list[int]) -> Iterator[None]:
+    """These processes stand still: whoever asks them something hears nothing."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("asking", ["fetch", "transaction"])
+async def test_whoever_is_told_to_stop_waiting_for_a_silent_server_stops(database: str, asking: str):
+    store = await PostgresStore.open(database, worker="one", notify=False)
+    sessions = await ask(database, "select pid from pg_stat_activity where application_name like 'ropewalk %'")
+    pool = store._reader._pool if asking == "fetch" else store._pool
+
+    async def ask_in_vain() -> None:
+        if asking == "fetch":
+            await store.fetch("latest_mark")
+        async with store.transaction() as tx:
+            await tx.execute("insert_log", "e1", 1, b"{}")
+
+    with frozen([pid for (pid,) in sessions]):
+        waiting = asyncio.create_task(ask_in_vain())
+        while pool._pool.get_idle_size():
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait((waiting,), timeout=30)
+        has_stopped = waiting.cancelled()
+
+    assert has_stopped
     await store.close()
 
 

@@ -212,8 +212,13 @@ async def _rolled_back(connection: Connection) -> None:
     try:
         await connection.execute("rollback", timeout=5)
     except DRIVER_ERRORS:
-        connection.terminate()
+        _thrown_away(connection)
     except asyncio.CancelledError:
-        with suppress(OSError):
-            connection.terminate()
+        _thrown_away(connection)
         raise
+
+
+def _thrown_away(connection: Connection) -> None:
+    """Hangs up without a word; its pool may have done so by itself, and then knows it no more."""
+    with suppress(OSError, asyncpg.InterfaceError):
+        connection.terminate()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Self
 
 import asyncpg
@@ -25,6 +25,7 @@ from ropewalk.store.postgres.migrating import require_current
 
 CONNECTIONS: Final = 4
 ACQUIRE_SECONDS: Final = 10.0
+RELEASE_SECONDS: Final = 2.0
 SCAN_SECONDS: Final = 300
 _SCANNING: Final = (
     "begin read only; set local enable_hashjoin = on; set local enable_mergejoin = on; "
@@ -83,8 +84,10 @@ class Pool:
         try:
             yield connection
         finally:
-            with at_the_door(self.address.place):
-                await self._pool.release(connection)
+            # One that cannot be put in order is thrown away by its pool. That is no news to whoever had it: what was
+            # asked was answered or not, and whoever was told to stop waiting is to stop.
+            with suppress(*DRIVER_ERRORS):
+                await self._pool.release(connection, timeout=RELEASE_SECONDS)
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[Connection]:
