@@ -1,9 +1,19 @@
 """Whether a server lives, and whether it can do its work."""
 
+import asyncio
+
 import pytest
 
 from ropewalk.store.sqlite import store as embedded
-from tests.api.house import House
+from tests.api.house import House, opened
+from tests.postgres import ask
+
+WORKFLOW = {"ropewalk": 1, "name": "one", "nodes": []}
+NOBODY_JOINS = """
+create function nobody_joins() returns trigger language plpgsql as
+$$ begin raise exception 'cannot execute INSERT in a read-only transaction' using errcode = '25006'; end $$;
+create trigger nobody_joins before insert on worker for each row execute function nobody_joins()
+"""
 
 
 async def asked(house: House, path: str) -> tuple[int, bool]:
@@ -26,3 +36,23 @@ async def test_a_server_whose_store_cannot_be_written_lives_and_is_not_ready(
 
     assert (before, after) == ((200, False), (200, False))
     assert meanwhile == [(503, True), (200, False)]
+
+
+async def test_a_server_that_has_lost_its_lease_is_not_ready_before_it_is_back(database: str):
+    async with opened(database) as house:
+        workflow = await house.save(WORKFLOW)
+        ready = [(await asked(house, "/readyz"))[0]]
+        for statement in NOBODY_JOINS.split(";\n"):
+            await ask(database, statement)
+        await ask(database, "update worker set epoch = epoch + 1")
+        refused = await house.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
+        ready += [(await asked(house, "/readyz"))[0], (await asked(house, "/healthz"))[0]]
+        await ask(database, "drop trigger nobody_joins on worker")
+        await ask(database, "drop function nobody_joins")
+        async with asyncio.timeout(60):
+            while (await asked(house, "/readyz"))[0] != 200:
+                await asyncio.sleep(0.05)
+        accepted = await house.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
+
+    assert ready == [200, 503, 200]
+    assert (refused.status_code, accepted.status_code) == (503, 202)
