@@ -12,6 +12,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from ropewalk.cli import crew
+from ropewalk.cli.console import console
+from ropewalk.cli.project import Project
+from ropewalk.cli.view import View
+from ropewalk.configuration import resolve
 from tests.api.servers import PATIENCE, UpServer, up
 from tests.cli.conftest import Invoke, Start, code_of, open_gate
 from tests.postgres import ask
@@ -204,6 +209,36 @@ def test_a_further_worker_that_cannot_begin_ends_in_good_order(project: Path):
 
     assert "cannot be reached" in said
     assert (code, "Fatal" in said) == (4, False)
+
+
+async def test_a_further_worker_that_cannot_be_started_is_told_of_and_tried_again(
+    database: str, monkeypatch: pytest.MonkeyPatch
+):
+    said: asyncio.Queue[str] = asyncio.Queue()
+    monkeypatch.setattr(crew, "FIRST_PAUSE", 0.01)
+    project = Project(database, (), is_json=False, configuration=resolve({"db": database}, {}, folder=None))
+    with monkeypatch.context() as upgrading:
+        # As while everything is being installed anew.
+        upgrading.setattr(sys, "executable", "/nowhere/python")
+        working = crew.crew(project, 1, Heard(said))
+        async with asyncio.timeout(PATIENCE), working:
+            told = await said.get()
+            upgrading.undo()
+            found = await joined(database, {1})
+
+    assert "cannot be started (" in told
+    assert len(found) == 1
+
+
+class Heard(View):
+    """Keeps what is said."""
+
+    def __init__(self, said: "asyncio.Queue[str]") -> None:
+        super().__init__(console(is_error=True))
+        self._said = said
+
+    def say(self, line: str) -> None:
+        self._said.put_nowait(line)
 
 
 def test_what_is_configured_holds_for_the_server(tmp_path: Path):

@@ -40,9 +40,12 @@ async def _keep_alive(project: Project, view: View) -> None:
     loop, pause = asyncio.get_running_loop(), FIRST_PAUSE
     while True:
         began = loop.time()
-        code = await _live(project)
+        try:
+            told = f"ended with code {await _live(project)}"
+        except OSError as error:  # no room for another process, or the program is being replaced
+            told = f"cannot be started ({error})"
         pause = FIRST_PAUSE if loop.time() - began > LONG_LIFE else min(2 * pause, LONGEST_PAUSE)
-        view.say(f"a worker process ended with code {code}; the next one starts in {pause:g} s")
+        view.say(f"a worker process {told}; the next one starts in {pause:g} s")
         await asyncio.sleep(pause)
 
 
