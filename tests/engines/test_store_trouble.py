@@ -372,7 +372,7 @@ async def test_what_cannot_be_dispatched_is_tried_as_often_as_was_set(tmp_path: 
 
 async def test_what_a_newer_ropewalk_has_written_is_left_to_one_and_keeps_nobody_waiting(tmp_path: Path):
     world = World(str(tmp_path / "ropewalk.db"))
-    await world.open(slots={"default": 1}, dispatch_attempts=1)
+    await world.open(default_slots=1, dispatch_attempts=1)
     first = await world.start(flow(node("a", "gate")))
     await world.outside.gate().arrived()
     newer, other = await world.start(flow(act("b", 2))), await world.start(flow(act("c", 3)))

@@ -31,7 +31,7 @@ BATCH = 100
 """How many are taken up together."""
 REJOINING = (0.1, 0.5, 1, 2)
 PAUSES = (0.1, 0.5, 1, 2, 5, 5, 10, 10, 10, 30)
-"""How long to wait before an execution whose commit failed is taken up, after the first failure, the second … (s)."""
+"""How long to wait at most before one whose commit failed is taken up, after the first failure, the second … (s)."""
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -218,7 +218,8 @@ class Recovery:
         """
         engine = self._engine
         while True:
-            await asyncio.sleep(PAUSES[min(setbacks, len(PAUSES) - 1)])
+            # Not all at the same moment: whoever was refused for another's sake comes apart from it.
+            await asyncio.sleep(PAUSES[min(setbacks, len(PAUSES) - 1)] * random.uniform(0.5, 1))
             setbacks += 1
             try:
                 await engine.letters.catch_up()
