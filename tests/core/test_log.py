@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from ropewalk.core import events, log, signals
+from ropewalk.core.errors import UnknownVersion
 from ropewalk.core.events import Event, ExecutionAccepted, NodesStarted, NodeSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.evolving_whole import EVOLVE
@@ -39,7 +40,7 @@ def test_an_entry_of_version_1_is_read_for_ever():
 
 @pytest.mark.parametrize("version", [0, log.VERSION + 1])
 def test_an_entry_of_an_unknown_version_is_refused(version):
-    with pytest.raises(log.UnknownVersion, match=f"version {version}"):
+    with pytest.raises(UnknownVersion, match=f"version {version}"):
         log.decode(json.dumps({"v": version, "seq": 1, "events": []}).encode())
 
 

@@ -23,10 +23,13 @@ from ropewalk.core.errors import (
     RopewalkError,
     Unauthenticated,
     Unavailable,
+    Unreadable,
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
 KIND: Final = "urn:ropewalk:problem:"
+UNREADABLE: Final = "unreadable"
+"""What is stored of an execution, whatever is wrong with it: a client has one thing to tell of it."""
 PLAIN: Final = "about:blank"
 """The type of a problem that its status says everything about."""
 RETRY_AFTER: Final = "1"
@@ -80,11 +83,12 @@ def problem(
     headers: Mapping[str, str] | None = None,
     instance: str | None = None,
     kind: str = PLAIN,
+    title: str | None = None,
 ) -> Response:
     """The answer to a refused request."""
     body: dict[str, Any] = {
         "type": kind,
-        "title": _TITLES.get(status, "Refused"),
+        "title": title or _TITLES.get(status, "Refused"),
         "status": status,
         "detail": detail,
         "instance": instance or f"urn:uuid:{uuid_utils.uuid7()}",
@@ -120,6 +124,8 @@ def answer_to(error: Exception) -> Response:
 def of_error(error: RopewalkError) -> Response:
     """The answer to what a rule of ours refuses."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+    if isinstance(error, Unreadable):
+        return _unreadable(error)
     if status == 500:
         return _fault(error)
     listed = [_listed(each) for each in error.problems] if isinstance(error, Invalid) else []
@@ -159,6 +165,13 @@ def _located(each: Mapping[str, Any]) -> Problem:
 def _refused(error: HTTPException) -> Response:
     problems = error.problems if isinstance(error, Refused) else ()
     return problem(error.status_code, error.detail, problems, error.headers)
+
+
+def _unreadable(error: Unreadable) -> Response:
+    """Asking again does not help, and nobody who asks can mend it; but they can say what is to be mended."""
+    instance = f"urn:uuid:{uuid_utils.uuid7()}"
+    _log.error("what was asked for is damaged (%s)", instance, exc_info=error)
+    return problem(500, str(error), (), None, instance, KIND + UNREADABLE, "Cannot be read")
 
 
 def _fault(error: Exception) -> Response:

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from ropewalk.core.errors import RopewalkError, Unavailable
+from ropewalk.core.errors import RopewalkError, Unavailable, Unreadable
 from ropewalk.core.state import ExecutionState
 from ropewalk.store.errors import IncompatibleStore, NotADatabase, StoreCorrupted
 
@@ -18,7 +18,7 @@ class Code(IntEnum):
     INTERRUPTED = 130
 
 
-_STORE = (Unavailable, NotADatabase, StoreCorrupted, IncompatibleStore)
+_STORE = (Unavailable, Unreadable, NotADatabase, StoreCorrupted, IncompatibleStore)
 _STATES = {
     ExecutionState.FAILED: Code.FAILED,
     ExecutionState.CANCELLED: Code.STOPPED,

@@ -18,6 +18,7 @@ from ropewalk.core.errors import (
     RopewalkError,
     Unauthenticated,
     Unavailable,
+    Unreadable,
 )
 
 KIND: Final = "urn:ropewalk:problem:"
@@ -26,6 +27,7 @@ _KINDS: Final[dict[str, type[RopewalkError]]] = {
     f"{KIND}invalid-definition": InvalidDefinition,
     f"{KIND}invalid-input": InvalidInput,
     f"{KIND}invalid-transition": InvalidTransition,
+    f"{KIND}unreadable": Unreadable,
 }
 """What the status does not tell."""
 _STATUS: Final[dict[int, type[RopewalkError]]] = {

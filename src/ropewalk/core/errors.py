@@ -1,7 +1,9 @@
 """Every error Ropewalk raises or records, branched by what one can do about it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -66,6 +68,41 @@ class Forbidden(RopewalkError):
 
 class Unavailable(RopewalkError):
     """Nothing is wrong with the request; try again."""
+
+
+class Unreadable(RopewalkError):
+    """What is stored of an execution is not what was written; whoever runs the store has something to restore."""
+
+    remedy: ClassVar[str] = "`ropewalk check` says what is damaged, a backup has it whole"
+
+
+class UnknownVersion(Unreadable):
+    """It was written by a newer Ropewalk."""
+
+    remedy = "upgrade this Ropewalk"
+
+
+class VersionLost(Unreadable):
+    """The version of the workflow that an execution follows is gone, or damaged: it cannot go on, only be ended."""
+
+    remedy = "cancel it, or restore the version from a backup; `ropewalk check` says what else is damaged"
+
+
+@contextmanager
+def reading_of(execution: str) -> Iterator[None]:
+    """Whatever of an execution cannot be made sense of in here is Unreadable, by its name and with what to do."""
+    try:
+        yield
+    except Unreadable as error:
+        raise type(error)(_unreadable(execution, str(error), error)) from error
+    except RopewalkError:
+        raise
+    except Exception as error:
+        raise Unreadable(_unreadable(execution, f"{type(error).__name__}: {error}", Unreadable)) from error
+
+
+def _unreadable(execution: str, why: str, kind: Unreadable | type[Unreadable]) -> str:
+    return f"execution {execution} cannot be read: {why}; {kind.remedy}"
 
 
 class ExecutionEnded(RopewalkError):

@@ -5,25 +5,17 @@ numbered from `seq`. Old versions are read for ever: an entry of version n goes 
 on, on plain JSON, before it becomes events.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from ropewalk.core.errors import RopewalkError
-from ropewalk.core.events import Event
+from ropewalk.core.errors import UnknownVersion, Unreadable
+from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.instant import rfc3339
 
 VERSION: Final = 2
-
-
-class UnknownVersion(RopewalkError):
-    """The log was written by a newer Ropewalk; upgrade this one."""
-
-
-class Unreadable(RopewalkError):
-    """A log entry is not what we write: the store was damaged, or tampered with."""
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -69,6 +61,13 @@ def decode_all(entries: Iterable[bytes]) -> Iterator[Event]:
     """Every event of a log, in order."""
     for entry in entries:
         yield from decode(entry)[1]
+
+
+def acceptance(events: Sequence[Event]) -> ExecutionAccepted:
+    """What a log begins with."""
+    if not events or not isinstance(events[0], ExecutionAccepted):
+        raise Unreadable("its log does not begin with its acceptance")
+    return events[0]
 
 
 def envelope(execution: str, seq: int, event: Event) -> dict[str, Any]:

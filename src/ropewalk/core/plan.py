@@ -8,6 +8,7 @@ from msgspec import Struct
 from ropewalk.core.canonical import JSON, content_hash
 from ropewalk.core.definition import Definition
 from ropewalk.core.duration import MINUTE, parse_duration
+from ropewalk.core.errors import VersionLost
 from ropewalk.core.expression import Template, compile_template
 from ropewalk.core.retry import DEFAULT_RETRY, RetryPolicy
 
@@ -137,8 +138,11 @@ def compile_plan(definition: Definition) -> Plan:
 
 
 def load_plan(document: bytes) -> Plan:
-    """The plan of a stored definition, whose rules were checked when it was saved."""
-    return Plan(Definition(msgspec.json.decode(document, type=dict[str, Any])))
+    """The plan of a stored definition, whose rules were checked when it was saved; VersionLost if it is damaged."""
+    try:
+        return Plan(Definition(msgspec.json.decode(document, type=dict[str, Any])))
+    except Exception as error:
+        raise VersionLost(f"the stored version of the workflow is damaged ({error})") from error
 
 
 def retry_policy(retry: dict[str, Any]) -> RetryPolicy:

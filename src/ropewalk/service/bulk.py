@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON
-from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem, Unreadable
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.store import dlq, executions
 from ropewalk.store.access import Reader
@@ -165,6 +165,8 @@ async def _requeued(letter: Pending, verbs: LetterVerbs, by: str, watch: "_Watch
         await verbs.requeue(letter.id, None, by)
     except (Conflict, NotFound) as error:
         return Progress(letter.id, letter.execution, Outcome.SKIPPED, str(error))
+    except Unreadable as error:
+        return Progress(letter.id, letter.execution, Outcome.REFUSED, str(error))
     except InvalidTransition as error:
         # Whoever was faster has resolved it, or will have in a moment; else the request itself is at fault.
         outcome = Outcome.REFUSED if await watch.stays_pending(letter) else Outcome.SKIPPED

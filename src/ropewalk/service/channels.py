@@ -12,10 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound, RopewalkError
+from ropewalk.core.errors import NotFound, RopewalkError, reading_of
 from ropewalk.core.events import Event
 from ropewalk.core.instant import moment, rfc3339
-from ropewalk.core.rows import rows
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.commit import Committed
 from ropewalk.engines.native.followers import TERMINAL, Followers
@@ -284,7 +283,9 @@ class ExecutionChannel(Channel):
     async def earlier(self, number: int) -> Batch | None:
         found = await stored_log.entries(self._store, self.execution, start=number + 1, limit=PAGE)
         messages, size = [], 0
-        for seq, event in (pair for _, entry in found for pair in _numbered(entry)):
+        with reading_of(self.execution):
+            numbered = [pair for _, entry in found for pair in _numbered(entry)]
+        for seq, event in numbered:
             if seq > number and size < READ_AT_ONCE:
                 messages.append(Message(self.execution, seq, event))
                 size += messages[-1].size
@@ -313,7 +314,7 @@ def _numbered(entry: bytes) -> list[tuple[int, Event]]:
 
 def _pictured(story: reading.Recorded) -> bytes:
     """The execution and its nodes, without anything that was given or made: who may see that asks for it."""
-    found = rows(story.plan, story.events).execution
+    found = story.projected().execution
     if found is None:
         raise NotFound(f"there is no execution {story.id}")
     picture: dict[str, Any] = {

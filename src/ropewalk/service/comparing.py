@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.core.execution import Execution
-from ropewalk.core.rows import LetterRow, Rows, RunRow, rows
+from ropewalk.core.rows import LetterRow, Rows, RunRow
 from ropewalk.core.signals import Due
 from ropewalk.core.state import Resolution, RunState
 from ropewalk.core.waits import BreakerWait, EventWait, TypeWait, Wait
@@ -27,7 +27,7 @@ def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: boo
     `at_rest` says that nobody executes on the store and nothing was cut off: then nobody holds what needs no holding,
     and nobody who is over is owed a word.
     """
-    made = rows(story.plan, story.events)
+    made = story.projected()
     yield from _execution(kept, story, made)
     yield from _event_waits(kept, story, machine)
     yield from _places(kept, story, machine, at_rest)

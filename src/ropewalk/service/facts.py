@@ -14,7 +14,7 @@ from ropewalk.core.breaker import Breaker
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import ItemSucceeded, MapExpanded, NodeFixed
 from ropewalk.core.execution import Execution
-from ropewalk.core.rows import NodeRow, RunRow, rows
+from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, recorded
@@ -113,7 +113,7 @@ class Facts(Struct, frozen=True):
 
 def told_by_log(around: Around, row: executions.Execution, story: Recorded, x: Execution) -> Facts:
     """What is known without asking who has what; `x` is the log folded."""
-    known = rows(story.plan, story.events)
+    known = story.projected()
     return Facts(
         around=around,
         row=row,

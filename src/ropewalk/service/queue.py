@@ -3,8 +3,7 @@
 from typing import Any
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound
-from ropewalk.core.events import ExecutionAccepted
+from ropewalk.core.errors import NotFound, reading_of
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.state import ExecutionState, QueueState
 from ropewalk.store import executions, queue
@@ -49,9 +48,9 @@ async def _queued(reader: Reader, entry: queue.QueueEntry) -> Json:
 
 async def _gone(reader: Reader, row: executions.Execution) -> Json:
     """What is known of an item whose row went with its claim or with the end; how often it was tried is not."""
-    [(_, first)] = await stored_log.entries(reader, row.id, limit=1)
-    accepted = log.decode(first)[1][0]
-    assert isinstance(accepted, ExecutionAccepted), "a log begins with the acceptance"
+    entries = await stored_log.entries(reader, row.id, limit=1)
+    with reading_of(row.id):
+        accepted = log.acceptance(list(log.decode_all(entry for _, entry in entries)))
     return {
         "state": _state(ExecutionState(row.state)),
         "position": None,

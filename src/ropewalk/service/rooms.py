@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ropewalk.core import log
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import RopewalkError
+from ropewalk.core.errors import RopewalkError, Unreadable, reading_of
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.engines.native.commit import Committed
 from ropewalk.engines.native.followers import TERMINAL, Followers
@@ -61,6 +61,7 @@ class RoomChannel(Channel):
         # Numbers of a stream mean something only while it is kept; another life of it has another name.
         self._name = uuid4().hex[:12]
         self._known: OrderedDict[str, Known] = OrderedDict()
+        self._unreadable: dict[str, None] = {}
         self._since = 0
         self._to_read: dict[str, None] = {}
         self._is_to_look = False
@@ -83,9 +84,22 @@ class RoomChannel(Channel):
         self._is_whole = len(found) < MOST_LOOKED_AT
         for head in reversed(found):
             if head.execution not in self._known:
-                seq, last = await streams.last_event(self._store, head.execution)
-                # The engine may have told of it meanwhile, and then it is known from there.
-                self._known.setdefault(head.execution, Known(head.workflow, seq, type(last) in TERMINAL))
+                await self._begin_with(head)
+
+    async def _begin_with(self, head: Head) -> None:
+        try:
+            seq, last = await streams.last_event(self._store, head.execution)
+        except Unreadable as error:
+            self._leave_out(head.execution, error)
+            return
+        # The engine may have told of it meanwhile, and then it is known from there.
+        self._known.setdefault(head.execution, Known(head.workflow, seq, type(last) in TERMINAL))
+
+    def _leave_out(self, execution: str, error: Unreadable) -> None:
+        """One that cannot be read keeps nobody from hearing of the others; that is said once."""
+        if execution not in self._unreadable:
+            self._unreadable[execution] = None
+            _log.error("workspace %s is told of without it: %s", self._workspace, error)
 
     async def close(self) -> None:
         await super().close()
@@ -174,7 +188,10 @@ class RoomChannel(Channel):
             await self._look()
         wanted, self._to_read = self._to_read, {}
         for execution in wanted:
-            await self._read(execution)
+            try:
+                await self._read(execution)
+            except Unreadable as error:
+                self._leave_out(execution, error)
 
     async def _look(self) -> None:
         """Find what has moved without a word: what is under way elsewhere, and what was accepted since."""
@@ -202,7 +219,9 @@ class RoomChannel(Channel):
     async def _read(self, execution: str) -> None:
         known = self._known.get(execution)
         start = 1 if known is None else known.seq + 1
-        found = [log.decode(entry) for _, entry in await stored_log.entries(self._store, execution, start=start)]
+        entries = await stored_log.entries(self._store, execution, start=start)
+        with reading_of(execution):
+            found = [log.decode(entry) for _, entry in entries]
         # Looked up anew after the wait: the engine may have told of it meanwhile.
         known = self._known.get(execution) or self._made_known(execution, [each for _, some in found for each in some])
         if known is not None:

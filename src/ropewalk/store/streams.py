@@ -3,8 +3,9 @@
 from msgspec import Struct
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import NotFound, Unreadable, reading_of
 from ropewalk.core.events import Event
+from ropewalk.store import executions
 from ropewalk.store.access import Reader
 
 
@@ -28,9 +29,12 @@ async def accepted(reader: Reader, workspace: str, workflow: str | None, after: 
 
 
 async def last_event(reader: Reader, execution: str) -> tuple[int, Event]:
-    """The newest event of a log and its number; NotFound if there is no such log."""
+    """The newest event of a log and its number; NotFound if there is no such execution."""
     row = await reader.fetch_one("last_entry_numbered", execution)
-    if row is None:
+    if row is None and await executions.load(reader, execution) is None:
         raise NotFound(f"there is no execution {execution}")
-    first, events = log.decode(row[1])
-    return first + len(events) - 1, events[-1]
+    with reading_of(execution):
+        if row is None:
+            raise Unreadable("it has no log")
+        first, events = log.decode(row[1])
+        return first + len(events) - 1, events[-1]

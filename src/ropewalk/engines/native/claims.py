@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.log import UnknownVersion, Unreadable
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, UnknownVersion, Unreadable, VersionLost
 from ropewalk.core.signals import Abandon, Due
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -239,7 +238,7 @@ class Claims:
         engine = self._engine
         attempts = entry.attempts + 1
         _log.error("execution %s cannot be dispatched (attempt %d): %s", entry.execution, attempts, error)
-        is_given_up = isinstance(error, NotFound) or attempts >= engine.settings.dispatch_attempts
+        is_given_up = isinstance(error, NotFound | VersionLost) or attempts >= engine.settings.dispatch_attempts
         if engine.observer is not None:
             about = (entry.execution, entry.workspace, attempts, str(error))
             engine.observer.undispatched(Undispatched(*about, is_given_up))

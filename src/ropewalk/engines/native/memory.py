@@ -11,7 +11,13 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.errors import (
+    NotFound,
+    RopewalkError,
+    Unavailable,
+    VersionLost,
+    reading_of,
+)
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import blobs_of
@@ -261,20 +267,23 @@ class Memory:
         try:
             return await self._fold(execution)
         except RopewalkError:
-            self.may_have_strays = True
-            with suppress(RopewalkError):  # the first error tells more
-                await self._ownership.release(execution)
+            await self._release(execution)
             raise
+
+    async def _release(self, execution: str) -> None:
+        self.may_have_strays = True
+        with suppress(RopewalkError):  # the first error tells more
+            await self._ownership.release(execution)
 
     async def load_claimed(self, claimed: Claimed, owner: str) -> Live:
         """The same for one that was claimed under this name; what there is of a new one came with the claim."""
         execution, entry = claimed.execution, claimed.first_entry
         if entry is None or self._was_here(execution):
             return await self.load(execution, is_ours=True)
-        _, events = log.decode(entry)
-        accepted = events[0]
-        assert isinstance(accepted, ExecutionAccepted)
-        version = await self.version(accepted.workflow, accepted.version)
+        with reading_of(execution):
+            _, events = log.decode(entry)
+            accepted = log.acceptance(events)
+            version = await self._version_of(accepted)
         # One with more than its acceptance took over what another has done, perhaps large results.
         if not len(events) == claimed.last_seq == 1 or self._was_here(execution):
             return await self.load(execution, is_ours=True)
@@ -295,28 +304,30 @@ class Memory:
         written, events = await self._read(execution)
         if len(events) != 1:
             return None
-        accepted = events[0]
-        assert isinstance(accepted, ExecutionAccepted)
+        accepted = log.acceptance(events)
         version = Version(accepted.workflow, accepted.version, accepted.hash, _empty_plan(accepted.workflow))
         live = await self._folded_as(version, accepted, events, written)
         return self._take_in(live, live.owner)
 
     async def _fold(self, execution: str) -> Live:
-        return await self._folded(*await self._read(execution))
+        written, events = await self._read(execution)
+        with reading_of(execution):
+            return await self._folded(written, events)
 
     async def _read(self, execution: str) -> tuple[Written, list[Event]]:
         # Whose it is comes first: of one that is ours the log read afterwards is whole.
         found = await recorded(self._store, [execution])
         logs = await stored_log.whole(self._store, [execution])
-        if execution not in found or execution not in logs:
+        if execution not in found:
             raise NotFound(f"there is no execution {execution}")
-        return found[execution].written, list(log.decode_all(logs[execution]))
+        with reading_of(execution):
+            events = list(log.decode_all(logs.get(execution, ())))
+            log.acceptance(events)
+        return found[execution].written, events
 
     async def _folded(self, written: Written, events: list[Event]) -> Live:
-        accepted = events[0]
-        assert isinstance(accepted, ExecutionAccepted)
-        version = await self.version(accepted.workflow, accepted.version)
-        return await self._folded_as(version, accepted, events, written)
+        accepted = log.acceptance(events)
+        return await self._folded_as(await self._version_of(accepted), accepted, events, written)
 
     async def _folded_as(self, version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written
                          ) -> Live:  # fmt: skip
@@ -335,6 +346,13 @@ class Memory:
         """The large results an execution's output is made of must be at hand when its last node ends."""
         if live.has_blobs and not live.execution.is_ended:
             await live.load_output_blobs(self.load_blob)
+
+    async def _version_of(self, accepted: ExecutionAccepted) -> Version:
+        """The version an execution follows, which was there when it was accepted."""
+        try:
+            return await self.version(accepted.workflow, accepted.version)
+        except NotFound as error:
+            raise VersionLost(f"version {accepted.version} of workflow {accepted.workflow} is missing") from error
 
     async def version(self, workflow: str, version: int) -> Version:
         """A version of a workflow, compiled once."""

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from ropewalk.core import log
 from ropewalk.core.canonical import canonical, content_hash
 from ropewalk.core.duration import DAY
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import NotFound, Unreadable, reading_of
 from ropewalk.core.events import Blob, Event, ExecutionSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.instant import moment, rfc3339
-from ropewalk.core.rows import ExecutionRow, NodeRow, Rows, rows
+from ropewalk.core.rows import ExecutionRow, NodeRow, Rows
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.service.reading.recorded import (
     MANY_EVENTS,
@@ -197,7 +197,10 @@ async def _same_output(
         return None
     if made.state is not ExecutionState.SUCCESS and source.state != ExecutionState.SUCCESS:
         return None  # neither has an output
-    last = await last_event(reader, source.id)
+    try:
+        last = await last_event(reader, source.id)
+    except Unreadable:
+        return None  # what is wrong with the other is told by itself
     if made.state is not ExecutionState.SUCCESS or not isinstance(last, ExecutionSucceeded):
         return False
     return await _is_same(blobs, (made.output, made.blob), (last.output, last.blob))
@@ -220,7 +223,7 @@ async def _is_same(blobs: Blobs, one: tuple[Any, Blob | None], other: tuple[Any,
 
 def nodes_of(story: Recorded) -> list[Json]:
     """Every node in document order."""
-    return [node_of(row, story) for row in rows(story.plan, story.events).nodes]
+    return [node_of(row, story) for row in story.projected().nodes]
 
 
 async def list_nodes(reader: Reader, execution: str, *, start: int = 0, limit: int = 50) -> list[Json]:
@@ -261,7 +264,8 @@ async def _numbered(reader: Reader, execution: str, start: int) -> AsyncGenerato
     while True:
         entries, began = await stored_log.entries(reader, execution, start=start, limit=ENTRIES), start
         for _, entry in entries:
-            first, events = log.decode(entry)
+            with reading_of(execution):
+                first, events = log.decode(entry)
             for seq, event in enumerate(events[max(0, start - first) :], max(first, start)):
                 yield seq, event
                 start = seq + 1

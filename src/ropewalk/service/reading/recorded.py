@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import NotFound, VersionLost, reading_of
 from ropewalk.core.events import (
     Event,
     ExecutionAccepted,
@@ -23,8 +23,8 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.rows import Rows, rows
 from ropewalk.core.trace import trace_id
+from ropewalk.store import executions, workflows
 from ropewalk.store import log as stored_log
-from ropewalk.store import workflows
 from ropewalk.store.access import Blobs, Reader
 
 Json = dict[str, Any]
@@ -45,9 +45,7 @@ class Recorded(msgspec.Struct):
 
     @property
     def accepted(self) -> ExecutionAccepted:
-        first = self.events[0]
-        assert isinstance(first, ExecutionAccepted)
-        return first
+        return log.acceptance(self.events)
 
     @property
     def trace_id(self) -> str:
@@ -62,27 +60,36 @@ class Recorded(msgspec.Struct):
 
     def folded(self) -> Execution:
         execution = Execution(self.plan)
-        execution.apply(self.events)
+        with reading_of(self.id):
+            execution.apply(self.events)
         return execution
 
-    async def rows(self) -> Rows:
+    def projected(self) -> Rows:
         """Every row the log stands for."""
-        return await apart(lambda: rows(self.plan, self.events), is_large=len(self.events) > MANY_EVENTS)
+        with reading_of(self.id):
+            return rows(self.plan, self.events)
+
+    async def rows(self) -> Rows:
+        """The same, apart if there is much to read."""
+        return await apart(self.projected, is_large=len(self.events) > MANY_EVENTS)
 
 
 async def recorded(reader: Reader, execution: str) -> Recorded:
-    """The log of an execution and the plan it follows."""
+    """The log of an execution and the plan it follows; Unreadable if one of them is damaged."""
     entries = [entry for _, entry in await stored_log.entries(reader, execution)]
-    events = await apart(lambda: list(log.decode_all(entries)), is_large=sum(map(len, entries)) > LARGE)
-    if not events:
+    if not entries and await executions.load(reader, execution) is None:
         raise NotFound(f"there is no execution {execution}")
-    accepted = events[0]
-    assert isinstance(accepted, ExecutionAccepted)
+    with reading_of(execution):
+        events = await apart(lambda: list(log.decode_all(entries)), is_large=sum(map(len, entries)) > LARGE)
+        return Recorded(execution, await _plan(reader, log.acceptance(events)), events)
+
+
+async def _plan(reader: Reader, accepted: ExecutionAccepted) -> Plan:
     version = await workflows.get_version(reader, accepted.workflow, accepted.version)
     if version is None:
-        raise NotFound(f"there is no version {accepted.version} of workflow {accepted.workflow}")
+        raise VersionLost(f"version {accepted.version} of workflow {accepted.workflow} is missing")
     document = version.document.encode()
-    return Recorded(execution, await apart(lambda: load_plan(document), is_large=len(document) > LARGE), events)
+    return await apart(lambda: load_plan(document), is_large=len(document) > LARGE)
 
 
 async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
@@ -94,7 +101,8 @@ async def last_event(reader: Reader, execution: str) -> Event | None:
     """The newest fact of a log."""
     heads = await stored_log.heads(reader, [execution])
     entries = await stored_log.entries(reader, execution, start=heads[execution]) if heads else []
-    return log.decode(entries[-1][1])[1][-1] if entries else None
+    with reading_of(execution):
+        return log.decode(entries[-1][1])[1][-1] if entries else None
 
 
 async def value_of(blobs: Blobs, digest: str) -> Any:
