@@ -7,15 +7,14 @@ Works on a live store: what is read of one execution counts only if its log is t
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from ropewalk.checker import Effect, History, Limits, Sharing, Violation, check
 from ropewalk.checker.graph_rules import results_stay_in_the_workspace
 from ropewalk.checker.trace import TERMINAL
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound, RopewalkError
-from ropewalk.core.events import Blob, Event, ExecutionAccepted, ExecutionSucceeded, NodesCarriedOver
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, Unreadable
+from ropewalk.core.events import Blob, Event, ExecutionSucceeded, NodesCarriedOver
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.plan import Plan, load_plan
@@ -90,8 +89,11 @@ class Audit:
             found = check(history) or [Violation(ROWS, each, execution, 0) for each in told.misnumbered]
             if not found:
                 found = [each async for each in self._beyond_the_log(execution, history, kept)]
-        except (RopewalkError, msgspec.DecodeError) as error:
-            return Audited(execution, [Violation(ROWS, f"cannot be read: {error}", execution, 0)])
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 -- what one is ill with is told, and keeps no other from being looked at
+            why = str(error) if isinstance(error, RopewalkError) else f"{type(error).__name__}: {error}"
+            return Audited(execution, [Violation(ROWS, f"cannot be read: {why}", execution, 0)])
         self._sharing.add(history)
         return Audited(execution, found, history)
 
@@ -106,9 +108,7 @@ class Audit:
         return before, None
 
     async def _history(self, execution: str, told: "_Told") -> History:
-        accepted = told.events[0] if told.events else None
-        if not isinstance(accepted, ExecutionAccepted):
-            raise RopewalkError("its log does not begin with its acceptance")
+        accepted = log.acceptance(told.events)
         plan = await self._plan(accepted.workflow, accepted.version)
         is_over = isinstance(told.events[-1], TERMINAL)
         return History(plan, told.events, told.seqs, self._effects.get(execution, ()), is_quiescent=is_over)
@@ -156,7 +156,7 @@ class Audit:
     async def _taken_over(self, execution: str, history: History, source: str) -> Iterable[Violation]:
         try:
             story = await recorded(self._reader, source)
-        except NotFound:
+        except (NotFound, Unreadable):
             return ()  # what was taken over is in the log, and outlives where it came from
         return list(results_stay_in_the_workspace({execution: history, source: History(story.plan, story.events)}))
 

@@ -12,8 +12,8 @@ from ropewalk.core.state import ExecutionState, QueueState
 from ropewalk.engines.native.letters import BY_PARENT
 from ropewalk.service.facts import Facts, Line
 from ropewalk.service.node_reasons import is_full, is_running, load, work_reason
-from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, nth
-from ropewalk.store.explain import MOST_COUNTED, Holder, Place
+from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, moment, nth
+from ropewalk.store.explain import MOST_COUNTED, Holder, Place, UnreadSignal
 from ropewalk.store.queue import QueueEntry
 
 LONGEST_CLAIM = 5 * MINUTE
@@ -120,10 +120,21 @@ def _unread(f: Facts) -> list[Reason]:
     """Told by someone, and not yet heard by whoever executes."""
     if not f.unread:
         return []
-    kinds = [str(msgspec.json.decode(each.signal).get("type")) for each in f.unread]
+    kinds = [_kind(each) for each in f.unread]
     since = f.unread[0].sent_at
     why = f"it has been told something it has not taken in since {clock(since, f.now)}: {few(kinds)}"
     return [Reason(Cause.UNREAD_SIGNALS, why, {"signals": kinds, "since": moment(since)})]
+
+
+def _kind(unread: UnreadSignal) -> str:
+    try:
+        return msgspec.json.decode(unread.signal, type=_Told).type
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return "what cannot be read"
+
+
+class _Told(msgspec.Struct):
+    type: str
 
 
 # Workers

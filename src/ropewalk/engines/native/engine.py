@@ -13,7 +13,7 @@ from contextlib import suppress
 import uuid_utils
 
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
-from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
+from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable
 from ropewalk.core.events import Event
 from ropewalk.core.signals import Due, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, Observer, StartRequest
@@ -196,7 +196,8 @@ class NativeEngine:
     async def with_parent(self, execution: str) -> tuple[Live, Live | None]:
         """The execution and its parent, if it has one, both in memory at the same moment.
 
-        A parent in the hands of another worker is left out: it is told by letter.
+        A parent in the hands of another worker is left out: it is told by letter. So is one that cannot be read, once
+        it can be.
         """
         while True:
             live = await self.memory.load(execution)
@@ -205,7 +206,7 @@ class NativeEngine:
                 return live, None
             try:
                 above = await self.memory.load(parent.execution)
-            except OwnedElsewhere:
+            except (OwnedElsewhere, Unreadable):
                 above = None
             except (RopewalkError, asyncio.CancelledError):
                 self.let_go(live)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, Unreadable, reading_of
 from ropewalk.core.events import (
     Event,
     ExecutionCancelled,
@@ -184,7 +184,15 @@ class Followers:
             for watcher in self._watching(execution):
                 watcher.moved(execution, head)
             if head > self._seen.get(execution, 0):
-                await self._read_on(execution)
+                await self._read_on_by_itself(execution, head)
+
+    async def _read_on_by_itself(self, execution: str, head: int) -> None:
+        """What cannot be read is left until there is more of it, and keeps nobody else waiting."""
+        try:
+            await self._read_on(execution)
+        except Unreadable as error:
+            _log.error("what is new cannot be told: %s", error)
+            self._seen[execution] = head
 
     async def ended(self, execution: str) -> Ended:
         """How the execution ended; waits for it if it has not."""
@@ -202,7 +210,8 @@ class Followers:
         row = await self._reader.fetch_one("last_entry", execution)
         if row is None:
             raise NotFound(f"there is no execution {execution}")
-        return _end_of(execution, row[0])
+        with reading_of(execution):
+            return _end_of(execution, row[0])
 
     def _forget(self, execution: str, waiting: asyncio.Future[Ended]) -> None:
         """Whoever waits no more leaves nothing behind."""
@@ -262,7 +271,8 @@ class Followers:
         rows = await stored_log.entries(self._reader, execution, start=start)
         if not rows:
             raise NotFound(f"there is no execution {execution}")
-        return [numbered for _, entry in rows for numbered in _numbered(entry)]
+        with reading_of(execution):
+            return [numbered for _, entry in rows for numbered in _numbered(entry)]
 
     def close(self) -> None:
         if self._task is not None:

@@ -18,7 +18,7 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core.commands import StartChild
-from ropewalk.core.errors import Conflict, InvalidTransition, NotFound, RopewalkError, Unavailable
+from ropewalk.core.errors import Conflict, InvalidTransition, NotFound, RopewalkError, Unavailable, Unreadable
 from ropewalk.core.signals import Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -58,6 +58,8 @@ class Letters:
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._under_way: set[str] = set()
+        # What cannot be read, so that it is said once.
+        self._unread: dict[str, None] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -90,7 +92,11 @@ class Letters:
     async def catch_up(self) -> None:
         """Tell what was written down and may not have been told: by others, by the last process, before a failure."""
         for letter in await inbox.letters_for(self._engine.store, self._engine.store.worker):
-            self._send(letter, _signals.decode(letter.signal))
+            if (signal := _opened(letter.signal)) is not None:
+                self._send(letter, signal)
+            elif letter.id not in self._unread:
+                self._unread[letter.id] = None
+                _log.error("execution %s: what it was told cannot be read, and lies in the inbox", letter.execution)
 
     def deliver(self, post: list[tuple[str, str, Signal | StartChild]]) -> None:
         """These are durable: tell them."""
@@ -119,6 +125,10 @@ class Letters:
                     # A conflict: another, whose it was before, has just started the same child.
                     _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
                     self._engine.recovery.suspect_strays()
+                except Unreadable as error:
+                    # It lies in the inbox until the store is mended.
+                    _log.error("%s cannot be told: %s", type(signal).__name__, error)
+                    pause = PAUSES[-1]
                 except Exception:  # noqa: BLE001 -- a fault of ours must not leave a letter lying
                     _log.exception("execution %s cannot be told something; it is tried again", letter.execution)
                 await asyncio.sleep(pause)
@@ -180,7 +190,7 @@ class Letters:
         if letter.wants_answer or not _is_verb_of_parent(signal):
             return not store.is_shared or await inbox.waits(store, letter.id), True
         waiting = [sent.id for sent in await inbox.of_execution(store, letter.execution)
-                   if _is_verb_of_parent(_signals.decode(sent.signal))]  # fmt: skip
+                   if _is_verb_of_parent(_opened(sent.signal))]  # fmt: skip
         return letter.id in waiting, waiting[:1] == [letter.id]
 
     async def _start_child(self, letter: Letter, live: Live, command: StartChild) -> None:
@@ -243,5 +253,14 @@ class Letters:
         return msgspec.json.decode(was_told, type=Answer)
 
 
-def _is_verb_of_parent(signal: Signal | StartChild) -> bool:
+def _opened(letter: str) -> Signal | StartChild | None:
+    """What a letter says; None if that is nothing we know: whoever wrote it was newer, or somebody damaged it."""
+    try:
+        said: Signal | StartChild = _signals.decode(letter)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return said
+
+
+def _is_verb_of_parent(signal: Signal | StartChild | None) -> bool:
     return isinstance(signal, Pause | Resume | Cancel | Retry) and signal.by == BY_PARENT
