@@ -9,10 +9,11 @@ import pytest
 from ropewalk.core.events import NodesStarted, RunWaiting
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service.auditing import Audit
+from ropewalk.service.explaining import explain
 from ropewalk.store import live
 from ropewalk.wiring import Settings, open_service
 from tests.engines.worlds import World, act, at_most, flow, node
-from tests.store.damages import A_FEW, DAMAGES, damage
+from tests.store.damages import A_FEW, DAMAGES, OF_VERSIONS, damage
 from tests.store.samples import meddle
 
 PATIENCE = 20.0
@@ -141,3 +142,99 @@ async def test_a_check_tells_of_the_damaged_one_and_looks_at_every_other(world: 
     found = {each.id: each.violations async for each in audit.executions()}
 
     assert (bool(found[damaged]), found[other]) == (True, [])
+
+
+# What is left to be done about them
+
+
+@pytest.mark.parametrize("how", OF_VERSIONS)
+async def test_what_cannot_go_on_without_its_version_can_be_cancelled_with_everything_it_set_going(
+    world: World, how: str
+):
+    await world.save({**GATE, "name": "child"})
+    sub = node("sub", "subworkflow", workflow="child")
+    execution = await world.start(flow(sub, node("ask", "approval", title="?"), name="damaged"))
+    await world.outside.gate().arrived()
+    [child] = await world.children(execution)
+    await spoil(world, execution, how)
+
+    assert await world.service.cancel(execution, by="ada")
+    states = [(await at_most(PATIENCE, world.ended(each))).state for each in (execution, child)]
+    again = await world.service.cancel(execution)
+
+    assert (states, again) == (["CANCELLED", "CANCELLED"], False)
+    assert await live.get(world.service.store, execution) is None
+
+
+async def test_what_was_cancelled_without_its_version_is_without_fault_once_that_is_back(world: World):
+    execution = await world.start(LONG)
+    await world.until(execution, RunWaiting)
+    store = world.service.store
+    await meddle(store, "create table kept as select * from workflow_version")
+    await spoil(world, execution, "no version")
+    await world.service.cancel(execution)
+    await meddle(store, "insert into workflow_version select * from kept")
+    await meddle(store, "drop table kept")
+
+    found = [each.violations async for each in Audit(store).executions()]
+
+    assert found == [[]]
+
+
+async def family(world: World) -> tuple[str, str]:
+    """A parent and its child, which sleeps."""
+    await world.save(flow(node("a", "gate"), *LONG["nodes"], edges="a->long", name="child"))
+    parent = await world.start(flow(node("sub", "subworkflow", workflow="child"), name="parent"))
+    await world.outside.gate().arrived()
+    world.outside.gate().open()
+    [child] = await world.children(parent)
+    await world.until(child, RunWaiting)
+    return parent, child
+
+
+async def test_a_parent_calls_off_a_child_that_cannot_go_on(world: World):
+    parent, child = await family(world)
+    await spoil(world, child, "no version")
+
+    await world.service.cancel(parent)
+
+    assert (await at_most(PATIENCE, world.ended(parent))).state == "CANCELLED"
+    assert (await at_most(PATIENCE, world.ended(child))).state == "CANCELLED"
+
+
+async def test_a_rerun_that_has_not_begun_fails_when_its_version_is_lost(world: World):
+    done = (await world.run(flow(act("a"), act("b"), edges="a->b", name="damaged"))).execution
+    await world.restart(slots={"default": 1})
+    await world.start(GATE)
+    await world.outside.gate().arrived()
+    again = await world.service.rerun(done, "b")
+    await spoil(world, again, "no version")
+
+    world.outside.gate().open()
+
+    assert (await at_most(PATIENCE, world.ended(again))).state == "FAILED"
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+async def test_a_damaged_execution_is_explained_with_what_to_do(world: World, how: str):
+    execution = await world.start(LONG)
+    await world.until(execution, RunWaiting)
+    await spoil(world, execution, how)
+
+    answer = await explain(world.service.store, "default", execution, world.service.store.now())
+    [reason] = answer["reasons"]
+
+    typed = {"an entry of a newer Ropewalk": None, **dict.fromkeys(OF_VERSIONS, f"cancel {execution}")}
+    assert (answer["workflow"], answer["state"], reason["code"]) == ("long", "RUNNING", "UNREADABLE")
+    assert reason["why"].startswith("what is stored of it cannot be read: ")
+    assert reason["command"] == typed.get(how, "check")
+    assert ("upgrade" if how == "an entry of a newer Ropewalk" else "`ropewalk check`") in reason["action"]
+
+
+async def test_a_parent_says_that_its_child_is_damaged(world: World):
+    parent, child = await family(world)
+    await spoil(world, child, "half of an entry")
+
+    [reason] = (await explain(world.service.store, "default", parent, world.service.store.now()))["reasons"]
+
+    assert (reason["code"], reason["waitsFor"]["reason"]["code"]) == ("CHILD", "UNREADABLE")

@@ -75,6 +75,10 @@ class Unreadable(RopewalkError):
 
     remedy: ClassVar[str] = "`ropewalk check` says what is damaged, a backup has it whole"
 
+    def __init__(self, why: str, execution: str | None = None) -> None:
+        self.why = why
+        super().__init__(why if execution is None else f"execution {execution} cannot be read: {why}; {self.remedy}")
+
 
 class UnknownVersion(Unreadable):
     """It was written by a newer Ropewalk."""
@@ -94,15 +98,11 @@ def reading_of(execution: str) -> Iterator[None]:
     try:
         yield
     except Unreadable as error:
-        raise type(error)(_unreadable(execution, str(error), error)) from error
+        raise type(error)(error.why, execution) from error
     except RopewalkError:
         raise
     except Exception as error:
-        raise Unreadable(_unreadable(execution, f"{type(error).__name__}: {error}", Unreadable)) from error
-
-
-def _unreadable(execution: str, why: str, kind: Unreadable | type[Unreadable]) -> str:
-    return f"execution {execution} cannot be read: {why}; {kind.remedy}"
+        raise Unreadable(f"{type(error).__name__}: {error}", execution) from error
 
 
 class ExecutionEnded(RopewalkError):

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import NotFound, Unreadable
 from ropewalk.core.execution.work import Work
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
@@ -22,8 +22,8 @@ from ropewalk.service.facts import Alive, Around, Facts, Sight, gather
 from ropewalk.service.node_reasons import node_answer
 from ropewalk.service.reading import waiting_for
 from ropewalk.service.reasons import FEW, Json
-from ropewalk.service.whole_reasons import holds_all, whole_reasons
-from ropewalk.store import workers
+from ropewalk.service.whole_reasons import holds_all, unreadable_reasons, whole_reasons
+from ropewalk.store import executions, queue, workers
 from ropewalk.store.access import Reader
 from ropewalk.store.workers import Worker
 
@@ -42,7 +42,10 @@ async def explain(reader: Reader, workspace: str, execution: str, now: int, *, n
     A worker is alive while it renews its lease; on a store of one process `alive` says instead whether that is there.
     """
     around = replace(await _around(reader, workspace, now, alive, lease), sight=sight)
-    f = await _with_children(await gather(around, execution))
+    try:
+        f = await _with_children(await gather(around, execution))
+    except Unreadable as error:
+        return await _unreadable(around, execution, error)
     shown, left_out = _shown(f, node)
     reasons = whole_reasons(f)
     held = holds_all(reasons)
@@ -55,6 +58,24 @@ async def explain(reader: Reader, workspace: str, execution: str, now: int, *, n
         "reasons": [reason.json() for reason in reasons],
         "nodes": [node_answer(f, index, held) for index in shown],
         "nodesLeftOut": left_out,
+    }
+
+
+async def _unreadable(around: Around, execution: str, error: Unreadable) -> Json:
+    """What can be said of an execution of which only the tables are left."""
+    row = await executions.get(around.reader, around.workspace, execution)
+    if row is None:
+        raise NotFound(f"there is no execution {execution}")
+    names = await executions.workflow_names(around.reader, [row.workflow])
+    return {
+        "id": execution,
+        "workflow": names.get(row.workflow, row.workflow),
+        "state": row.state,
+        "at": rfc3339(around.now),
+        "waitingFor": None,
+        "reasons": [each.json() for each in unreadable_reasons(row, await queue.get(around.reader, execution), error)],
+        "nodes": [],
+        "nodesLeftOut": 0,
     }
 
 
@@ -84,6 +105,9 @@ async def _child(around: Around, child: str) -> Json:
         f = await gather(around, child)
     except NotFound:
         return {}  # its start is written down and about to be carried out
+    except Unreadable as error:
+        said = await _unreadable(around, child, error)
+        return {"state": said["state"], "reason": said["reasons"][0]}
     reasons = whole_reasons(f)
     return {"state": str(f.x.state), "reason": reasons[0].json() if reasons else None}
 

@@ -5,6 +5,7 @@ from itertools import islice
 import msgspec
 
 from ropewalk.core.duration import MINUTE
+from ropewalk.core.errors import UnknownVersion, Unreadable, VersionLost
 from ropewalk.core.events import CancelRequested, ExecutionPaused, StopRequested
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.instant import moment
@@ -12,7 +13,8 @@ from ropewalk.core.state import ExecutionState, QueueState
 from ropewalk.engines.native.letters import BY_PARENT
 from ropewalk.service.facts import Facts, Line
 from ropewalk.service.node_reasons import is_full, is_running, load, work_reason
-from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, moment, nth
+from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, nth
+from ropewalk.store.executions import Execution
 from ropewalk.store.explain import MOST_COUNTED, Holder, Place, UnreadSignal
 from ropewalk.store.queue import QueueEntry
 
@@ -26,7 +28,7 @@ LEFT = 0
 def whole_reasons(f: Facts) -> list[Reason]:
     """Everything that would have to change before the execution goes on, what weighs most first."""
     if f.x.is_ended:
-        return [_ended(f), *_dispatch_failed(f)]
+        return [_ended(f), *_dispatch_failed(f.line.entry)]
     return [*_standing_still(f), *_unread(f)]
 
 
@@ -37,13 +39,22 @@ def _standing_still(f: Facts) -> list[Reason]:
         return [_paused(f)]
     nobody = _worker(f)
     if f.x.needs_slot:
-        return [*nobody, *_dispatch_failed(f), *_queued(f, has_worker=not nobody)]
+        return [*nobody, *_dispatch_failed(f.line.entry), *_queued(f, has_worker=not nobody)]
     return nobody or _going(f)
 
 
 def holds_all(reasons: list[Reason]) -> Reason | None:
     """The first of an execution's reasons that keeps every node of it from starting."""
     return next((each for each in reasons if each.node is None and each.code not in _HARMLESS), None)
+
+
+def unreadable_reasons(row: Execution, entry: QueueEntry | None, error: Unreadable) -> list[Reason]:
+    """Why an execution does not run of which only the tables can be read."""
+    is_lost = isinstance(error, VersionLost) and not ExecutionState(row.state).is_ended
+    typed = command("cancel", row.id) if is_lost else None if isinstance(error, UnknownVersion) else command("check")
+    why = f"what is stored of it cannot be read: {brief(error.why)}"
+    details = {"workflow": row.workflow, "version": row.version, "error": error.why}
+    return [Reason(Cause.UNREADABLE, why, details, typed, error.remedy), *_dispatch_failed(entry)]
 
 
 _HARMLESS = (Cause.RUNNING, Cause.UNREAD_SIGNALS)
@@ -70,8 +81,7 @@ def _ended(f: Facts) -> Reason:
     return Reason(Cause.ENDED, why, details, command("replay", f.id), f"{state} is final; a replay is a new execution")
 
 
-def _dispatch_failed(f: Facts) -> list[Reason]:
-    entry = f.line.entry
+def _dispatch_failed(entry: QueueEntry | None) -> list[Reason]:
     if entry is None or entry.state != QueueState.FAILED or entry.error is None:
         return []
     why = f"it could not be dispatched in {count(entry.attempts, 'attempt')}: {brief(entry.error)}"

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, UnknownVersion, Unreadable, VersionLost
+from ropewalk.core.errors import (
+    InvalidTransition,
+    NotFound,
+    RopewalkError,
+    Unavailable,
+    UnknownVersion,
+    Unreadable,
+    VersionLost,
+)
 from ropewalk.core.signals import Abandon, Due
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -254,12 +262,21 @@ class Claims:
         """Queue entry and execution fail together, if the log lets us write the end."""
         engine = self._engine
         with suppress(Unreadable):
-            if (lost := await engine.memory.load_without_plan(entry.execution)) is not None:
-                engine.signal(lost, Abandon(str(error)))
+            lost = await engine.memory.load_without_plan(entry.execution, is_ours=True)
+            if self._is_abandoned(lost, error):
                 return
         failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
         async with engine.store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, failed)
+
+    def _is_abandoned(self, lost: Live, error: RopewalkError) -> bool:
+        """Whether it has failed; one that has begun is left for a person to end."""
+        try:
+            self._engine.signal(lost, Abandon(str(error)))
+        except InvalidTransition:
+            self._engine.memory.forget(lost)
+            return False
+        return True
 
     # Waking
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 import uuid_utils
 
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
-from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable
+from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event
-from ropewalk.core.signals import Due, Returned, Signal, Start, check_request
+from ropewalk.core.signals import Cancel, Due, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, Observer, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
@@ -26,6 +26,7 @@ from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.lending import Lending
 from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.losing import cancel_lost
 from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.observing import observe
 from ropewalk.engines.native.offers import Offers
@@ -170,16 +171,30 @@ class NativeEngine:
             live, above = await self.with_parent(execution)
         except OwnedElsewhere as elsewhere:
             return await self.letters.ask(elsewhere, signal, by)
+        except VersionLost:
+            if not isinstance(signal, Cancel):
+                raise
+            return await self._end_lost(execution, signal, by)
         try:
             events = self.tell_here(live, above, signal, by)
         except InvalidTransition:
             if live.is_dropped:
                 await self.recovery.release(live.id)
             raise
+        return await self._is_kept(live, bool(events))
+
+    async def _end_lost(self, execution: str, request: Cancel, by: str) -> bool:
+        live, has_changed = await cancel_lost(self, execution, request)
+        if has_changed:
+            self.audit(live, by, "cancel")
+        return await self._is_kept(live, has_changed)
+
+    async def _is_kept(self, live: Live, has_changed: bool) -> bool:
+        """What was decided is durable now: whether that was anything."""
         await self.commit.settled()
         if live.is_dropped:
             raise Unavailable("the store could not be written; nothing was done, try again")
-        return bool(events)
+        return has_changed
 
     def tell_here(self, live: Live, above: Live | None, signal: Signal, by: str) -> list[Event]:
         """Tell an execution that is ours, and its parent if that is ours too."""

@@ -18,9 +18,18 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core.commands import StartChild
-from ropewalk.core.errors import Conflict, InvalidTransition, NotFound, RopewalkError, Unavailable, Unreadable
+from ropewalk.core.errors import (
+    Conflict,
+    InvalidTransition,
+    NotFound,
+    RopewalkError,
+    Unavailable,
+    Unreadable,
+    VersionLost,
+)
 from ropewalk.core.signals import Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.losing import cancel_lost
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import inbox
 from ropewalk.store.errors import StoreCorrupted
@@ -146,6 +155,11 @@ class Letters:
         except NotFound:
             await self._forget(letter, signal)
             return
+        except VersionLost:
+            if not isinstance(signal, Cancel) or letter.wants_answer:
+                raise
+            await self._end_lost(letter, signal)
+            return
         if live is None:
             return
         if isinstance(signal, StartChild):
@@ -154,6 +168,12 @@ class Letters:
             await self._answer(letter, signal)
         else:
             self.tell(letter.id, live, signal)
+
+    async def _end_lost(self, letter: Letter, request: Cancel) -> None:
+        """A parent calls off a child that cannot go on."""
+        live, _ = await cancel_lost(self._engine, letter.execution, request)
+        live.rows.append(("delete_inbox", (letter.id,)))
+        self._engine.commit.add(live)
 
     async def _forget(self, letter: Letter, signal: Signal | StartChild) -> None:
         """There is nobody to be told; a child that is about to start is to hear it all the same."""

@@ -10,7 +10,7 @@ from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import blobs_of, items_of
-from ropewalk.core.execution.work import Work
+from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import Template
 from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import Signal
@@ -157,3 +157,26 @@ class Live:
         for blob in blobs_of(x.outputs.get(node)):
             if blob.hash not in x.blobs:
                 x.blobs[blob.hash] = await load(blob)
+
+
+def folded(version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written) -> Live:
+    """The execution as its log leaves it."""
+    live = Live(version, accepted)
+    live.execution.apply(events)
+    live.ledger.add(events)
+    live.ledger.take()
+    live.written = written
+    live.found_running = _running(live.execution)
+    live.has_blobs = has_blobs(live)
+    live.has_key = bool(live.written.live and live.written.live[3])
+    return live
+
+
+def _running(x: Execution) -> list[tuple[str, int | None, int]]:
+    works = (work for work in x.active_works() if work.phase is Phase.RUNNING)
+    return [(x.plan.ids[work.node], work.item, work.attempt) for work in works]
+
+
+def has_blobs(live: Live) -> bool:
+    """Whether any result of it is too large for the log."""
+    return any(blobs_of(output) for output in live.execution.outputs.values())

@@ -15,16 +15,15 @@ from ropewalk.core.errors import (
     NotFound,
     RopewalkError,
     Unavailable,
+    Unreadable,
     VersionLost,
     reading_of,
 )
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
-from ropewalk.core.execution import Execution
-from ropewalk.core.execution.view import blobs_of
-from ropewalk.core.execution.work import Phase
-from ropewalk.core.plan import Plan, load_plan
+from ropewalk.core.plan import load_plan
+from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
-from ropewalk.engines.native.live import Live, Written
+from ropewalk.engines.native.live import Live, Written, folded, has_blobs
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import in_pieces, recorded
 from ropewalk.store import log as stored_log
@@ -119,7 +118,7 @@ class Memory:
         live = self.new(request, now)
         if request.carried:
             # What another has done may be large results from the beginning.
-            live.has_blobs = _has_blobs(live)
+            live.has_blobs = has_blobs(live)
             await self._load_final(live)
         self.lives[live.id] = live
         return live
@@ -299,15 +298,32 @@ class Memory:
         """Whether somebody else may have moved it since it was claimed, or be about to."""
         return self.knows(execution) or self.departed is None or execution in self.departed
 
-    async def load_without_plan(self, execution: str) -> Live | None:
-        """An execution whose version is gone, so that its end can be written; None if it has begun already."""
-        written, events = await self._read(execution)
-        if len(events) != 1:
-            return None
-        accepted = log.acceptance(events)
-        version = Version(accepted.workflow, accepted.version, accepted.hash, _empty_plan(accepted.workflow))
-        live = await self._folded_as(version, accepted, events, written)
-        return self._take_in(live, live.owner)
+    async def load_without_plan(self, execution: str, *, is_ours: bool = False) -> Live:
+        """An execution whose version is lost, as far as its log tells, so that its end can be written at once."""
+        while execution in self._loading:
+            await asyncio.gather(self._loading[execution], return_exceptions=True)
+        if execution not in self.lives:
+            loading = self._loading[execution] = asyncio.ensure_future(self._load_bones(execution, is_ours))
+            loading.add_done_callback(_heard)
+            await asyncio.shield(loading)
+        return self.lives[execution]
+
+    async def _load_bones(self, execution: str, is_ours: bool) -> None:
+        try:
+            if not is_ours:
+                await self._acquire(execution)
+            written, events = await self._read(execution)
+            accepted = log.acceptance(events)
+            with reading_of(execution):
+                version = Version(accepted.workflow, accepted.version, accepted.hash, skeleton(accepted, events))
+                live = folded(version, accepted, events, written)
+            self._take_in(live, live.owner)
+        except Unreadable:
+            if not is_ours:
+                await self._release(execution)
+            raise
+        finally:
+            del self._loading[execution]
 
     async def _fold(self, execution: str) -> Live:
         written, events = await self._read(execution)
@@ -327,18 +343,7 @@ class Memory:
 
     async def _folded(self, written: Written, events: list[Event]) -> Live:
         accepted = log.acceptance(events)
-        return await self._folded_as(await self._version_of(accepted), accepted, events, written)
-
-    async def _folded_as(self, version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written
-                         ) -> Live:  # fmt: skip
-        live = Live(version, accepted)
-        live.execution.apply(events)
-        live.ledger.add(events)
-        live.ledger.take()
-        live.written = written
-        live.found_running = _running(live.execution)
-        live.has_blobs = _has_blobs(live)
-        live.has_key = bool(live.written.live and live.written.live[3])
+        live = folded(await self._version_of(accepted), accepted, events, written)
         await self._load_final(live)
         return live
 
@@ -397,16 +402,3 @@ def _heard(loading: asyncio.Future[None]) -> None:
     """Whoever asked may have gone away before there is anything to tell."""
     if not loading.cancelled():
         loading.exception()
-
-
-def _running(x: Execution) -> list[tuple[str, int | None, int]]:
-    works = (work for work in x.active_works() if work.phase is Phase.RUNNING)
-    return [(x.plan.ids[work.node], work.item, work.attempt) for work in works]
-
-
-def _has_blobs(live: Live) -> bool:
-    return any(blobs_of(output) for output in live.execution.outputs.values())
-
-
-def _empty_plan(name: str) -> Plan:
-    return load_plan(msgspec.json.encode({"ropewalk": 1, "name": name, "nodes": []}))

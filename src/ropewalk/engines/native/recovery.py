@@ -14,8 +14,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import RunNode, WakeAt
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.log import UnknownVersion
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, UnknownVersion
 from ropewalk.core.signals import Due, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
