@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial, wraps
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypedDict
 
 import pytest
+import typing_extensions
 from pydantic import BaseModel, Field, TypeAdapter
 
 from ropewalk.core.errors import ErrorType
@@ -192,6 +193,38 @@ async def test_a_hint_that_allows_anything_makes_nothing_of_what_is_no_json(faci
     give.__annotations__["return"] = hint
 
     assert await carried_out(facilities, node(give)) == Output(returned)
+
+
+class Row(TypedDict):
+    """As the standard library of Python 3.11 has it, which does not tell enough of its fields."""
+
+    id: int
+
+
+class Line(typing_extensions.TypedDict):
+    id: int
+
+
+def takes(row: Row) -> int:
+    return row["id"]
+
+
+def gives() -> Row:
+    return {"id": 1}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="from Python 3.12 on it can be read")
+@pytest.mark.parametrize(("function", "what"), [(takes, "takes: a parameter"), (gives, "gives: the result")])
+def test_a_typed_dict_that_cannot_be_read_says_where_to_take_it_from(function, what):
+    with pytest.raises(TypeError, match=f"^{what} is hinted with typing.TypedDict, .*: take it from typing_ext"):
+        node(function)
+
+
+async def test_a_typed_dict_of_typing_extensions_is_what_it_says(facilities):
+    async def doubled(given: Line) -> Line:
+        return {"id": given["id"] * 2}
+
+    assert await carried_out(facilities, node(doubled), given={"id": "2"}) == Output({"id": 4})
 
 
 async def test_a_result_that_fits_its_hint_and_is_no_json_is_a_permanent_failure(facilities):

@@ -26,6 +26,7 @@ from ropewalk.nodes.functions import Function, as_function
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -220,8 +221,15 @@ def _model(function: Function, names: Mapping[str, str], hints: Mapping[str, Any
         # One whose hints name what is not there yet says so now, and not in an execution.
         model.model_rebuild()
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise TypeError(f"{function.name}: a parameter has no form in JSON: {error}") from error
+        raise TypeError(f"{function.name}: a parameter {_unfit(error)}") from error
     return model
+
+
+def _unfit(error: "PydanticUserError | PydanticUndefinedAnnotation") -> str:
+    """What is wrong with a hint, and what to write instead where that is known."""
+    if error.code == "typed-dict-version":
+        return "is hinted with typing.TypedDict, which can be read from Python 3.12 on: take it from typing_extensions"
+    return f"has no form in JSON: {error}"
 
 
 def _default(parameter: inspect.Parameter) -> Any:
@@ -250,4 +258,4 @@ def _adapter(hint: Any, name: str) -> "TypeAdapter[Any] | None":
     try:
         return TypeAdapter(hint)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise TypeError(f"{name}: the result has no form in JSON: {error}") from error
+        raise TypeError(f"{name}: the result {_unfit(error)}") from error
