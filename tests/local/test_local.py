@@ -68,6 +68,25 @@ async def test_each_item_of_a_map_of_approvals_gets_its_own_answer(engine: Local
     assert [answer["approved"] for answer in answers["ask"]] == [True, False]
 
 
+@pytest.mark.parametrize("name", ["", "x" * 256, 5, None])
+async def test_a_signal_that_no_node_could_wait_for_is_refused(engine: LocalEngine, name):
+    workflow = Workflow("waits")
+    workflow.node("a", "wait", signal="go")
+    execution = await engine.start(workflow)
+
+    with pytest.raises(ropewalk.Invalid, match="name: "):
+        await execution.signal(name)
+
+    await execution.signal("go", 7)
+    assert await execution.result() == {"a": 7}
+
+
+@pytest.mark.parametrize("subject", ["", "x" * 256, 5, None, "order paid", b"order.paid"])
+async def test_an_event_that_no_node_could_wait_for_is_refused(engine: LocalEngine, subject):
+    with pytest.raises(ropewalk.Invalid, match="subject: must be words with dots between them"):
+        await engine.publish(subject)
+
+
 async def test_a_rerun_is_an_execution_of_its_own(engine: LocalEngine):
     execution = await engine.start(ECHO, 7)
     await execution.result()

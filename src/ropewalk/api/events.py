@@ -7,6 +7,7 @@ from pydantic import Field
 from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
+from ropewalk.core.subject import LONGEST_NAME
 
 routes = Routes("/events", "Events")
 
@@ -17,7 +18,7 @@ class EventBody(Body):
     model_config = exemplified(Body, {"subject": "order.paid", "payload": {"orderId": "A-7"}})
 
     subject: str = Field(
-        max_length=255,
+        max_length=LONGEST_NAME,
         pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$",
         description="Words with dots between them.",
     )

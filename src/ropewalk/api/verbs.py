@@ -13,6 +13,7 @@ from ropewalk.api.execution_answers import AN_ID, ANOTHER_ID, Started
 from ropewalk.api.executions import LATEST_POSSIBLE, NODE, ExecutionId
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
+from ropewalk.core.subject import LONGEST_NAME
 
 routes = Routes("/workflow/executions", "Executions")
 
@@ -68,7 +69,7 @@ class SignalBody(Body):
 
     model_config = exemplified(Body, {"name": "paid", "payload": {"amount": 12}})
 
-    name: str = Field(min_length=1, max_length=255)
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
     payload: Any = None
 
 

@@ -1,6 +1,10 @@
 """Subjects of events: words with dots between them, and patterns of such."""
 
 import re
+from typing import Final
+
+LONGEST_NAME: Final = 255
+"""Of subjects, and of the names of signals."""
 
 _WORD = r"[A-Za-z0-9_-]+"
 _SUBJECT = re.compile(rf"{_WORD}(\.{_WORD})*")
@@ -11,7 +15,7 @@ _PATTERN = re.compile(PATTERN)
 
 def is_subject(text: str) -> bool:
     """Whether an event can have this subject."""
-    return _SUBJECT.fullmatch(text) is not None
+    return len(text) <= LONGEST_NAME and _SUBJECT.fullmatch(text) is not None
 
 
 def is_pattern(text: str) -> bool:

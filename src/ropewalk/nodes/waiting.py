@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ropewalk.core.duration import SECOND, parse_duration
 from ropewalk.core.expression import ExpressionError, compile_expression
-from ropewalk.core.subject import PATTERN, is_pattern
+from ropewalk.core.subject import LONGEST_NAME, PATTERN, is_pattern
 from ropewalk.core.waits import Approval as ApprovalWait
 from ropewalk.core.waits import ChildWait, EventWait, SignalWait, Timer, Wait
 from ropewalk.nodes.base import NodeContext, NodeType
@@ -19,8 +19,6 @@ JSON: TypeAlias = Any
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
 """A moment is a number in a log, and numbers there end at 2⁵³: in µs that is in 2255."""
-LONGEST_NAME = 255
-"""As long as what can be published or signalled: nobody waits for what cannot come."""
 
 
 class Delay(NodeType):

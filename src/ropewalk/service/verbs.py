@@ -16,7 +16,7 @@ from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
-from ropewalk.core.subject import is_subject
+from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
@@ -215,13 +215,16 @@ class Service:
 
     async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
         require_json(name=name, payload=payload)
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+            raise InvalidInput([Problem(("name",), f"must be a text of 1 to {LONGEST_NAME} characters")])
         return await self._tell(execution, Tell(name, payload), by)
 
     async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         """Tell every execution that waits for such an event; how many were. Durable when it returns."""
         problems = json_problems(payload, ("payload",))
-        if not is_subject(subject):
-            problems.append(Problem(("subject",), "must be words with dots between them, like order.paid"))
+        if not isinstance(subject, str) or not is_subject(subject):
+            words = f"must be words with dots between them, like order.paid, of at most {LONGEST_NAME} characters"
+            problems.append(Problem(("subject",), words))
         if problems:
             raise InvalidInput(problems)
         return await publish(self.engine, self.workspace, subject, payload, by)
