@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.core.errors import InvalidInput, NotFound
+from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound
 from ropewalk.core.state import ExecutionState, Resolution
 from ropewalk.service import bulk, dead_letters
 from ropewalk.service.bulk import Outcome, Pace, Progress
@@ -80,6 +80,24 @@ async def test_a_note_without_sense_is_refused_and_changes_nothing(world: World,
 
     assert await world.letters(execution) == [letter]
     assert await verbs(world) == []
+
+
+async def test_notes_have_an_end_and_a_letter_that_is_full_of_them_is_discarded_without(world: World):
+    (execution,) = await failed(world, BROKEN, 1)
+    (letter,) = await world.letters(execution)
+    for _ in range(dlq.MOST_NOTES // dead_letters.LONGEST_NOTE - 1):
+        await world.service.note(letter["id"], "x" * dead_letters.LONGEST_NOTE)
+
+    for said in (world.service.note, world.service.discard):
+        with pytest.raises(InvalidTransition, match="are full: 100,000 characters are kept"):
+            await said(letter["id"], **{"text" if said == world.service.note else "notes": "y" * 4_000})
+    await world.service.discard(letter["id"])
+
+    found = await dlq.get(world.service.store, "default", letter["id"])
+    assert found is not None
+    assert (found.resolution, len(found.notes or "") <= dlq.MOST_NOTES, "y" in (found.notes or "")) == (
+        Resolution.DISCARDED, True, False,
+    )  # fmt: skip
 
 
 async def test_there_is_nothing_to_say_about_a_letter_that_does_not_exist(world: World):

@@ -132,6 +132,8 @@ async def discard_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted
             await verbs.discard(letter.id, by, notes)
         except (Conflict, NotFound) as error:
             yield Progress(letter.id, letter.execution, Outcome.SKIPPED, str(error))
+        except InvalidTransition as error:
+            yield Progress(letter.id, letter.execution, Outcome.REFUSED, str(error))
         else:
             yield Progress(letter.id, letter.execution, Outcome.DISCARDED)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import uuid_utils
 
 from ropewalk.core.canonical import JSON, json_problems
-from ropewalk.core.errors import Conflict, InvalidInput, NotFound, Problem
+from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Fix, Requeue, Signal
 from ropewalk.core.state import Resolution
@@ -64,16 +64,22 @@ class DeadLetters:
                 raise Conflict(f"dead letter {letter} was resolved by someone else just now")
             if text is not None:
                 # Who and when is told by the resolution itself, unless others have had their say before.
-                await dlq.note(tx, self._workspace, letter, _line(text, by, now) if found.notes else text)
+                await self._add(tx, letter, _line(text, by, now) if found.notes else text)
             await self._audit(tx, now, by, "discard", letter, text)
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
         """Say something about a dead letter, whatever has become of it; who and when is kept with it."""
         text, now = _checked(text), self._store.now()
         async with self._store.transaction() as tx:
-            if not await dlq.note(tx, self._workspace, letter, _line(text, by, now)):
-                raise NotFound(f"there is no dead letter {letter}")
+            await self._add(tx, letter, _line(text, by, now))
             await self._audit(tx, now, by, "note", letter, text)
+
+    async def _add(self, tx: Transaction, letter: str, line: str) -> None:
+        if await dlq.note(tx, self._workspace, letter, line):
+            return
+        if await dlq.get(tx, self._workspace, letter) is None:
+            raise NotFound(f"there is no dead letter {letter}")
+        raise InvalidTransition(f"the notes on dead letter {letter} are full: {dlq.MOST_NOTES:,} characters are kept")
 
     async def _pending(self, letter: str) -> dlq.DeadLetter:
         found = await dlq.get(self._store, self._workspace, letter)

@@ -14,6 +14,8 @@ from ropewalk.store.rows import DeadLetterResolution
 
 NEWEST: Final = "~"
 """A cursor before every id."""
+MOST_NOTES: Final = 100_000
+"""How many characters of notes are kept with a letter; every one of them is told whenever it is."""
 _NEVER: Final = 2**62
 
 
@@ -107,9 +109,9 @@ async def resolve(tx: Transaction, resolution: DeadLetterResolution) -> bool:
     return await tx.execute("resolve_dead_letter", *resolution) == 1
 
 
-async def note(tx: Transaction, workspace: str, letter: str, note: str) -> bool:
-    """Adds to what people have to say about it; whether there is such a dead letter."""
-    return await tx.execute("note_dead_letter", "\n", note, workspace, letter) == 1
+async def note(tx: Transaction, workspace: str, letter: str, note: str, *, most: int = MOST_NOTES) -> bool:
+    """Adds to what people have to say about it; whether there is such a letter, and room for so many characters."""
+    return await tx.execute("note_dead_letter", "\n", note, workspace, letter, most) == 1
 
 
 async def get(reader: Reader, workspace: str, letter: str) -> DeadLetter | None:

@@ -15,10 +15,10 @@ update dead_letter
    set resolution = $1, resolved_at = $2, reviewed_by = $3, notes = coalesce($4, notes)
  where id = $5 and resolution = 'PENDING';
 
--- note_dead_letter: someone adds to what is said about it, on a line of its own, whatever its state.
+-- note_dead_letter: someone adds to what is said about it, on a line of its own, whatever its state; up to so much.
 update dead_letter
    set notes = coalesce(notes || $1, '') || $2
- where workspace = $3 and id = $4;
+ where workspace = $3 and id = $4 and length(coalesce(notes || $1, '')) + length($2) <= $5;
 
 -- get_dead_letter: one dead letter of a workspace.
 select {{dead_letter}}
