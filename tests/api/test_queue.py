@@ -3,7 +3,8 @@
 import pytest
 
 from ropewalk.access.rights import Role
-from tests.api.stories import GATED, NOBODY, Town, town_on
+from tests.api.stories import EXECUTIONS, GATED, NOBODY, ONE, START, Town, town_on
+from tests.api.test_stream_fleet import idle_house
 from tests.engines.worlds import ONCE, act, flow
 
 QUEUE = "/workflow/queue"
@@ -51,3 +52,13 @@ async def test_an_item_of_another_answers_like_one_that_is_not_there(town: Town)
 @pytest.mark.parametrize("name", ["a" * 65, "x%00", "a'b"])
 async def test_an_id_that_cannot_be_is_refused(town: Town, name: str):
     assert (await town.ask("GET", f"{QUEUE}/{name}")).status_code == 422
+
+
+async def test_a_start_that_the_server_only_accepts_says_so(each_db: str):
+    async with idle_house(each_db) as house:
+        workflow = await house.save(ONE)
+        started = await house.ask("POST", START, json={"workflowDefinitionId": workflow})
+        answer = await house.ask("GET", f"{EXECUTIONS}/{started.json()['executionId']}/explain")
+
+    [reason] = answer.json()["reasons"]
+    assert (reason["code"], reason["action"].startswith("start ")) == ("NO_WORKER", True)

@@ -2,4 +2,7 @@
 
 from tests.engines.conftest import shared_world, world
 
-__all__ = ["shared_world", "world"]
+alone = world
+"""For those who have another in mind by that name."""
+
+__all__ = ["alone", "shared_world", "world"]

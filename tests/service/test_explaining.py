@@ -5,53 +5,25 @@ from typing import Any
 import pytest
 
 from ropewalk.core.breaker import BreakerPolicy
-from ropewalk.core.duration import HOUR, SECOND
-from ropewalk.core.errors import NotFound
+from ropewalk.core.duration import HOUR
 from ropewalk.core.events import ExecutionPaused, NodeSucceeded, RunFailed, RunWaiting, StopRequested
 from ropewalk.core.instant import rfc3339
-from ropewalk.service.explaining import explain
 from tests.engines.worlds import ONCE, World, act, flow, node
+from tests.service.explanations import (
+    GATE,
+    SAID,
+    Json,
+    at_the_gate,
+    explained,
+    family,
+    only,
+    waiting,
+    world,
+)
 from tests.service.told import codes, node_codes
+from tests.store.samples import meddle
 
-Json = dict[str, Any]
-NOBODY = "00000000-0000-7000-8000-000000000000"
-ASK = node("ask", "approval", title="Really?")
-GATE = node("a", "gate")
-SAID = ("code", "why", "waitsFor", "command", "action")
-
-
-async def explained(world: World, execution: str, *, is_alive: bool = True, **more: Any) -> Json:
-    store = world.service.store
-    return await explain(store, "default", execution, store.now(), alive=lambda worker: is_alive, **more)
-
-
-async def only(world: World, execution: str, **more: Any) -> Json:
-    """The one reason there is."""
-    [reason] = (await explained(world, execution, **more))["reasons"]
-    return reason
-
-
-async def at_the_gate(world: World, document: Json = flow(GATE), given: Any = None, count: int = 1) -> str:  # noqa: B008
-    """An execution whose nodes run until the gate is opened."""
-    execution = await world.start(document, given)
-    await world.outside.gate().arrived(count)
-    return execution
-
-
-async def waiting(world: World, document: Json) -> str:
-    execution = await world.start(document)
-    await world.until(execution, RunWaiting)
-    return execution
-
-
-async def family(world: World) -> tuple[str, str]:
-    """A parent and the child it waits for, which waits for a person."""
-    await world.save(flow(GATE, ASK, edges="a->ask", name="child"))
-    parent = await at_the_gate(world, flow(node("sub", "subworkflow", workflow="child"), name="parent"))
-    [child] = await world.children(parent)
-    world.outside.gate().open()
-    await world.until(child, RunWaiting)
-    return parent, child
+__all__ = ["world"]
 
 
 # Nothing keeps it
@@ -64,9 +36,11 @@ async def test_what_runs_fine_says_which_nodes_since_when_and_on_which_worker(wo
     [run] = await world.runs(execution)
 
     assert reason["code"] == "RUNNING"
-    assert (reason["waitsFor"]["worker"], reason["waitsFor"]["since"]) == ("local", run["startedAt"])
+    assert (reason["waitsFor"]["worker"], reason["waitsFor"]["since"]) == (
+        world.service.store.worker, run["startedAt"],
+    )  # fmt: skip
     assert [(each["node"], each["attempt"]) for each in reason["waitsFor"]["nodes"]] == [("a", 1)]
-    assert reason["why"].startswith("it runs on worker local since ")
+    assert reason["why"].startswith(f"it runs on worker {world.service.store.worker} since ")
     assert node_codes(await explained(world, execution)) == [("a", "RUNNING"), ("b", "PREDECESSORS")]
 
 
@@ -84,7 +58,7 @@ async def test_capacity_names_the_slots_the_place_in_the_queue_and_who_holds_the
     assert (reason["code"], "more slots" in reason["action"]) == ("CAPACITY", True)
     assert reason["waitsFor"] == {
         "workspace": "default", "taken": 1, "slots": 1, "position": 2, "waiting": 2,
-        "holders": [{"execution": holder, "worker": "local"}],
+        "holders": [{"execution": holder, "worker": world.service.store.worker}],
     }  # fmt: skip
     assert "1 of 1 slots are taken; it is 2nd of 2 in the queue, held by" in reason["why"]
     assert [(each["code"], each["waitsFor"]) for each in answer["nodes"]] == [("EXECUTION", {"code": "CAPACITY"})]
@@ -99,7 +73,7 @@ async def test_a_concurrency_key_names_its_holder(world: World):
     reason = await only(world, execution)
 
     assert (reason["code"], reason["command"]) == ("CONCURRENCY_KEY", f"explain {holder}")
-    assert reason["waitsFor"] == {"key": "order 7", "execution": holder, "worker": "local"}
+    assert reason["waitsFor"] == {"key": "order 7", "execution": holder, "worker": world.service.store.worker}
     assert reason["why"] == f"its concurrency key 'order 7' is held by execution {holder}"
 
 
@@ -347,53 +321,39 @@ async def test_a_process_that_is_gone_leaves_its_attempts_to_be_made_again(world
     answer = await explained(world, execution, is_alive=False)
 
     assert codes(answer) == ["NO_WORKER"]
-    assert answer["reasons"][0]["why"] == "no process executes on this store"
-    assert answer["reasons"][0]["command"] == f"resume {execution}"
+    said = [answer["reasons"][0][name] for name in ("why", "command", "action")]
+    if world.service.store.is_shared:
+        assert said[0].startswith(f"no worker is alive; {world.service.store.worker} was last heard of ")
+        assert said[1:] == [None, "start a worker"]
+    else:
+        assert said == ["no process executes on this store", f"resume {execution}", None]
     assert node_codes(answer) == [("a", "ATTEMPT_LOST")]
 
 
-# Asking
+async def test_who_only_accepts_is_nobody_to_wait_for(world: World):
+    await world.restart(claims=False)
+    execution = await world.start(flow(act("a")))
+
+    reason = await only(world, execution, accepts_only=True)
+
+    assert reason["code"] == "NO_WORKER"
+    assert "accept" in reason["why"]
+    assert reason["action"].startswith("start ")
+    await world.restart(claims=True)
+    assert (await world.ended(execution)).state == "SUCCESS"
 
 
-@pytest.mark.parametrize(
-    ("asked", "code", "words"), [("good", "SUCCESS", "succeeded at "), ("no", "SKIPPED", "was skipped"),
-                                 ("bad", "FAILED", "failed, which an error edge handles: no luck")]
-)  # fmt: skip
-async def test_a_node_that_is_done_says_so_when_asked(world: World, asked: str, code: str, words: str):
-    document = flow(act("good"), act("bad", fails=9, retry=ONCE), act("no"), act("yes"), edges="bad->yes:error bad->no")
-    ended = await world.run(document)
+async def test_what_the_queue_has_given_up_is_put_back_as_it_is_said(world: World):
+    await world.restart(slots={"default": 1})
+    await at_the_gate(world)
+    execution = await world.start(flow(act("a"), name="other"))
+    await meddle(world.service.store, f"update queue set state = 'FAILED', error = 'oh' where id = '{execution}'")
 
-    [answer] = (await explained(world, ended.execution, node=asked))["nodes"]
+    reason = (await explained(world, execution))["reasons"][0]
+    await world.service.pause(execution)
+    await world.service.resume(execution)
+    world.outside.gate().open()
 
-    assert (answer["code"], answer["command"]) == (code, None)
-    assert answer["why"].startswith(words)
-
-
-async def test_a_cancelled_node_says_so_when_asked(world: World):
-    execution = await waiting(world, flow(ASK))
-    await world.service.cancel(execution)
-    await world.ended(execution)
-
-    [answer] = (await explained(world, execution, node="ask"))["nodes"]
-
-    assert (answer["code"], answer["why"][:13]) == ("CANCELLED", "was cancelled")
-
-
-async def test_what_does_not_exist_or_belongs_to_another_workspace_is_not_found(world: World):
-    store, ended = world.service.store, await world.run(flow(act("a")))
-
-    for workspace, execution, wanted in (
-        ("default", NOBODY, None), ("other", ended.execution, None), ("default", ended.execution, "nosuch"),
-    ):  # fmt: skip
-        with pytest.raises(NotFound):
-            await explain(store, workspace, execution, store.now(), node=wanted)
-
-
-async def test_an_explanation_says_when_it_was_true(world: World):
-    ended = await world.run(flow(act("a")))
-    now = world.service.store.now() + SECOND
-
-    answer = await explain(world.service.store, "default", ended.execution, now)
-
-    about = (answer["id"], answer["workflow"], answer["state"], answer["at"])
-    assert about == (ended.execution, "test", "SUCCESS", rfc3339(now))
+    assert (reason["code"], reason["command"]) == ("DISPATCH_FAILED", f"pause {execution}")
+    assert f"resume {execution}" in reason["action"]
+    assert (await world.ended(execution)).state == "SUCCESS"

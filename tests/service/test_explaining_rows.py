@@ -9,83 +9,18 @@ from ropewalk.core.events import Parent
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Failed, Suspended
 from ropewalk.core.waits import BreakerWait, ChildWait, TypeWait
-from ropewalk.service.reasons import clock
 from ropewalk.store import breakers, inbox, offers
 from ropewalk.store.access import Store
 from ropewalk.store.rows import NewSignal
 from ropewalk.store.sqlite import SqliteStore
-from tests.service.told import NOON, codes, explained, node_codes, nodes, put, started, worker
+from tests.service.told import NOON, burden, codes, explained, hour, node_codes, nodes, put, started, worker
 from tests.store.conftest import path, postgres_store, sqlite_store, store
-from tests.store.samples import SECOND, offer, tell, waiting
+from tests.store.samples import SECOND, offer, waiting
 
 __all__ = ["path", "postgres_store", "sqlite_store", "store"]
 
 A = nodes("a")
 GPU = nodes("a", pool="gpu")
-
-
-# Workers
-
-
-async def test_a_silent_owner_says_how_long_and_when_it_is_taken_over(store: Store):
-    await worker(store, "w1", heard=NOON)
-    await worker(store, "w2", heard=NOON + 16 * SECOND)
-    await started(store, "e1", A)
-
-    answer = await explained(store, "e1", NOON + 16 * SECOND)
-    [reason] = answer["reasons"]
-
-    assert (reason["code"], reason["waitsFor"]) == (
-        "OWNER_LOST",
-        {"worker": "w1", "lastHeardOf": rfc3339(NOON), "takenOverBy": rfc3339(NOON + 20 * SECOND)},
-    )
-    assert reason["why"] == f"its worker w1 was last heard of 16s ago; another takes over at {hour(20)} at the latest"
-    assert node_codes(answer) == [("a", "ATTEMPT_LOST")]
-
-
-def hour(seconds: int) -> str:
-    return clock(NOON + seconds * SECOND, NOON)
-
-
-async def test_an_owner_is_alive_until_its_lease_ends(store: Store):
-    await worker(store, "w1", heard=NOON)
-    await started(store, "e1", A)
-
-    lease = 3 * SECOND
-    found = [codes(await explained(store, "e1", NOON + after, lease=lease)) for after in (lease, lease + 1)]
-
-    assert found == [["RUNNING"], ["NO_WORKER"]]
-
-
-async def test_an_owner_the_store_has_forgotten_is_named(store: Store):
-    await worker(store, "w2")
-    await started(store, "e1", A)
-
-    assert codes(await explained(store, "e1")) == ["OWNER_LOST"]
-
-
-async def test_a_worker_that_has_left_is_not_said_to_be_silent_for_ages(store: Store):
-    await worker(store, "w1", heard=0)
-    await worker(store, "w2")
-    await started(store, "e1", A)
-
-    [reason] = (await explained(store, "e1"))["reasons"]
-
-    assert (reason["code"], reason["waitsFor"]) == ("OWNER_LOST", {"worker": "w1"})
-    assert reason["why"] == "its worker w1 has left; another takes over at once"
-
-
-async def test_without_any_worker_the_last_one_is_named(store: Store):
-    await worker(store, "w1", heard=NOON)
-    await put(store, "e1", A)
-
-    answer = await explained(store, "e1", NOON + MINUTE)
-    [reason] = answer["reasons"]
-
-    assert (reason["code"], reason["action"]) == ("NO_WORKER", "start a worker")
-    assert reason["waitsFor"] == {"worker": "w1", "lastHeardOf": rfc3339(NOON)}
-    assert reason["why"] == "no worker is alive; w1 was last heard of 1m ago"
-    assert [(node["code"], node["waitsFor"]) for node in answer["nodes"]] == [("EXECUTION", {"code": "NO_WORKER"})]
 
 
 # The queue
@@ -130,11 +65,6 @@ async def test_full_workers_are_named_with_their_load(sqlite_store: SqliteStore)
     assert reason["code"] == "WORKERS_FULL"
     assert reason["waitsFor"]["workers"] == [{"id": name, "load": 3, "slots": 3} for name in ("w1", "w2")]
     assert reason["why"] == "every worker is full; it is 1st of 1 in the queue: w1 (3 of 3), w2 (3 of 3)"
-
-
-def burden(store: SqliteStore, worker: str, load: int) -> None:
-    """So much the worker says it has in hand."""
-    tell(store.path, "update worker set load = ? where id = ?", load, worker)
 
 
 async def test_one_worker_with_room_is_enough(sqlite_store: SqliteStore):
@@ -303,6 +233,8 @@ async def test_a_shared_run_of_an_earlier_attempt_says_nothing_about_this_one(st
     ("breaker", "until", "words"),
     [
         (Breaker(BreakerState.OPEN, 5, next_retry=NOON + 9 * SECOND), 9, "is open until {}, after 5 failures"),
+        (Breaker(BreakerState.OPEN, 5, next_retry=NOON), 0,
+         "is open, and to be tried again since {}, after 5 failures"),
         (Breaker(BreakerState.HALF_OPEN, 5, probe_until=NOON + 7 * SECOND), 7,
          "lets one call through to see whether it is back, until {}"),
         (Breaker(), 5, "has closed; the attempt goes on at {} at the latest"),

@@ -9,11 +9,13 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.signals import Signal, Start
 from ropewalk.service.explaining import explain
-from ropewalk.store import workflows
+from ropewalk.service.reasons import clock
+from ropewalk.store import workers, workflows
 from ropewalk.store.access import Store
 from ropewalk.store.rows import LogEntry
+from ropewalk.store.sqlite import SqliteStore
 from tests.core.node_types import NODE_TYPES
-from tests.store.samples import execution, live_row, register, waiting
+from tests.store.samples import SECOND, execution, live_row, tell, waiting
 
 Json = dict[str, Any]
 
@@ -61,10 +63,10 @@ async def started(store: Store, id: str, document: Json, *signals: Signal, owner
     return await put(store, id, document, Start(), *signals, owner=owner, **row)
 
 
-async def worker(store: Store, name: str, *, heard: int = NOON, **about: Any) -> None:
+async def worker(store: Store, name: str, *, heard: int = NOON, slots: int = 100, **about: Any) -> None:
     """A worker of the fleet, last heard of then."""
     async with store.transaction() as tx:
-        await register(tx, name, heard, **about)
+        await workers.register(tx, name, "host", 7, heard, slots=slots, **about)
 
 
 async def explained(store: Store, id: str, now: int = NOON, **more: Any) -> Json:  # noqa: A002
@@ -77,3 +79,13 @@ def codes(answer: Json) -> list[str]:
 
 def node_codes(answer: Json) -> list[tuple[str, str]]:
     return [(each["id"], each["code"]) for each in answer["nodes"]]
+
+
+def burden(store: SqliteStore, worker: str, load: int) -> None:
+    """So much the worker says it has in hand."""
+    tell(store.path, "update worker set load = ? where id = ?", load, worker)
+
+
+def hour(seconds: int) -> str:
+    """So long after noon, as a sentence has it."""
+    return clock(NOON + seconds * SECOND, NOON)

@@ -293,5 +293,13 @@ async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeN
     alive = None if store.is_shared else lambda _: True
     lease = round(store.lease_seconds * SECOND)
     return await explaining.explain(
-        store, call.workspace, execution_id, store.now(), node=node, alive=alive, lease=lease, sight=sight
+        store,
+        call.workspace,
+        execution_id,
+        store.now(),
+        node=node,
+        alive=alive,
+        lease=lease,
+        sight=sight,
+        accepts_only=not call.service.engine.settings.claims,
     )

@@ -36,12 +36,15 @@ _LEAST_TELLING: Final = (NodeState.WAITING, NodeState.BLOCKED)
 
 
 async def explain(reader: Reader, workspace: str, execution: str, now: int, *, node: str | None = None,
-                  alive: Alive | None = None, lease: int = LEASE, sight: Sight = EVERYTHING) -> Json:  # fmt: skip
+                  alive: Alive | None = None, lease: int = LEASE, sight: Sight = EVERYTHING,
+                  accepts_only: bool = False) -> Json:  # fmt: skip
     """Why an execution of the workspace, or one node of it, does not run now; a queue item's id is its execution's.
 
-    A worker is alive while it renews its lease; on a store of one process `alive` says instead whether that is there.
+    A worker is alive while it renews its lease; on a store of one process `alive` says instead whether that is there,
+    and `accepts_only` that it executes nothing.
     """
-    around = replace(await _around(reader, workspace, now, alive, lease), sight=sight)
+    known = await _around(reader, workspace, now, alive, lease)
+    around = replace(known, sight=sight, accepts_only=accepts_only)
     try:
         f = await _with_children(await gather(around, execution))
     except Unreadable as error:

@@ -17,6 +17,7 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait
+from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, recorded
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, workspaces
@@ -42,7 +43,8 @@ class Sight(Struct, frozen=True, kw_only=True):
 
 class Around(Struct, frozen=True):
     """Where and when one looks. `takeover` is how long after its last word a dead worker's work is taken over at the
-    latest; None on a store of one process, where nobody else is there to do so. `sight` is what the asker may see."""
+    latest; None on a store of one process, where nobody else is there to do so. `accepts_only`: nor does that one.
+    `sight` is what the asker may see."""
 
     reader: Reader
     workspace: str
@@ -51,10 +53,18 @@ class Around(Struct, frozen=True):
     alive: Alive
     takeover: int | None
     sight: Sight = Sight()
+    accepts_only: bool = False
 
     @property
     def living(self) -> list[Worker]:
         return [worker for worker in self.workers if self.alive(worker)]
+
+    @property
+    def executing(self) -> list[Worker]:
+        """Those of them who take executions: no servers that only accept, and no workers of a pool."""
+        if self.takeover is None:
+            return [] if self.accepts_only else self.living
+        return [worker for worker in self.living if worker.slots and worker.pool == DEFAULT_POOL]
 
     def worker(self, name: str | None) -> Worker | None:
         """What the store knows of a worker."""

@@ -211,7 +211,7 @@ def _held_back(f: Facts, work: Work) -> Reason:
 def _own_hands(f: Facts, work: Work) -> list[Worker]:
     """Who could carry out an attempt that asks for no pool: its owner, or anyone once it may be leased."""
     if work.phase is Phase.RUNNING:
-        return f.around.living
+        return f.around.executing
     owner = f.around.worker(f.owner)
     return [] if owner is None else [owner]
 

@@ -17,7 +17,7 @@ def waiting(f: Facts, work: Work) -> Reason:
     assert wait is not None, "whoever waits, waits for something"
     match wait:
         case Timer():
-            return Reason(Cause.TIMER, f"waits until {clock(wait.due, f.now)}", {"until": moment(wait.due)})
+            return _timer(f, wait)
         case Approval():
             return _approval(f, work, wait)
         case SignalWait():
@@ -32,6 +32,13 @@ def waiting(f: Facts, work: Work) -> Reason:
             return _unknown_type(f, wait)
         case _:
             assert_never(wait)
+
+
+def _timer(f: Facts, wait: Timer) -> Reason:
+    is_due = wait.due <= f.now
+    why = f"{'was to wait' if is_due else 'waits'} until {clock(wait.due, f.now)}"
+    why += "; it goes on as soon as a worker wakes it" if is_due else ""
+    return Reason(Cause.TIMER, why, {"until": moment(wait.due)})
 
 
 def _patience(f: Facts, work: Work) -> str:
@@ -118,7 +125,9 @@ def _breaker_sentence(f: Facts, wait: BreakerWait, breaker: Breaker, until: int)
     target, at = brief(wait.target), clock(until, f.now)
     match breaker.state:
         case BreakerState.OPEN:
-            return f"the breaker of {target} is open until {at}, after {breaker.failure_count} failures"
+            is_due = until <= f.now
+            open_ = f"is open, and to be tried again since {at}" if is_due else f"is open until {at}"
+            return f"the breaker of {target} {open_}, after {breaker.failure_count} failures"
         case BreakerState.HALF_OPEN:
             return f"the breaker of {target} lets one call through to see whether it is back, until {at}"
         case BreakerState.CLOSED:

@@ -3,6 +3,7 @@
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import UnknownVersion, Unreadable, VersionLost
@@ -21,6 +22,7 @@ from ropewalk.store.queue import QueueEntry
 LONGEST_CLAIM = 5 * MINUTE
 """After so long the claim of a worker that is alive and does nothing about it is released."""
 
+START = "start a worker"
 LEFT = 0
 """When a worker was last heard of that has said goodbye."""
 
@@ -39,7 +41,7 @@ def _standing_still(f: Facts) -> list[Reason]:
         return [_paused(f)]
     nobody = _worker(f)
     if f.x.needs_slot:
-        return [*nobody, *_dispatch_failed(f.line.entry), *_queued(f, has_worker=not nobody)]
+        return [*nobody, *_stuck(f), *_queued(f, has_worker=not nobody)]
     return nobody or _going(f)
 
 
@@ -86,6 +88,12 @@ def _dispatch_failed(entry: QueueEntry | None) -> list[Reason]:
         return []
     why = f"it could not be dispatched in {count(entry.attempts, 'attempt')}: {brief(entry.error)}"
     return [Reason(Cause.DISPATCH_FAILED, why, {"attempts": entry.attempts, "error": entry.error})]
+
+
+def _stuck(f: Facts) -> list[Reason]:
+    """It was given up by the queue, though not by itself: what kept it may have been mended since."""
+    again = f"mend what the error tells of, then pause and resume it: {command('resume', f.id)} puts it in the queue"
+    return [replace(each, command=command("pause", f.id), action=again) for each in _dispatch_failed(f.line.entry)]
 
 
 def _ending(f: Facts, ending: ExecutionState) -> Reason:
@@ -152,7 +160,7 @@ class _Told(msgspec.Struct):
 
 def _worker(f: Facts) -> list[Reason]:
     """Whether there is anyone to execute it."""
-    if not f.around.living:
+    if not f.around.executing and (f.owner is None or f.is_owner_lost):
         return [_no_worker(f)]
     return [_owner_lost(f, f.owner)] if f.is_owner_lost and f.owner is not None else []
 
@@ -160,10 +168,17 @@ def _worker(f: Facts) -> list[Reason]:
 def _no_worker(f: Facts) -> Reason:
     last = next((worker for worker in f.around.workers if worker.heartbeat_at != LEFT), None)
     details = {} if last is None else {"worker": last.id, "lastHeardOf": moment(last.heartbeat_at)}
+    if f.around.takeover is None and f.around.accepts_only:
+        helps = "start the server without --no-dispatch (dispatcher.enabled)"
+        return Reason(Cause.NO_WORKER, "the server of this store accepts only, and executes nothing", {}, action=helps)
     if f.around.takeover is None:
         return Reason(Cause.NO_WORKER, "no process executes on this store", details, command("resume", f.id))
+    if f.around.living:
+        others = few([worker.id for worker in f.around.living])
+        why = f"no worker is alive that takes executions; those who are only accept, or serve a pool: {others}"
+        return Reason(Cause.NO_WORKER, why, {"others": [load(each) for each in f.around.living[:FEW]]}, action=START)
     heard = f"; {last.id} was last heard of {lapse(f.now - last.heartbeat_at)} ago" if last else ""
-    return Reason(Cause.NO_WORKER, f"no worker is alive{heard}", details, action="start a worker")
+    return Reason(Cause.NO_WORKER, f"no worker is alive{heard}", details, action=START)
 
 
 def _owner_lost(f: Facts, owner: str) -> Reason:
@@ -248,10 +263,10 @@ def _capacity(f: Facts, line: Line, slots: int) -> Reason:
 
 
 def _turn(f: Facts, line: Line) -> Reason:
-    living = f.around.living
-    if living and all(map(is_full, living)):
-        busy = few([f"{worker.id} ({worker.load} of {worker.slots})" for worker in living])
-        details: Json = {"workers": [load(worker) for worker in living[:FEW]], **_placed(line.place)}
+    takers = f.around.executing
+    if takers and all(map(is_full, takers)):
+        busy = few([f"{worker.id} ({worker.load} of {worker.slots})" for worker in takers])
+        details: Json = {"workers": [load(worker) for worker in takers[:FEW]], **_placed(line.place)}
         why = f"every worker is full{_in_line(line)}: {busy}"
         return Reason(Cause.WORKERS_FULL, why, details, action="wait, or start another worker")
     details = {"workspace": f.around.workspace, **_placed(line.place)}
