@@ -1,5 +1,6 @@
 """Why something does not run: one reason each, on executions that really stand where they say."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.duration import HOUR
 from ropewalk.core.events import ExecutionPaused, NodeSucceeded, RunFailed, RunWaiting, StopRequested
 from ropewalk.core.instant import rfc3339
+from ropewalk.service.explaining import explain
+from ropewalk.store.postgres import PostgresReader
 from tests.engines.worlds import ONCE, World, act, flow, node
 from tests.service.explanations import (
     GATE,
@@ -357,3 +360,23 @@ async def test_what_the_queue_has_given_up_is_put_back_as_it_is_said(world: Worl
     assert (reason["code"], reason["command"]) == ("DISPATCH_FAILED", f"pause {execution}")
     assert f"resume {execution}" in reason["action"]
     assert (await world.ended(execution)).state == "SUCCESS"
+
+
+async def test_a_worker_that_is_leaving_is_nobody_to_wait_for(shared_world: World):
+    await shared_world.restart(drain_seconds=30, slots={"default": 1})
+    await at_the_gate(shared_world)
+    waits, store = await shared_world.start(flow(act("b"), name="other")), shared_world.service.store
+    reader = await PostgresReader.open(shared_world.db)
+    leaving = asyncio.create_task(shared_world.close())
+    try:
+        async with asyncio.timeout(20):
+            while codes(said := await explain(reader, "default", waits, store.now())) != ["NO_WORKER", "CAPACITY"]:
+                await asyncio.sleep(0)
+    finally:
+        shared_world.outside.gate().open()
+        await leaving
+        await reader.close()
+        await shared_world.open()
+
+    assert said["reasons"][0]["why"].endswith(f"or are leaving: {store.worker}")
+    assert (await shared_world.ended(waits)).state == "SUCCESS"

@@ -46,6 +46,16 @@ async def test_an_owner_is_alive_until_its_lease_ends(store: Store):
     assert found == [["RUNNING"], ["NO_WORKER"]]
 
 
+async def test_a_takeover_that_should_have_been_is_said_to_be_about_to(store: Store):
+    await worker(store, "w1", heard=NOON)
+    await worker(store, "w2", heard=NOON + 20 * SECOND)
+    await started(store, "e1", A)
+
+    [reason] = (await explained(store, "e1", NOON + 20 * SECOND))["reasons"]
+
+    assert reason["why"] == "its worker w1 was last heard of 20s ago; another is about to take over"
+
+
 async def test_an_owner_the_store_has_forgotten_is_named(store: Store):
     await worker(store, "w2")
     await started(store, "e1", A)
@@ -89,7 +99,7 @@ async def test_whoever_takes_no_executions_is_nobody_to_wait_for(store: Store, a
         [reason] = answer["reasons"]
         assert (reason["code"], reason["action"]) == ("NO_WORKER", "start a worker")
         assert reason["why"] == (
-            "no worker is alive that takes executions; those who are only accept, or serve a pool: s1"
+            "no worker takes executions; those who are alive accept only, serve a pool or are leaving: s1"
         )
 
 

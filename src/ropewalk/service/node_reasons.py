@@ -200,7 +200,7 @@ def _held_back(f: Facts, work: Work) -> Reason:
     if work.phase is Phase.READY and limit is not None and f.x.running >= limit:
         details = {"maxParallel": limit, "running": f.x.running}
         return Reason(Cause.MAX_PARALLEL, f"ready; maxParallel {limit} is reached", details)
-    served = [worker for worker in f.around.living if worker.pool == pool]
+    served = [worker for worker in f.around.living if worker.pool == pool and worker.slots]
     if pool is not None and not served:
         why = f"ready; no worker is alive for pool {brief(pool)}"
         action = f"start a worker with --pool {brief(pool)}, or a runner that leases from it"

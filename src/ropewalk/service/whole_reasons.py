@@ -175,7 +175,7 @@ def _no_worker(f: Facts) -> Reason:
         return Reason(Cause.NO_WORKER, "no process executes on this store", details, command("resume", f.id))
     if f.around.living:
         others = few([worker.id for worker in f.around.living])
-        why = f"no worker is alive that takes executions; those who are only accept, or serve a pool: {others}"
+        why = f"no worker takes executions; those who are alive accept only, serve a pool or are leaving: {others}"
         return Reason(Cause.NO_WORKER, why, {"others": [load(each) for each in f.around.living[:FEW]]}, action=START)
     heard = f"; {last.id} was last heard of {lapse(f.now - last.heartbeat_at)} ago" if last else ""
     return Reason(Cause.NO_WORKER, f"no worker is alive{heard}", details, action=START)
@@ -188,6 +188,8 @@ def _owner_lost(f: Facts, owner: str) -> Reason:
     heard = worker.heartbeat_at
     by = None if f.around.takeover is None else heard + f.around.takeover
     latest = "" if by is None else f"; another takes over at {clock(by, f.now)} at the latest"
+    if by is not None and by <= f.now:
+        latest = "; another is about to take over"
     details = {"worker": owner, "lastHeardOf": moment(heard), "takenOverBy": moment(by)}
     why = f"its worker {owner} was last heard of {lapse(f.now - heard)} ago{latest}"
     return Reason(Cause.OWNER_LOST, why, details)

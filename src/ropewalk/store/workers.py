@@ -31,6 +31,11 @@ async def expel(tx: Transaction, worker: str) -> bool:
     return await tx.execute("raise_epoch", worker) == 1
 
 
+async def stop_taking(tx: Transaction, worker: str) -> None:
+    """The worker finishes what it has, and takes nothing more: nobody is to count on it."""
+    await tx.execute("stop_taking", worker)
+
+
 async def get(reader: Reader, worker: str) -> Worker | None:
     """The worker of this id, if there is one."""
     row = await reader.fetch_one("get_worker", worker)

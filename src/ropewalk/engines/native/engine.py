@@ -123,6 +123,8 @@ class NativeEngine:
     async def close(self) -> None:
         """Let running nodes finish or hand them back, write everything down, and go."""
         self.is_closing = True
+        if self.store.is_shared:
+            self.children.spawn(self.takeover.leave())
         for watching in (self.claims, self.takeover, self.letters, self.offers):
             await watching.close()
         with suppress(RopewalkError):  # the log has said why; what runs is drained all the same

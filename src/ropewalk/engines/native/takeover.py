@@ -45,6 +45,14 @@ class Takeover:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    async def leave(self) -> None:
+        """Say that this worker takes nothing more, for whoever asks who could; nothing depends on it."""
+        try:
+            async with self._engine.store.transaction() as tx:
+                await workers.stop_taking(tx, tx.worker)
+        except RopewalkError as error:
+            _log.info("others cannot be told that this worker is leaving: %s", error)
+
     async def _run(self) -> None:
         while True:
             try:

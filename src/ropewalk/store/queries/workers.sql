@@ -23,6 +23,11 @@ update worker
    set epoch = epoch + 1
  where id = $1;
 
+-- stop_taking: the worker is about to leave, and takes nothing more.
+update worker
+   set slots = 0
+ where id = $1;
+
 -- latest_mark: the latest time any worker left in the store.
 select max(heartbeat_at)
   from worker;
