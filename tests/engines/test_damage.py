@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ropewalk.core.errors import Unreadable
 from ropewalk.core.events import NodesStarted, RunWaiting
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service.auditing import Audit
@@ -159,6 +160,8 @@ async def test_what_cannot_go_on_without_its_version_can_be_cancelled_with_every
     await spoil(world, execution, how)
 
     assert await world.service.cancel(execution, by="ada")
+    with pytest.raises(Unreadable):
+        await world.service.decide(execution, "ask", approved=True)
     states = [(await at_most(PATIENCE, world.ended(each))).state for each in (execution, child)]
     again = await world.service.cancel(execution)
 
@@ -235,6 +238,8 @@ async def test_a_parent_says_that_its_child_is_damaged(world: World):
     parent, child = await family(world)
     await spoil(world, child, "half of an entry")
 
-    [reason] = (await explain(world.service.store, "default", parent, world.service.store.now()))["reasons"]
+    store = world.service.store
+    alive = None if store.is_shared else lambda worker: True
+    [reason] = (await explain(store, "default", parent, store.now(), alive=alive))["reasons"]
 
     assert (reason["code"], reason["waitsFor"]["reason"]["code"]) == ("CHILD", "UNREADABLE")

@@ -7,6 +7,7 @@ exact however many workers claim. Hints only say when it may be worth asking.
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import WakeAt
@@ -261,22 +262,13 @@ class Claims:
     async def _abandon(self, entry: Claimed, attempts: int, error: RopewalkError) -> None:
         """Queue entry and execution fail together, if the log lets us write the end."""
         engine = self._engine
-        with suppress(Unreadable):
-            lost = await engine.memory.load_without_plan(entry.execution, is_ours=True)
-            if self._is_abandoned(lost, error):
-                return
+        abandon = partial(engine.signal, signal=Abandon(str(error)))
+        with suppress(Unreadable, InvalidTransition):  # one that has begun is left for a person to end
+            await engine.memory.end_without_plan(entry.execution, abandon, is_ours=True)
+            return
         failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
         async with engine.store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, failed)
-
-    def _is_abandoned(self, lost: Live, error: RopewalkError) -> bool:
-        """Whether it has failed; one that has begun is left for a person to end."""
-        try:
-            self._engine.signal(lost, Abandon(str(error)))
-        except InvalidTransition:
-            self._engine.memory.forget(lost)
-            return False
-        return True
 
     # Waking
 

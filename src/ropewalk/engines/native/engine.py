@@ -176,27 +176,17 @@ class NativeEngine:
         except VersionLost:
             if not isinstance(signal, Cancel):
                 raise
-            return await self._end_lost(execution, signal, by)
+            return await cancel_lost(self, execution, signal, by)
         try:
             events = self.tell_here(live, above, signal, by)
         except InvalidTransition:
             if live.is_dropped:
                 await self.recovery.release(live.id)
             raise
-        return await self._is_kept(live, bool(events))
-
-    async def _end_lost(self, execution: str, request: Cancel, by: str) -> bool:
-        live, has_changed = await cancel_lost(self, execution, request)
-        if has_changed:
-            self.audit(live, by, "cancel")
-        return await self._is_kept(live, has_changed)
-
-    async def _is_kept(self, live: Live, has_changed: bool) -> bool:
-        """What was decided is durable now: whether that was anything."""
         await self.commit.settled()
         if live.is_dropped:
             raise Unavailable("the store could not be written; nothing was done, try again")
-        return has_changed
+        return bool(events)
 
     def tell_here(self, live: Live, above: Live | None, signal: Signal, by: str) -> list[Event]:
         """Tell an execution that is ours, and its parent if that is ours too."""

@@ -158,7 +158,7 @@ class Letters:
         except VersionLost:
             if not isinstance(signal, Cancel) or letter.wants_answer:
                 raise
-            await self._end_lost(letter, signal)
+            await cancel_lost(self._engine, letter.execution, signal, signal.by, letter.id)
             return
         if live is None:
             return
@@ -168,12 +168,6 @@ class Letters:
             await self._answer(letter, signal)
         else:
             self.tell(letter.id, live, signal)
-
-    async def _end_lost(self, letter: Letter, request: Cancel) -> None:
-        """A parent calls off a child that cannot go on."""
-        live, _ = await cancel_lost(self._engine, letter.execution, request)
-        live.rows.append(("delete_inbox", (letter.id,)))
-        self._engine.commit.add(live)
 
     async def _forget(self, letter: Letter, signal: Signal | StartChild) -> None:
         """There is nobody to be told; a child that is about to start is to hear it all the same."""

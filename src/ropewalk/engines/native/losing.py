@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ropewalk.core.errors import Unavailable
 from ropewalk.core.signals import Cancel
 from ropewalk.core.skeleton import last_words
 from ropewalk.engines.native.live import Live
@@ -11,20 +12,33 @@ if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
 
-async def cancel_lost(engine: "NativeEngine", execution: str, request: Cancel) -> tuple[Live, bool]:
-    """Cancel it, at once: what it had under way is nobody's. In the next commit; whether that changes anything.
+async def cancel_lost(
+    engine: "NativeEngine", execution: str, request: Cancel, by: str, letter: str | None = None
+) -> bool:
+    """Cancel it, at once: what it had under way is nobody's. Durable when it returns; whether that changed anything.
 
-    One that was ending ends as it was about to.
+    One that was ending ends as it was about to. `letter` asked for it, and is gone from the inbox with the same commit.
     """
-    live = await engine.memory.load_without_plan(execution)
     shared = await offers.of_executions(engine.store, [execution])
-    live.offered |= shared.get(execution, set())
-    x, seq = live.execution, live.execution.seq
-    try:
-        if x.ending is None:
+
+    has_changed = False
+
+    def end(live: Live) -> None:
+        nonlocal has_changed
+        live.offered |= shared.get(execution, set())
+        if live.execution.ending is None:
             engine.signal(live, request)
-        for word in last_words(x):
+        for word in last_words(live.execution):
             engine.signal(live, word)
-    finally:
-        engine.let_go(live)
-    return live, x.seq > seq
+        has_changed = bool(live.events)
+        if has_changed:
+            engine.audit(live, by, "cancel")
+        if letter is not None:
+            live.rows.append(("delete_inbox", (letter,)))
+            engine.commit.add(live)
+
+    live = await engine.memory.end_without_plan(execution, end)
+    await engine.commit.settled()
+    if live.is_dropped:
+        raise Unavailable("the store could not be written; nothing was done, try again")
+    return has_changed

@@ -11,14 +11,7 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core import log
-from ropewalk.core.errors import (
-    NotFound,
-    RopewalkError,
-    Unavailable,
-    Unreadable,
-    VersionLost,
-    reading_of,
-)
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.plan import load_plan
 from ropewalk.core.skeleton import skeleton
@@ -52,7 +45,7 @@ class Memory:
         self._store = store
         self._ownership = ownership
         self._versions: OrderedDict[tuple[str, int], Version] = OrderedDict()
-        self._loading: dict[str, asyncio.Future[None]] = {}
+        self._loading: dict[str, asyncio.Future[Any]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
         self._leaving: dict[str, asyncio.Future[None] | None] = {}
         self.lives: dict[str, Live] = {}
@@ -269,10 +262,11 @@ class Memory:
             await self._release(execution)
             raise
 
-    async def _release(self, execution: str) -> None:
-        self.may_have_strays = True
-        with suppress(RopewalkError):  # the first error tells more
-            await self._ownership.release(execution)
+    async def _release(self, execution: str, was_ours: bool = False) -> None:
+        if not was_ours:
+            self.may_have_strays = True
+            with suppress(RopewalkError):  # the first error tells more
+                await self._ownership.release(execution)
 
     async def load_claimed(self, claimed: Claimed, owner: str) -> Live:
         """The same for one that was claimed under this name; what there is of a new one came with the claim."""
@@ -298,32 +292,33 @@ class Memory:
         """Whether somebody else may have moved it since it was claimed, or be about to."""
         return self.knows(execution) or self.departed is None or execution in self.departed
 
-    async def load_without_plan(self, execution: str, *, is_ours: bool = False) -> Live:
-        """An execution whose version is lost, as far as its log tells, so that its end can be written at once."""
+    async def end_without_plan(self, execution: str, end: Callable[[Live], object], *, is_ours: bool = False) -> Live:
+        """An execution whose version is lost, as `end` leaves it in the turn it comes in, before anyone else has it."""
         while execution in self._loading:
             await asyncio.gather(self._loading[execution], return_exceptions=True)
-        if execution not in self.lives:
-            loading = self._loading[execution] = asyncio.ensure_future(self._load_bones(execution, is_ours))
-            loading.add_done_callback(_heard)
-            await asyncio.shield(loading)
-        return self.lives[execution]
+        ending = self._loading[execution] = asyncio.ensure_future(self._end_bones(execution, end, is_ours))
+        ending.add_done_callback(_heard)
+        return await asyncio.shield(ending)
 
-    async def _load_bones(self, execution: str, is_ours: bool) -> None:
+    async def _end_bones(self, execution: str, end: Callable[[Live], object], is_ours: bool) -> Live:
+        live = None
         try:
             if not is_ours:
                 await self._acquire(execution)
-            written, events = await self._read(execution)
-            accepted = log.acceptance(events)
-            with reading_of(execution):
-                version = Version(accepted.workflow, accepted.version, accepted.hash, skeleton(accepted, events))
-                live = folded(version, accepted, events, written)
-            self._take_in(live, live.owner)
-        except Unreadable:
-            if not is_ours:
-                await self._release(execution)
-            raise
+            live = self._take_in(bones := await self._bones(execution), bones.owner)
+            end(live)
+            return live
         finally:
             del self._loading[execution]
+            if live is None or (not live.is_dirty and self.forget(live)):
+                await self._release(execution, is_ours)
+
+    async def _bones(self, execution: str) -> Live:
+        written, events = await self._read(execution)
+        accepted = log.acceptance(events)
+        with reading_of(execution):
+            version = Version(accepted.workflow, accepted.version, accepted.hash, skeleton(accepted, events))
+            return folded(version, accepted, events, written)
 
     async def _fold(self, execution: str) -> Live:
         written, events = await self._read(execution)
@@ -398,7 +393,7 @@ class Memory:
             raise StoreCorrupted(f"the large value {blob.hash} is gone: restore it from a backup") from error
 
 
-def _heard(loading: asyncio.Future[None]) -> None:
+def _heard(loading: asyncio.Future[Any]) -> None:
     """Whoever asked may have gone away before there is anything to tell."""
     if not loading.cancelled():
         loading.exception()
