@@ -46,7 +46,7 @@ async def spoil(world: World, execution: str, how: str, *, is_first: bool = Fals
 
 @pytest.mark.parametrize("how", A_FEW)
 async def test_what_stands_in_line_behind_a_damaged_one_has_its_turn(world: World, how: str):
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     await world.start(GATE)
     await world.outside.gate().arrived()
     damaged, other = await world.start(flow(act("a"), name="damaged")), await world.start(flow(act("a"), name="other"))
@@ -207,7 +207,7 @@ async def test_a_parent_calls_off_a_child_that_cannot_go_on(world: World):
 
 async def test_a_rerun_that_has_not_begun_fails_when_its_version_is_lost(world: World):
     done = (await world.run(flow(act("a"), act("b"), edges="a->b", name="damaged"))).execution
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     await world.start(GATE)
     await world.outside.gate().arrived()
     again = await world.service.rerun(done, "b")

@@ -347,7 +347,7 @@ async def test_who_only_accepts_is_nobody_to_wait_for(world: World):
 
 
 async def test_what_the_queue_has_given_up_is_put_back_as_it_is_said(world: World):
-    await world.restart(slots={"default": 1})
+    await world.restart(default_slots=1)
     await at_the_gate(world)
     execution = await world.start(flow(act("a"), name="other"))
     await meddle(world.service.store, f"update queue set state = 'FAILED', error = 'oh' where id = '{execution}'")
@@ -363,7 +363,7 @@ async def test_what_the_queue_has_given_up_is_put_back_as_it_is_said(world: Worl
 
 
 async def test_a_worker_that_is_leaving_is_nobody_to_wait_for(shared_world: World):
-    await shared_world.restart(drain_seconds=30, slots={"default": 1})
+    await shared_world.restart(drain_seconds=30, default_slots=1)
     await at_the_gate(shared_world)
     waits, store = await shared_world.start(flow(act("b"), name="other")), shared_world.service.store
     reader = await PostgresReader.open(shared_world.db)

@@ -10,12 +10,12 @@ from ropewalk.core.plan import compile_plan
 from ropewalk.core.signals import Signal, Start
 from ropewalk.service.explaining import explain
 from ropewalk.service.reasons import clock
-from ropewalk.store import workers, workflows
+from ropewalk.store import workflows
 from ropewalk.store.access import Store
 from ropewalk.store.rows import LogEntry
 from ropewalk.store.sqlite import SqliteStore
 from tests.core.node_types import NODE_TYPES
-from tests.store.samples import SECOND, execution, live_row, tell, waiting
+from tests.store.samples import SECOND, execution, live_row, register, tell, waiting
 
 Json = dict[str, Any]
 
@@ -66,7 +66,7 @@ async def started(store: Store, id: str, document: Json, *signals: Signal, owner
 async def worker(store: Store, name: str, *, heard: int = NOON, slots: int = 100, **about: Any) -> None:
     """A worker of the fleet, last heard of then."""
     async with store.transaction() as tx:
-        await workers.register(tx, name, "host", 7, heard, slots=slots, **about)
+        await register(tx, name, heard, slots=slots, **about)
 
 
 async def explained(store: Store, id: str, now: int = NOON, **more: Any) -> Json:  # noqa: A002

@@ -253,20 +253,3 @@ def _liveness(project: Project) -> Callable[[Worker], bool] | None:
 def _is_wanted(each: Seen) -> bool:
     # One that is leaving takes nothing more, and has something in hand.
     return (each.is_worker or each.worker.load > 0) and each.silence is not None
-
-
-def _worker(each: Seen) -> Json:
-    worker = each.worker
-    return {
-        "id": worker.id,
-        "host": worker.host,
-        "pid": worker.pid,
-        "version": worker.version,
-        "pool": worker.pool,
-        "load": worker.load,
-        "slots": worker.slots,
-        "startedAt": rfc3339(worker.started_at),
-        "heartbeatAt": None if each.silence is None else rfc3339(worker.heartbeat_at),
-        "silence": each.silence,
-        "isAlive": each.is_alive,
-    }
