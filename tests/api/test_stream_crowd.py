@@ -13,7 +13,7 @@ from typing import Any
 
 from ropewalk.access.rights import Role
 from ropewalk.service.stream_limits import StreamLimits
-from ropewalk.service.streaming import Streams
+from ropewalk.service.streaming import Reader, Streams
 from tests.api.house import API, House
 from tests.api.streams import PATIENCE, Listener, numbers, served
 from tests.api.test_stream import path, started
@@ -175,3 +175,22 @@ async def _deaf(url: str, execution: str, token: str) -> socket.socket:
     request = f"GET {API}{path(execution)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
     await loop.sock_sendall(deaf, request.encode())
     return deaf
+
+
+async def test_a_fault_in_asking_of_one_lets_nobody_else_read_on(house: House):
+    async def broken() -> bool:
+        raise RuntimeError("a fault of ours")
+
+    execution, token = await started(house), await house.key(Role.VIEWER)
+    async with served(house) as url:
+        house.app.state.streams = streams = Streams(house.service.engine)
+        async with streams.channel(*streams.of_room("default")) as channel:
+            guard = streams.guard("first", broken, payloads=False)
+            async with streams.reader(Reader(channel, guard, None, ""), guard, "somebody"):
+                listener = await Listener.connect(url, path(execution), token)
+                await listener.take(1)
+
+                await house.ask("DELETE", f"/keys/{token.split('_')[1]}")
+                said = await listener.everything()
+
+    assert [each.data["reason"] for each in said] == ["revoked"]
