@@ -90,7 +90,7 @@ SHOWN_BY: Final = {
     "takeover without raising the epoch": 10,
     "lease extended by the worker's clock": 10,
     "leaving memory before the commit": 108,
-    "one that is over kept in memory": 236,
+    "one that is over kept in memory": 72,
     "offers repeated after a lost answer": 639,
     "letter thrown away before its reader comes": 132,
 }
