@@ -11,11 +11,10 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.rows import LetterRow, Rows, RunRow
 from ropewalk.core.signals import Due
 from ropewalk.core.state import Resolution, RunState
-from ropewalk.core.waits import BreakerWait, EventWait, TypeWait, Wait
 from ropewalk.service.reading import Recorded
 from ropewalk.store import dlq, executions, runs
 from ropewalk.store.auditing import Kept, KeptEventWait
-from ropewalk.store.events import breaker_subject, place_of, type_subject
+from ropewalk.store.events import place_of, subject_of
 
 _MOST_STEPS: Final = 10_000
 Row = dict[str, Any]
@@ -256,20 +255,7 @@ def _waiting_for_events(story: Recorded, machine: Execution) -> Iterator[KeptEve
     if machine.is_ended:
         return
     for work in machine.waiting.values():
-        waits_for = _subject(work.wait)
+        waits_for = None if work.wait is None else subject_of(work.wait)
         if waits_for is not None:
             about = (machine.plan.ids[work.node], place_of(work.item), work.attempt, story.accepted.workspace)
             yield KeptEventWait(*about, *waits_for)
-
-
-def _subject(wait: Wait | None) -> tuple[str, str | None] | None:
-    """What whoever brings it about knows the wait by, if it is someone else's to end."""
-    match wait:
-        case EventWait():
-            return wait.subject, wait.filter
-        case BreakerWait():
-            return breaker_subject(wait.target), None
-        case TypeWait():
-            return type_subject(wait.type), None
-        case _:
-            return None
