@@ -9,6 +9,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ LARGEST_BATCH = 1_000
 SHARED_BATCH = 200
 """A shared store writes in another process: while it does, the loop makes the next commit of those that are ready."""
 Row = tuple[Any, ...]
+_setbacks = attrgetter("setbacks")
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -221,9 +223,10 @@ class GroupCommit:
 
         Those whose last commit failed are by themselves: what the store refuses of one is refused of all it is with.
         """
-        is_failed = any(live.setbacks for live in islice(self._dirty, 1))
-        alike = takewhile(lambda live: bool(live.setbacks) is is_failed, self._dirty)
-        lives = list(islice(alike, self.largest))
+        lives = list(islice(self._dirty, self.largest))
+        if any(map(_setbacks, lives)):
+            is_failed = bool(lives[0].setbacks)
+            lives = list(takewhile(lambda live: bool(live.setbacks) is is_failed, lives))
         if len(lives) == len(self._dirty):
             self._dirty = {}
         else:
@@ -250,8 +253,9 @@ class GroupCommit:
             self._memory.leaves(live)
         if not self.is_observed:
             runs = ()
-        said = (live.events, live.commands, live.post)
-        each = Committed(live, seq, *said, x.has_slot, x.is_ended, leaves, runs, live.unwritten)
+        each = Committed(
+            live, seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, leaves, runs, live.unwritten
+        )
         live.events, live.commands, live.post, live.unwritten = [], [], [], []
         live.commits += 1
         return each
