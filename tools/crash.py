@@ -53,11 +53,7 @@ def campaign(cycles: int, seed: int) -> int:
         violations += verdict.violations
         _print_verdict(verdict)
     _print_figures(running.figures, len(violations))
-    if violations:
-        _print_failure(seed, place, violations)
-        return 1
-    shutil.rmtree(place.folder)
-    return 0
+    return _concluded(seed, violations, "the store is kept", place.folder)
 
 
 def _show_progress(figures: Figures, cycles: int) -> None:
@@ -94,9 +90,15 @@ def _print_figure(metric: str, value: float, unit: str, n: int, workload: str = 
     print(json.dumps({"workload": workload, "metric": metric, "value": value, "unit": unit, "n": n}), flush=True)
 
 
-def _print_failure(seed: int, place: Place, violations: list[str]) -> None:
-    print(f"\nseed {seed} broke {len(violations)} promises; the store is kept: {place.database}", file=sys.stderr)
-    _print_violations(violations)
+def _concluded(seed: int, violations: list[str], kept: str, folder: str) -> int:
+    """1, and what is left to be looked at, if a promise was broken."""
+    if not violations:
+        shutil.rmtree(folder)
+        return 0
+    print(f"\nseed {seed} broke {len(violations)} promises; {kept}: {folder}", file=sys.stderr)
+    for violation in violations[:MOST_SHOWN]:
+        print(f"  {violation}", file=sys.stderr)
+    return 1
 
 
 # Without power
@@ -111,12 +113,7 @@ def blackouts(count: int, seed: int) -> int:
         violations += asyncio.run(_of_one_life(folder / str(first), numbers, chance))
         print(f"{numbers.stop} of {count} blackouts", file=sys.stderr, flush=True)
     _print_figure("violations", len(violations), "violations", count, BLACKOUTS)
-    if violations:
-        print(f"\nseed {seed} broke {len(violations)} promises; what was left is kept: {folder}", file=sys.stderr)
-        _print_violations(violations)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return _concluded(seed, violations, "what was left is kept", str(folder))
 
 
 async def _of_one_life(folder: Path, numbers: range, chance: random.Random) -> list[str]:
@@ -142,12 +139,7 @@ def fleet_of(what: str, count: int, seed: int) -> int:
         violations = asyncio.run(_attack(server, FleetPlace(folder), what, count, seed))
     finally:
         server.remove()
-    if violations:
-        print(f"\nseed {seed} broke {len(violations)} promises; ledgers and logs are kept: {folder}", file=sys.stderr)
-        _print_violations(violations)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return _concluded(seed, violations, "ledgers and logs are kept", folder)
 
 
 async def _attack(server: PostgresServer, place: FleetPlace, what: str, count: int, seed: int) -> list[str]:
@@ -194,11 +186,6 @@ def _print_takeovers(workload: str, seconds: list[float]) -> None:
         _print_figure(f"takeover_{name}", round(value, 3), "s", len(seconds), workload)
     late = sum(each > LEASE + fleet_campaign.BAR for each in seconds)
     _print_figure("takeovers_later_than_the_bar", late, "takeovers", len(seconds), workload)
-
-
-def _print_violations(violations: list[str]) -> None:
-    for violation in violations[:MOST_SHOWN]:
-        print(f"  {violation}", file=sys.stderr)
 
 
 def main() -> int:

@@ -22,6 +22,14 @@ async def send(crew: Fleet, execution: str, signal: Signal) -> None:
     await crew.ask("insert into inbox (id, execution, signal, sent_at) values ('letter', $1, $2, 1)", execution, text)
 
 
+async def leave_first(leaving: AsyncExitStack, keeper: Any) -> None:
+    """The worker is told to leave before it gets what it waits for."""
+    left = asyncio.create_task(leaving.aclose())
+    await asyncio.sleep(0)
+    await keeper.execute("rollback")
+    await left
+
+
 async def test_one_that_was_about_to_be_told_something_is_let_go_of(crew: Fleet):
     leaving = AsyncExitStack()
     service = await leaving.enter_async_context(open_service(Settings(db=crew.url)))
@@ -33,10 +41,7 @@ async def test_one_that_was_about_to_be_told_something_is_let_go_of(crew: Fleet)
         await keeper.execute("begin; lock table log in access exclusive mode")
         await send(crew, execution, Tell("late", None))
         await until(lambda: crew.ask("select 1 from live where owner = $1", service.store.worker), "it is held")
-        left = asyncio.create_task(leaving.aclose())
-        await asyncio.sleep(0)
-        await keeper.execute("rollback")
-        await left
+        await leave_first(leaving, keeper)
     finally:
         await keeper.close()
 
@@ -55,10 +60,7 @@ async def test_what_was_claimed_and_has_not_begun_is_begun_by_another_without_wa
         await keeper.execute("begin; lock table workflow_version in access exclusive mode")
         service = await leaving.enter_async_context(open_service(settings))
         await until(lambda: crew.ask("select 1 from live where owner = $1", service.store.worker), "it is claimed")
-        left = asyncio.create_task(leaving.aclose())
-        await asyncio.sleep(0)
-        await keeper.execute("rollback")
-        await left
+        await leave_first(leaving, keeper)
     finally:
         await keeper.close()
     claimed = await crew.ask("select owner, has_slot, queue.state from live inner join queue on queue.id = execution")
