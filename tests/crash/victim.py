@@ -162,14 +162,24 @@ class Victim:
 
 
 def die_before_commit(store: SqliteStore, number: int) -> None:
-    """SIGKILL to ourselves on the thread that commits, with everything written but the commit itself."""
-    commits = itertools.count(1)
+    """SIGKILL to ourselves on the thread that commits, with everything written but the end of it."""
+    commits, seen = itertools.count(1), [""]
 
     def look(statement: str) -> None:
-        if statement == "commit" and next(commits) == number:
+        """Told of every statement, and of every step of one that has several, by the text of the whole."""
+        seen.append(statement) if statement == seen[0] else seen.__setitem__(slice(None), [statement])
+        if len(seen) == _steps(store, statement) and next(commits) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
     store._connection.set_trace_callback(look)
+
+
+def _steps(store: SqliteStore, statement: str) -> int:
+    """How many steps a commit has; none, if the statement is no commit."""
+    forms = {text.split(" values")[0]: forms for forms, text in store._commits._texts.items()}
+    batch = forms.get(statement.split(" values")[0])
+    # The statement, its trigger, the two steps of the fence, and its own.
+    return int(statement == "commit") if batch is None else 4 + len(batch)
 
 
 def broken(reason: str) -> None:

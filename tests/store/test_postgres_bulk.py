@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from ropewalk.store.access import Batch
+from ropewalk.store.bulk import bulk, primary_keys
 from ropewalk.store.errors import StaleWriter, StoreDefect
 from ropewalk.store.postgres import PostgresStore
-from ropewalk.store.postgres.bulk import bulk, composed, layered, primary_keys
+from ropewalk.store.postgres.bulk import composed, layered
 from ropewalk.store.rows import ROWS
 from tests.postgres import PostgresServer, ask
 from tests.store.samples import entries, run
+from tests.store.statements import CHANGES, INSERTS, Samples, is_for_what_is_there
 
 NULLABLE = "select table_name, column_name from information_schema.columns where is_nullable = 'YES'"
 KINDS = "select table_name, column_name, data_type from information_schema.columns where table_schema = 'public'"
-INSERTS = [name for name in ROWS if name.startswith(("insert", "upsert"))]
-CHANGES = [name for name in ROWS if name not in INSERTS]
 COUNT = 6
 
 
@@ -29,32 +29,6 @@ async def twin(postgres: PostgresServer) -> AsyncIterator[PostgresStore]:
     yield store
     await store.close()
     await postgres.take_back(url)
-
-
-class Samples:
-    """Rows for any statement: every third value that may be null is."""
-
-    def __init__(self, kinds: list[tuple[str, str, str]], nullable: list[tuple[str, str]]) -> None:
-        self._kinds = {(table, column): kind for table, column, kind in kinds}
-        self._nullable = set(nullable)
-
-    def rows(self, name: str, count: int, turn: int) -> list[tuple[Any, ...]]:
-        table = bulk(name).table
-        return [tuple(self._value(table, column, n, turn) for column in ROWS[name]) for n in range(count)]
-
-    def _value(self, table: str, column: str, n: int, turn: int) -> Any:
-        is_key = column in primary_keys()[table] or column in ("run", "id", "execution")
-        if column == "resolution":
-            return "PENDING" if turn == 0 else "DISCARDED"
-        if not is_key and (table, column) in self._nullable and n % 3 == turn % 3:
-            return None
-        match self._kinds.get((table, column), "text"):
-            case "bigint":
-                return n if is_key else n * 10 + turn
-            case "bytea":
-                return bytes([n, turn, 0])
-            case _:
-                return f"{column}{n}" if is_key else f"{column}{n}-{turn} ü"
 
 
 @pytest.fixture
@@ -79,7 +53,7 @@ async def test_in_bulk_is_the_same_as_row_by_row(
 ):
     table = bulk(name).table
     before = [(each, samples.rows(each, COUNT, 0)) for each in INSERTS if bulk(each).table == table][:1]
-    again = not name.startswith("insert") or name in ("insert_queue", "insert_event_wait", "insert_blob")
+    again = is_for_what_is_there(name)
     batch = [(name, samples.rows(name, COUNT + 2, 1))] if again else before
     for part in [before, batch] if again else [batch]:
         await postgres_store.write(part)

@@ -8,7 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from ropewalk.store.postgres.bulk import bulk, composed
+from ropewalk.store.bulk import bulk
+from ropewalk.store.postgres.bulk import composed
 from ropewalk.store.postgres.connection import CHANGING, READING, WRITING, parsed, statements
 from ropewalk.store.rows import ROWS
 from tests.postgres import PostgresServer

@@ -1,100 +1,195 @@
-"""Rows written together are the rows written one by one."""
+"""A batch as one statement does what its statements do one by one."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ropewalk.store.sqlite.bulk import carry_out
-from ropewalk.store.sqlite.connection import connect_writer, statements
+from ropewalk.core.errors import Conflict
+from ropewalk.store.access import Batch
+from ropewalk.store.bulk import bulk
+from ropewalk.store.errors import StaleWriter, StoreDefect
+from ropewalk.store.rows import ROWS
+from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.sqlite.bulk import _MOST_FORMS, FEW, Message
+from tests.store.samples import ask, entries, execution, run, tell
+from tests.store.statements import CHANGES, INSERTS, Samples, is_for_what_is_there
 
-Rows = list[tuple[Any, ...]]
-
-
-def log_rows(count: int) -> Rows:
-    return [(f"x{place}", 1, b"entry %d" % place) for place in range(count)]
-
-
-def run_rows(count: int) -> Rows:
-    """Every third says something new about a run that was there before it in the same batch."""
-    return [
-        (f"r{place - place % 3 // 2}", "x", "n", None if place % 2 else 7, 1, "SUCCESS", None, None, place, place, None,
-         None, "t")
-        for place in range(count)
-    ]  # fmt: skip
+COLUMNS = 'select m.name, c.name, c.type, c."notnull" from sqlite_master as m, pragma_table_info(m.name) as c'
+COUNTS = [1, 6, FEW - 1, FEW, 300]
 
 
-def offer_rows(count: int) -> Rows:
-    """A statement with a literal among its values."""
-    return [(f"o{place}", "x", "w", "n", -1, 1, "default", "{}", place) for place in range(count)]
+@pytest.fixture
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    """Only this kind is spoken of here."""
+    return sqlite_store
 
 
-KINDS: dict[str, tuple[str, Callable[[int], Rows]]] = {
-    "insert_log": ("log", log_rows),
-    "upsert_run": ("run", run_rows),
-    "insert_offer": ("offer", offer_rows),
-}
+@pytest.fixture
+async def twin(tmp_path: Path) -> Any:
+    """A second store to compare with."""
+    store = await SqliteStore.open(str(tmp_path / "twin.db"))
+    yield store
+    await store.close()
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200, 256, 600])
-@pytest.mark.parametrize("name", KINDS)
-def test_rows_written_together_are_those_written_one_by_one(tmp_path: Path, name: str, count: int):
-    table, make = KINDS[name]
-    text, rows = statements()[name], make(count)
-
-    together = written(tmp_path / "together.db", table, lambda writer: carry_out(writer, text, rows))
-
-    assert together == written(tmp_path / "apart.db", table, lambda writer: writer.executemany(text, rows))
+@pytest.fixture
+def samples(store: SqliteStore) -> Samples:
+    columns = ask(store.path, COLUMNS)
+    kinds = [
+        (table, column, {"BIGINT": "bigint", "bytea": "bytea"}.get(kind, kind)) for table, column, kind, _ in columns
+    ]
+    return Samples(kinds, [(table, column) for table, column, _, is_needed in columns if not is_needed])
 
 
-@pytest.mark.parametrize("count", [1, 8, 75])
-def test_only_the_rows_named_are_removed(tmp_path: Path, count: int):
-    gone = [(f"x{place}",) for place in range(count)]
-
-    def write(writer: Any) -> None:
-        carry_out(writer, statements()["insert_log"], log_rows(80))
-        carry_out(writer, statements()["remove_log"], gone)
-
-    left = written(tmp_path / "ropewalk.db", "log", write)
-
-    assert left == sorted(log_rows(80)[count:])
+def table_of(store: SqliteStore, name: str) -> list[tuple[Any, ...]]:
+    return sorted(ask(store.path, f"select * from {bulk(name).table}"), key=repr)
 
 
-@pytest.mark.parametrize("error", [None, "boom"])
-@pytest.mark.parametrize("count", [1, 8, 75, 300])
-def test_only_the_rows_named_are_changed_each_as_it_is_told(tmp_path: Path, count: int, error: str | None):
-    told = [("SUCCESS" if place % 2 else "FAILED", place, 1000 + place, error, f"x{place}") for place in range(count)]
-
-    def write(writer: Any, carry_out: Callable[..., object]) -> None:
-        new = [(f"x{place}", "w", "f", 1, "PENDING", "MANUAL", *[None] * 5, 1, None, "t") for place in range(310)]
-        writer.executemany(statements()["insert_execution"], new)
-        carry_out(statements()["set_execution"], told)
-
-    together = written(tmp_path / "a.db", "execution", lambda writer: write(writer, partial(carry_out, writer)))
-
-    assert together == written(tmp_path / "b.db", "execution", lambda writer: write(writer, writer.executemany))
+async def one_by_one(store: SqliteStore, batch: Batch) -> None:
+    async with store.transaction() as tx:
+        for name, rows in batch:
+            for row in rows:
+                await tx.execute(name, *row)
 
 
-def test_updates_of_one_row_are_carried_out_one_after_another(tmp_path: Path):
-    rows = [("RUNNING" if place < 99 else "SUCCESS", place, None, None, "x") for place in range(100)]
+@pytest.mark.parametrize("is_in_transaction", [False, True])
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("name", ROWS)
+async def test_in_bulk_is_the_same_as_row_by_row(
+    store: SqliteStore, twin: SqliteStore, samples: Samples, name: str, count: int, is_in_transaction: bool
+):
+    table = bulk(name).table
+    before = [(each, samples.rows(each, count, 0)) for each in INSERTS if bulk(each).table == table][:1]
+    parts = [before, [(name, samples.rows(name, count + 2, 1))]] if is_for_what_is_there(name) else [before]
+    for part in parts:
+        assert Message(part).forms
+        if is_in_transaction:
+            async with store.transaction() as tx:
+                for each, rows in part:
+                    await tx.execute_many(each, rows)
+        else:
+            await store.write(part)
+        await one_by_one(twin, part)
 
-    def write(writer: Any) -> None:
-        new = ("x", "w", "f", 1, "PENDING", "MANUAL", None, None, None, None, None, 1, None, "t")
-        carry_out(writer, statements()["insert_execution"], [new])
-        carry_out(writer, statements()["set_execution"], rows)
+    found = table_of(store, name)
 
-    (row,) = written(tmp_path / "ropewalk.db", "execution", write)
-
-    assert (row[4], row[12]) == ("SUCCESS", 99)
+    assert found == table_of(twin, name)
+    assert found or name.startswith("delete")
 
 
-def written(path: Path, table: str, write: Callable[[Any], object]) -> Sequence[tuple[Any, ...]]:
-    """What the table holds after that."""
-    writer = connect_writer(str(path), 0)
-    try:
-        write(writer)
-        return writer.execute(f"select * from {table} order by 1, 2").fetchall()
-    finally:
-        writer.close()
+@pytest.mark.parametrize("count", COUNTS)
+async def test_everything_together_is_the_same_as_one_after_the_other(
+    store: SqliteStore, twin: SqliteStore, samples: Samples, count: int
+):
+    inserted = [(name, samples.rows(name, count, 0)) for name in INSERTS]
+    changed = [(name, samples.rows(name, count, 1)) for name in CHANGES]
+    batch = [*inserted, *changed]
+    assert Message(batch).forms
+    await store.write(batch)
+    await one_by_one(twin, batch)
+
+    for name in ROWS:
+        assert table_of(store, name) == table_of(twin, name), name
+
+
+async def test_whoever_was_taken_over_from_changes_nothing_by_any_statement(
+    store: SqliteStore, path: str, samples: Samples
+):
+    await store.write([(name, samples.rows(name, 6, 0)) for name in INSERTS])
+    before = {name: table_of(store, name) for name in ROWS}
+    tell(path, "update worker set epoch = epoch + 1")
+    for number, name in enumerate(ROWS, 1):
+        with pytest.raises(StaleWriter):
+            await store.write([(name, samples.rows(name, 7, 1))])
+        assert store.stale_writes == number
+
+    assert {name: table_of(store, name) for name in ROWS} == before
+
+
+@pytest.mark.parametrize("count", [1, FEW, 300])
+async def test_what_all_rows_share_is_said_once_and_kept_in_each(store: SqliteStore, count: int):
+    rows = [run(f"r{place}", trace_id="same", error=None) for place in range(count)]
+
+    await store.write([("upsert_run", rows)])
+
+    assert sorted(ask(store.path, "select * from run")) == sorted(tuple(row) for row in rows)
+
+
+def sayings() -> Iterator[Any]:
+    for count in (1, FEW):
+        yield pytest.param(
+            [("upsert_run", [run(f"r{place}", error="a\0b") for place in range(count)])], id=f"same {count}"
+        )
+        rows = [run(f"r{place}", error=f"{place}\0b") for place in range(count)]
+        yield pytest.param([("upsert_run", rows)], id=f"NUL {count}")
+    odd = "\\u0000 \\ \" ' ; -- 🪢 \u2028 \x7f"
+    yield pytest.param([("upsert_run", [run("r1", error=odd), run("r2", node=odd)])], id="odd texts")
+    yield pytest.param([("insert_log", [("e1", 1, b""), ("e1", 2, b"\0\xff"), ("e2", 1, b"")])], id="bytes of any kind")
+    yield pytest.param([("insert_log", [("e1", 1, b"")])], id="no bytes")
+
+
+@pytest.mark.parametrize("batch", list(sayings()))
+async def test_whatever_a_text_or_bytes_are_made_of_is_kept(store: SqliteStore, twin: SqliteStore, batch: Batch):
+    await store.write(batch)
+    await one_by_one(twin, batch)
+
+    assert table_of(store, batch[0][0]) == table_of(twin, batch[0][0])
+    assert len(table_of(store, batch[0][0])) == len(batch[0][1])
+
+
+@pytest.mark.parametrize("count", [2, 100])
+async def test_updates_of_one_row_are_carried_out_one_after_another(store: SqliteStore, count: int):
+    await store.write([("insert_execution", [execution("e1")])])
+    changes = [("RUNNING", place, None, None, "e1") for place in range(count)]
+
+    await store.write([("set_execution", changes)])
+
+    assert ask(store.path, "select started_at from execution") == [(count - 1,)]
+
+
+async def test_what_is_inserted_twice_is_refused_and_nothing_of_it_is_kept(store: SqliteStore):
+    await store.write([("insert_log", entries("e1", 3))])
+
+    with pytest.raises(Conflict, match=r"log\.execution, log\.seq"):
+        await store.write([("upsert_run", [run("r1")]), ("insert_log", entries("e1", 4)[2:])])
+
+    assert (ask(store.path, "select count(*) from log"), ask(store.path, "select * from run")) == ([(3,)], [])
+
+
+@pytest.mark.parametrize("row", [("e1", 1, "{}\ud800"), ("e1",), ("\ud800", 1, b"{}")], ids=["text", "short", "name"])
+async def test_rows_nobody_could_write_are_refused_and_the_next_are_written(store: SqliteStore, row: Any):
+    message = store.prepared([("insert_log", [row])])
+
+    with pytest.raises((UnicodeEncodeError, StoreDefect)):
+        await store.write(message)
+    await store.write([("insert_log", entries("e1", 1))])
+
+    assert ask(store.path, "select count(*) from log") == [(1,)]
+
+
+async def test_any_number_of_kinds_of_batches_can_be_written(store: SqliteStore, samples: Samples):
+    """Each has a view of its own, and the old ones make room."""
+    names = INSERTS[:9]
+    kinds = [[name for place, name in enumerate(names) if kind >> place & 1] for kind in range(1, _MOST_FORMS + 60)]
+    for number, kind in enumerate(kinds):
+        await store.write([(name, [_renamed(row, number) for row in samples.rows(name, 1, 0)]) for name in kind])
+
+    assert len(table_of(store, names[0])) == sum(names[0] in kind for kind in kinds)
+    views = store._connection.execute("select count(*) from sqlite_temp_master where type = 'view'").fetchone()
+    assert views[0] <= _MOST_FORMS
+
+
+def _renamed(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+    return tuple(f"{value} {number}" if isinstance(value, str) else value for value in row)
+
+
+async def test_a_view_of_a_batch_is_the_connections_alone(store: SqliteStore):
+    await store.write([("insert_log", entries("e1", 1))])
+
+    with sqlite3.connect(store.path) as other:
+        found = other.execute("select name from sqlite_master where type in ('view', 'trigger')").fetchall()
+
+    assert found == []

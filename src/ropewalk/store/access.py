@@ -1,6 +1,6 @@
 """What every dialect offers the nouns: reading by the name of a statement, and writing inside a transaction."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeAlias
 
@@ -106,7 +106,10 @@ class Store(Reader, Protocol):
     async def scan(self, name: str, *arguments: Value) -> list[Row]:
         """Like `fetch`, for what takes its time."""
 
-    async def write(self, batch: Batch) -> None:
+    def prepared(self, batch: Batch) -> Batch:
+        """The same batch, with as much of the work done as can be before its turn comes."""
+
+    def write(self, batch: Batch) -> Awaitable[None]:
         """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit."""
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from random import Random
+from typing import Any
 
 from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.errors import StoreUnavailable
@@ -126,7 +127,10 @@ class SimulatedStore(SqliteStore):
         await self.faults.asked()
         return await super().fetch_one(name, *arguments)
 
-    async def write(self, batch: Batch) -> None:
+    def write(self, batch: Batch) -> Awaitable[None]:
+        return _Later(lambda: self._write_with_luck(batch))
+
+    async def _write_with_luck(self, batch: Batch) -> None:
         fate = await self.faults.before()
         await super().write(batch)
         await self.faults.after(fate)
@@ -137,6 +141,16 @@ class SimulatedStore(SqliteStore):
         async with super().transaction() as transaction:
             yield transaction
         await self.faults.after(fate)
+
+
+class _Later:
+    """What is begun when somebody waits for it: whoever dies before that leaves nothing behind."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._work().__await__()
 
 
 def _ticking() -> int:

@@ -18,7 +18,6 @@ from msgspec import Struct
 from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
-from ropewalk.store.sqlite.binding import bound
 from ropewalk.store.sqlite.connection import connect_writer, statements
 from ropewalk.store.sqlite.faults import translated
 from tests.engines.simulation.faults import Faults
@@ -260,6 +259,9 @@ class SharedStore:
 
     # Writing
 
+    def prepared(self, batch: Batch) -> Batch:
+        return batch
+
     async def write(self, batch: Batch) -> None:
         worker = self.worker
         async with self._turn:
@@ -269,7 +271,7 @@ class SharedStore:
             async with self._committing():
                 for name, rows in batch:
                     self.database.watch.look_at(self.worker, name, rows)
-                    self.database.connection.executemany(*bound(statements()[name], rows))
+                    self.database.connection.executemany(statements()[name], rows)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SharedTransaction]:

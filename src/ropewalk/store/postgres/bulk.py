@@ -1,25 +1,19 @@
 """A batch as one statement.
 
-Each statement of a batch is a plain one, for one row. Its form for many rows is derived from its text: the rows come as
-one array per parameter, unnested side by side, and every parameter becomes a column of that. Such forms are put
+The rows of each of its statements come as one array per parameter, unnested side by side. Such statements are put
 together as data-modifying CTEs behind a fence, so that a whole commit is one statement and one round trip.
 
 All parts of one statement see the database as it was before, so two that touch the same row must not be in it. Those
 are told apart by table and primary key, and go into a layer of their own: a following statement of the transaction.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
-from msgspec import Struct
-
 from ropewalk.store.access import Batch
+from ropewalk.store.bulk import bulk
 from ropewalk.store.errors import StoreDefect
-from ropewalk.store.migrations import known_migrations
 from ropewalk.store.postgres.arrays import sent
-from ropewalk.store.postgres.connection import statements
 
 Columns = Sequence[Sequence[Any]]
 Layer = list[tuple[str, Columns]]
@@ -33,81 +27,6 @@ FENCE_ARGUMENTS: Final = 4
 _NO_FENCE: Final = "with fence as (select 1)"
 _PASSED: Final = "exists (select 1 from fence)"
 
-_INSERT: Final = re.compile(r"insert into (\w+) \(([^)]*)\)\s+values \((.*?)\)\s*(on conflict.*)?", re.DOTALL)
-_UPDATE: Final = re.compile(r"update (\w+)\s+(set .*?)\s+where (.*)", re.DOTALL)
-_DELETE: Final = re.compile(r"delete from (\w+)\s+where (.*)", re.DOTALL)
-_PARAMETER: Final = re.compile(r"\$(\d+)")
-_EQUALS: Final = re.compile(r"\b(\w+) = \$(\d+)")
-_TABLE: Final = re.compile(r"create table (\w+) \((.*)\)", re.DOTALL)
-_KEY: Final = re.compile(r"(\w+) \w+ primary key|primary key \(([^)]*)\)")
-
-
-class Bulk(Struct, frozen=True):
-    """A statement for many rows: `{rows}` is where they come from.
-
-    `key` are the parameters that name the row; none, where it is any number of rows of the table that go.
-    """
-
-    table: str
-    key: tuple[int, ...]
-    text: str
-
-
-@cache
-def bulk(name: str) -> Bulk:
-    """The form for many rows of the statement of this name."""
-    text = statements().get(name, "")
-    for pattern, form in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete)):
-        if found := pattern.fullmatch(text):
-            return form(found)
-    raise StoreDefect(f"{name} cannot be part of a batch: it is no plain insert, update or delete")
-
-
-def _insert(found: re.Match[str]) -> Bulk:
-    table, columns, values, conflict = found.groups()
-    placed = dict(zip(re.split(r",\s*", columns), re.split(r",\s*", values), strict=True))
-    key = [int(placed[column][1:]) - 1 for column in primary_keys()[table]]
-    head = f"insert into {table} ({columns}) select {_from_rows(values)} from {{rows}} where {_PASSED}"
-    return Bulk(table, tuple(key), f"{head} {conflict}" if conflict else head)
-
-
-def _update(found: re.Match[str]) -> Bulk:
-    table, changes, condition = found.groups()
-    if not (key := _named_by(table, condition)):
-        raise StoreDefect(f"an update of {table} cannot be part of a batch unless it names its row")
-    text = f"update {table} {_from_rows(changes)} from {{rows}} where {_from_rows(condition)} and {_PASSED}"
-    return Bulk(table, key, text)
-
-
-def _delete(found: re.Match[str]) -> Bulk:
-    table, condition = found.groups()
-    text = f"delete from {table} using {{rows}} where {_from_rows(condition)} and {_PASSED}"
-    return Bulk(table, _named_by(table, condition), text)
-
-
-def _from_rows(text: str) -> str:
-    return _PARAMETER.sub(lambda number: f"x.p{number[1]}", text)
-
-
-def _named_by(table: str, condition: str) -> tuple[int, ...]:
-    equal = {column: int(number) - 1 for column, number in _EQUALS.findall(condition)}
-    key = tuple(equal[column] for column in primary_keys()[table] if column in equal)
-    return key if len(key) == len(primary_keys()[table]) else ()
-
-
-@cache
-def primary_keys() -> Mapping[str, tuple[str, ...]]:
-    """The columns that name a row, by table."""
-    texts = (text for step in known_migrations() for text in step.statements)
-    tables = (found for found in map(_TABLE.fullmatch, texts) if found)
-    return {found[1]: _key(found[2]) for found in tables}
-
-
-def _key(columns: str) -> tuple[str, ...]:
-    found = _KEY.search(columns)
-    assert found, "every table has a key"
-    return (found[1],) if found[1] else tuple(re.split(r",\s*", found[2]))
-
 
 def composed(names: Sequence[str], types: Mapping[str, Sequence[str]], *, is_fenced: bool) -> str:
     """One statement for all of these, which tells how many rows the fence gave: one, or nothing was written."""
@@ -116,7 +35,7 @@ def composed(names: Sequence[str], types: Mapping[str, Sequence[str]], *, is_fen
     for number, name in enumerate(names):
         arrays = ", ".join(sent(kind, place + at) for at, kind in enumerate(types[name], 1))
         columns = ", ".join(f"p{at}" for at in range(1, len(types[name]) + 1))
-        parts.append(f"s{number} as ({bulk(name).text.format(rows=f'unnest({arrays}) as x({columns})')})")
+        parts.append(f"s{number} as ({bulk(name).written(f'unnest({arrays}) as x({columns})', _PASSED)})")
         place += len(types[name])
     return f"{', '.join(parts)} select count(*) from fence"
 

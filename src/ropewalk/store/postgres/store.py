@@ -208,6 +208,10 @@ class PostgresStore:
 
     # Writing
 
+    def prepared(self, batch: Batch) -> Batch:
+        """Nothing is to be done before it is sent."""
+        return batch
+
     async def write(self, batch: Batch) -> None:
         """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit."""
         self._check_turn()

@@ -1,63 +1,155 @@
-"""Many rows by one statement: what a statement costs beside its row is paid once for some dozens of them.
+"""A batch as one statement.
 
-The form for many rows is derived from the text for one. Inserts, and removals and updates by key have one: they come
-to the same whether they are carried out together or one after another; updates do so as long as no key comes twice.
+The rows of each of its statements come as one JSON text. Such statements are put together in the trigger of a view that
+holds nothing, behind a fence; to insert into that view is to carry them out. So a whole commit is one statement, and
+SQLite is at it without the interpreter, which the loop has meanwhile. Between two statements it would have to wait for
+it, and the loop is slow to let go.
+
+What JSON cannot say is carried out row by row.
 """
 
-import re
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
-from ropewalk.store.access import Value
-from ropewalk.store.sqlite.binding import bound
+import msgspec
 
-# Between two statements the writer waits for the interpreter if the loop is busy: large batches by few of them.
-SIZES: Final = (256, 64, 8)
-_INSERT: Final = re.compile(r"(insert into \w+ \([^)]*\)\s+values )(\([^()]*\))((?:\s+on conflict.*)?)", re.DOTALL)
-_DELETE: Final = re.compile(r"delete from (\w+)\s+where (\w+) = \?1")
-_UPDATE: Final = re.compile(r"update (\w+)\s+set ((?:\w+ = (?:\?\d+|null)(?:, )?)+)\s+where (\w+) = (\?\d+)")
-_PARAMETER: Final = re.compile(r"\?(\d+)")
-_MOST_FORMS: Final = 512
+from ropewalk.store.access import Batch, Value
+from ropewalk.store.bulk import bulk
+from ropewalk.store.errors import StoreDefect
+from ropewalk.store.rows import ROWS
 
+Rows = Sequence[Sequence[Any]]
+Form = tuple[str, tuple[int, ...]]
+"""The name of a statement, and which of its parameters are the same in every row."""
 
-def carry_out(connection: sqlite3.Connection, text: str, rows: Sequence[Sequence[Value]]) -> None:
-    """Carries a statement for one row out for each of these, in their order."""
-    text, kept = bound(text, rows)
-    left = kept if isinstance(kept, Sequence) else list(kept)
-    for size in SIZES if _may_be_together(text, left) else ():
-        if len(left) >= size and (many := _for_many(text, size)) is not None:
-            whole = len(left) // size * size
-            for start in range(0, whole, size):
-                connection.execute(many, tuple(chain.from_iterable(left[start : start + size])))
-            left = left[whole:]
-    if left:
-        connection.executemany(text, left)
+_FENCE: Final = """
+select raise(abort, 'taken over') where not exists (select 1 from worker where id = new.worker and epoch = new.epoch);
+update worker set heartbeat_at = new.mark where id = new.worker and new.mark is not null"""
+_MOST_FORMS: Final = 200
+FEW: Final = 64
+"""So many rows at least are worth a statement of their own, in which what they share is said once."""
+_NUL: Final = "\\u0000"
+"""In JSON. SQLite keeps what comes before it, and forgets the rest."""
+_encode: Final = msgspec.json.Encoder().encode
 
 
-def _may_be_together(text: str, rows: Sequence[Sequence[Value]]) -> bool:
-    """Whether no row says something else about what another is about; that the key comes last is seen later."""
-    return not text.startswith("update") or len(set(map(itemgetter(-1), rows))) == len(rows)
+class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
+    """A batch, and how to say it in one statement; there are no `forms` if it cannot be."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        # Never empty: of nothing not even nothing can be cut out.
+        self._parts = [b"-"]
+        self._end = 2
+        self.forms: tuple[Form, ...] = ()
+        self.arguments: tuple[Any, ...] = ()
+        # Whatever else is wrong with the rows, the driver says so when it is given them one by one.
+        with suppress(ValueError, TypeError, ArithmeticError, LookupError, StoreDefect):
+            told = [self._tell(name, rows) for name, rows in batch if rows]
+            self.forms = tuple([form for form, _ in told])
+            self.arguments = (b"".join(self._parts), *chain.from_iterable([said for _, said in told]))
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._batch[place]
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def _tell(self, name: str, rows: Rows) -> tuple[Form, tuple[Any, ...]]:
+        """In which form, the rows as one text, and what they share."""
+        form = bulk(name)
+        if form.is_update and len(set(map(itemgetter(*form.key), rows))) < len(rows):
+            raise ValueError("one row says something else about what another is about")
+        shared: tuple[int, ...] = ()
+        values = rows[0]
+        if form.bytes_at is not None:
+            rows = self._without_bytes(rows, form.bytes_at)
+        elif len(rows) >= FEW:
+            shared, rows = _without_shared(rows)
+        text = _encode(rows).decode()
+        if _NUL in text:
+            raise ValueError("a text has a NUL in it")
+        return (name, shared), (text, *[values[at] for at in shared])
+
+    def _without_bytes(self, rows: Rows, at: int) -> Rows:
+        """JSON has no word for bytes: they are sent side by side, and a row says where its own begin and, last, end."""
+        columns: list[Any] = list(zip(*rows, strict=True))
+        parts, lengths = columns[at], list(map(len, columns[at]))
+        *columns[at], self._end = accumulate(lengths, initial=self._end)
+        self._parts += parts
+        return list(zip(*columns, lengths, strict=True))
+
+
+def _without_shared(rows: Rows) -> tuple[tuple[int, ...], Rows]:
+    """Which columns have the same in every row, and the rest: much of the row of an ended run is null or `SUCCESS`."""
+    columns, count = list(zip(*rows, strict=True)), len(rows)
+    shared = tuple([at for at, column in enumerate(columns) if column.count(column[0]) == count])
+    kept = [at for at in range(len(columns)) if at not in shared]
+    # Of a single place `itemgetter` gives the value, and not a row.
+    return (shared, list(map(itemgetter(*kept), rows))) if len(kept) > 1 else ((), rows)
+
+
+class Commits:
+    """Writes messages on one connection, each as a transaction of its own."""
+
+    def __init__(self, connection: sqlite3.Connection, worker: str, epoch: int) -> None:
+        self._connection = connection
+        self._who = (worker, epoch)
+        self._texts: dict[tuple[Form, ...], str] = {}
+
+    def write(self, message: Message, mark: int | None) -> None:
+        """Writes the message, and the store's time if there is a mark; refused if someone has taken over."""
+        text = self._texts.get(message.forms) or self._make(message.forms)
+        # For one row: `execute` asks for the interpreter once more, to learn the number of a row that has none.
+        self._connection.executemany(text, ((*self._who, mark, *message.arguments),))
+
+    def _make(self, forms: tuple[Form, ...]) -> str:
+        """The view and the trigger for messages of these forms; they are this connection's alone."""
+        if len(self._texts) >= _MOST_FORMS:
+            self._forget()
+        view = f"commit_{len(self._texts)}"
+        columns = ["worker", "epoch", "mark", "bytes"]
+        steps = [_FENCE]
+        for form in forms:
+            own = [f"c{len(columns) + at}" for at in range(1 + len(form[1]))]
+            steps.append(for_many(form, "new.bytes", *[f"new.{name}" for name in own]))
+            columns += own
+        execute = self._connection.execute
+        execute(f"create temp view {view} ({', '.join(columns)}) as select {', '.join(['null'] * len(columns))}")
+        execute(f"create temp trigger of_{view} instead of insert on {view} begin {'; '.join(steps)}; end")
+        text = self._texts[forms] = f"insert into {view} values ({', '.join('?' * len(columns))})"
+        return text
+
+    def _forget(self) -> None:
+        for place in range(len(self._texts)):
+            self._connection.execute(f"drop view commit_{place}")
+        self._texts.clear()
+
+
+def carry_out(connection: sqlite3.Connection, name: str, text: str, rows: Sequence[Sequence[Value]]) -> None:
+    """Carries a statement for one row out for each of these, in their order, inside a transaction."""
+    message = Message([(name, rows)]) if name in ROWS and len(rows) >= FEW else None
+    if message is not None and message.forms:
+        places = [f"?{place}" for place in range(1, len(message.arguments) + 1)]
+        connection.execute(for_many(message.forms[0], *places), message.arguments)
+    else:
+        connection.executemany(text, rows)
 
 
 @lru_cache(_MOST_FORMS)
-def _for_many(text: str, size: int) -> str | None:
-    """The statement for so many rows at once, if there is one."""
-    if (insert := _INSERT.fullmatch(text)) and _is_in_order(text, insert[2]):
-        return f"{insert[1]}{', '.join([_PARAMETER.sub('?', insert[2])] * size)}{insert[3]}"
-    if delete := _DELETE.fullmatch(text):
-        return f"delete from {delete[1]} where {delete[2]} in (values {', '.join(['(?)'] * size)})"
-    if (update := _UPDATE.fullmatch(text)) and _is_in_order(text, text):
-        table, assignments, key, value = (_PARAMETER.sub(r"new.column\1", part) for part in update.groups())
-        row = f"({', '.join('?' * len(_PARAMETER.findall(text)))})"
-        return f"update {table} set {assignments} from (values {', '.join([row] * size)}) as new where {key} = {value}"
-    return None
-
-
-def _is_in_order(text: str, values: str) -> bool:
-    """Whether the parameters are all among the values, each once and in the order of the row."""
-    numbers = [int(number) for number in _PARAMETER.findall(values)]
-    return numbers == list(range(1, len(_PARAMETER.findall(text)) + 1))
+def for_many(form: Form, parts: str, rows: str, *shared: str) -> str:
+    """The statement with its rows taken from one JSON text; the others say where bytes are, and what the rows share."""
+    name, places = form
+    shape = bulk(name)
+    kept = [at for at in range(shape.width) if at not in places]
+    columns = {at: f"json_extract(value, '$[{place}]')" for place, at in enumerate(kept)}
+    columns |= dict(zip(places, shared, strict=True))
+    if shape.bytes_at is not None:
+        columns[shape.bytes_at] = f"substr({parts}, {columns[shape.bytes_at]}, json_extract(value, '$[{len(kept)}]'))"
+    named = ", ".join(f"{columns[at]} as p{at + 1}" for at in range(shape.width))
+    return shape.written(f"(select {named} from json_each({rows})) as x", "true")

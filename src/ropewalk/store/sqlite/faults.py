@@ -53,6 +53,11 @@ def is_unsure(error: sqlite3.Error) -> bool:
     return _code(error) in _UNSURE or _code(error) & 0xFF == sqlite3.SQLITE_CORRUPT
 
 
+def is_stale(error: sqlite3.Error) -> bool:
+    """Whether the fence of a commit has refused it; no other trigger of ours refuses anything."""
+    return _code(error) == sqlite3.SQLITE_CONSTRAINT_TRIGGER
+
+
 def translated_os_error(error: OSError, path: str) -> RopewalkError:
     """What to raise instead of what the file system said."""
     if error.errno in _NO_ROOM:

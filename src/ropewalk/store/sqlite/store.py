@@ -14,7 +14,7 @@ import os
 import socket
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -25,16 +25,15 @@ from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
-from ropewalk.store.sqlite.bulk import carry_out
+from ropewalk.store.sqlite.bulk import Commits, Message, carry_out
 from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
-from ropewalk.store.sqlite.faults import at_the_door, is_unsure, translated
+from ropewalk.store.sqlite.faults import at_the_door, is_stale, is_unsure, translated
 from ropewalk.store.sqlite.ownership import Ownership
 from ropewalk.store.sqlite.reader import SqliteReader
 
 WORKER: Final = "local"
 INLINE_ROWS: Final = 256
-"""So many rows are written, in about a millisecond, before a thread gets its turn beside a busy loop; and it would have
-to wait for one after every statement."""
+"""So many rows are written, in about a millisecond, before a thread gets its turn beside a busy loop."""
 MARK_EVERY: Final = 50_000
 """Store time is left in the database at most this often (µs), with a commit that happens anyway."""
 
@@ -90,6 +89,8 @@ class SqliteStore:
         self._statements = statements()
         self._turn = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
+        # What the thread has begun with before anyone had the turn; whoever gets it waits for that.
+        self._begun: asyncio.Future[None] | None = None
         self._stopped: str | None = None
         with ExitStack() as undo:
             self._ownership = Ownership(path, _time_of_day(wall))
@@ -99,6 +100,7 @@ class SqliteStore:
             # Asked anew: opening may take a second, and whoever goes by the time of day would be ahead of us for good.
             self._start_clock(_time_of_day(wall))
             self.epoch = self._register(version)
+            self._commits = Commits(self._connection, worker, self.epoch)
             self._reader = SqliteReader(path)
             self.blobs.sweep()
             undo.pop_all()
@@ -175,20 +177,47 @@ class SqliteStore:
 
     # Writing
 
-    async def write(self, batch: Batch) -> None:
-        """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit."""
+    def prepared(self, batch: Batch) -> Message:
+        """The same batch in the words it is written in, which a thread would need the interpreter for."""
+        return batch if isinstance(batch, Message) else Message(batch)
+
+    def write(self, batch: Batch) -> Awaitable[None]:
+        """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit.
+
+        A large one is begun with at once if it is nobody else's turn.
+        """
+        message = self.prepared(batch)
+        is_small = sum(len(rows) for _, rows in batch) <= self.inline_rows
+        if not is_small and self._is_at_rest():
+            self._begun = asyncio.get_running_loop().run_in_executor(self._thread, self._write, message)
+            return _finished(self._begun)
+        return self._write_in_turn(message, is_small)
+
+    async def _write_in_turn(self, message: Message, is_small: bool) -> None:
         self._check_turn()
         async with self._turn:
-            if sum(len(rows) for _, rows in batch) <= self.inline_rows:
-                self._write(batch)
+            await self._rest()
+            if is_small:
+                self._write(message)
             else:
-                await self._in_thread(partial(self._write, batch))
+                await self._in_thread(partial(self._write, message))
+
+    def _is_at_rest(self) -> bool:
+        """Whether it is nobody's turn, and the thread has nothing to do."""
+        is_idle = self._begun is None or self._begun.done()
+        return is_idle and not self._turn.locked() and self._stopped is None
+
+    async def _rest(self) -> None:
+        """Waits for what was begun with before this turn."""
+        while self._begun is not None and not self._begun.done():
+            await asyncio.wait((self._begun,))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
         """Several statements as one, durable at the end; undone by an exception. Nobody else writes meanwhile."""
         self._check_turn()
         async with self._turn:
+            await self._rest()
             self._require_usable()
             self._holder = asyncio.current_task()
             transaction = SqliteTransaction(self)
@@ -222,6 +251,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Gives the store up, whole and in one file. Twice is once."""
         async with self._turn:
+            await self._rest()
             if self._stopped == _CLOSED:
                 return
             self._stopped = _CLOSED
@@ -234,18 +264,29 @@ class SqliteStore:
 
     # One transaction, step by step
 
-    def _write(self, batch: Batch) -> None:
-        connection, texts = self._connection, self._statements
+    def _write(self, message: Message) -> None:
         self._require_usable()
         try:
-            self._begin()
-            for name, rows in batch:
-                carry_out(connection, texts[name], rows)
-            self._commit()
+            self._now = self.now()
+            if message.forms:
+                self._write_at_once(message)
+            else:
+                self._write_row_by_row(message)
         except sqlite3.Error as error:
             raise self._ours(error) from error
         finally:
             self._undo()
+
+    def _write_at_once(self, message: Message) -> None:
+        mark = self._now if self._is_to_be_marked() else None
+        self._commits.write(message, mark)
+        self._marked = mark or self._marked
+
+    def _write_row_by_row(self, batch: Batch) -> None:
+        self._begin()
+        for name, rows in batch:
+            self._connection.executemany(self._statements[name], rows)
+        self._commit()
 
     def _require_usable(self) -> None:
         if self._stopped is not None:
@@ -256,11 +297,17 @@ class SqliteStore:
         self._connection.execute("begin immediate")
         self._now = self.now()
         if not self._is_current():
-            self.stale_writes += 1
-            raise StaleWriter(f"{self.path} was taken over by another process; this one writes no more")
+            raise self._stale()
+
+    def _stale(self) -> StaleWriter:
+        self.stale_writes += 1
+        return StaleWriter(f"{self.path} was taken over by another process; this one writes no more")
+
+    def _is_to_be_marked(self) -> bool:
+        return self._now - self._marked >= MARK_EVERY
 
     def _is_current(self) -> bool:
-        if self._now - self._marked < MARK_EVERY:
+        if not self._is_to_be_marked():
             asked = self._connection.execute(self._statements["check_epoch"], (self.worker, self.epoch))
             return asked.fetchone() is not None
         marked = self._connection.execute(self._statements["mark_time"], (self._now, self.worker, self.epoch))
@@ -268,7 +315,7 @@ class SqliteStore:
 
     def _commit(self) -> None:
         self._connection.execute("commit")
-        if self._now - self._marked >= MARK_EVERY:
+        if self._is_to_be_marked():
             self._marked = self._now
 
     async def _finish(self, changes: int) -> None:
@@ -284,11 +331,13 @@ class SqliteStore:
 
     def _execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
         try:
-            carry_out(self._connection, self._statements[name], rows)
+            carry_out(self._connection, name, self._statements[name], rows)
         except sqlite3.Error as error:
             raise self._ours(error) from error
 
     def _ours(self, error: sqlite3.Error) -> RopewalkError:
+        if is_stale(error):
+            return self._stale()
         if is_unsure(error):
             self._stopped = f"stopped writing, since what is on the disk is unsure ({error})"
         return translated(error, self.path)
@@ -299,21 +348,25 @@ class SqliteStore:
 
     async def _in_thread(self, work: Callable[[], None]) -> None:
         """Does the work on the writer's thread; waits for its end even when cancelled: the turn is kept till then."""
-        done = asyncio.get_running_loop().run_in_executor(self._thread, work)
-        cancelled: asyncio.CancelledError | None = None
-        while not done.done():
-            try:
-                await asyncio.wait((done,))
-            except asyncio.CancelledError as error:
-                cancelled = error
-        failure = done.exception()
-        if cancelled is not None:
-            raise cancelled from failure
-        if failure is not None:
-            raise failure
+        await _finished(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
 
 _CLOSED: Final = "was closed"
+
+
+async def _finished(done: asyncio.Future[None]) -> None:
+    """Waits for its end even when cancelled."""
+    cancelled: asyncio.CancelledError | None = None
+    while not done.done():
+        try:
+            await asyncio.wait((done,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    failure = done.exception()
+    if cancelled is not None:
+        raise cancelled from failure
+    if failure is not None:
+        raise failure
 
 
 def _time_of_day(wall: int | None) -> int:

@@ -1,0 +1,118 @@
+"""Statements for many rows, derived from those for one.
+
+Each statement of a batch is a plain one, for one row. In its form for many rows every parameter is a column of wherever
+the rows come from, which each dialect has its own words for; so is what must hold for any of them to be written.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.store.errors import StoreDefect
+from ropewalk.store.migrations import known_migrations
+from ropewalk.store.queries import statements
+
+_INSERT: Final = re.compile(r"insert into (\w+) \(([^)]*)\)\s+values \((.*?)\)\s*(on conflict.*)?", re.DOTALL)
+_UPDATE: Final = re.compile(r"update (\w+)\s+(set .*?)\s+where (.*)", re.DOTALL)
+_DELETE: Final = re.compile(r"delete from (\w+)\s+where (.*)", re.DOTALL)
+_PARAMETER: Final = re.compile(r"\$(\d+)")
+_EQUALS: Final = re.compile(r"\b(\w+) = \$(\d+)")
+_EQUALS_ONLY: Final = re.compile(r"\w+ = \$\d+(\s+and \w+ = \$\d+)*")
+_TABLE: Final = re.compile(r"create table (\w+) \((.*)\)", re.DOTALL)
+_KEY: Final = re.compile(r"(\w+) \w+ primary key|primary key \(([^)]*)\)")
+_BYTES: Final = re.compile(r"(\w+) bytea")
+
+
+class Bulk(Struct, frozen=True):
+    """A statement for many rows: `{rows}` is where they come from, `{passed}` what must hold.
+
+    `width` is how many parameters there are, `key` are those that name the row; none, where it is any number of rows of
+    the table that go. `bytes_at` is the one that takes bytes, if any does.
+    """
+
+    table: str
+    width: int
+    key: tuple[int, ...]
+    text: str
+    bytes_at: int | None = None
+
+    @property
+    def is_update(self) -> bool:
+        return self.text.startswith("update")
+
+    def written(self, rows: str, passed: str) -> str:
+        """The statement with a dialect's words in it."""
+        return self.text.format(rows=rows, passed=passed)
+
+
+@cache
+def bulk(name: str) -> Bulk:
+    """The form for many rows of the statement of this name."""
+    text = statements().get(name, "")
+    for pattern, form in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete)):
+        if found := pattern.fullmatch(text):
+            return form(found, len(set(_PARAMETER.findall(text))))
+    raise StoreDefect(f"{name} cannot be part of a batch: it is no plain insert, update or delete")
+
+
+def _insert(found: re.Match[str], width: int) -> Bulk:
+    table, columns, values, conflict = found.groups()
+    placed = dict(zip(re.split(r",\s*", columns), re.split(r",\s*", values), strict=True))
+    key = tuple(int(placed[column][1:]) - 1 for column in primary_keys()[table])
+    head = f"insert into {table} ({columns}) select {_from_rows(values)} from {{rows}} where {{passed}}"
+    kept_as_bytes = [int(placed[column][1:]) - 1 for column in _columns_of_bytes()[table] if column in placed]
+    return Bulk(table, width, key, f"{head} {conflict}" if conflict else head, *kept_as_bytes)
+
+
+def _update(found: re.Match[str], width: int) -> Bulk:
+    table, changes, condition = found.groups()
+    if not (key := _named_by(table, condition)):
+        raise StoreDefect(f"an update of {table} cannot be part of a batch unless it names its row")
+    text = f"update {table} {_from_rows(changes)} from {{rows}} where {_from_rows(condition)} and {{passed}}"
+    return Bulk(table, width, key, text)
+
+
+def _delete(found: re.Match[str], width: int) -> Bulk:
+    table, condition = found.groups()
+    if not _EQUALS_ONLY.fullmatch(condition):
+        raise StoreDefect(f"a delete from {table} cannot be part of a batch unless it says what its rows are equal to")
+    columns, values = zip(*_EQUALS.findall(condition), strict=True)
+    wanted = ", ".join(f"x.p{number}" for number in values)
+    text = f"delete from {table} where ({', '.join(columns)}) in (select {wanted} from {{rows}}) and {{passed}}"
+    return Bulk(table, width, _named_by(table, condition), text)
+
+
+def _from_rows(text: str) -> str:
+    return _PARAMETER.sub(lambda number: f"x.p{number[1]}", text)
+
+
+def _named_by(table: str, condition: str) -> tuple[int, ...]:
+    equal = {column: int(number) - 1 for column, number in _EQUALS.findall(condition)}
+    key = tuple(equal[column] for column in primary_keys()[table] if column in equal)
+    return key if len(key) == len(primary_keys()[table]) else ()
+
+
+@cache
+def primary_keys() -> Mapping[str, tuple[str, ...]]:
+    """The columns that name a row, by table."""
+    return {table: _key(columns) for table, columns in _tables()}
+
+
+def _key(columns: str) -> tuple[str, ...]:
+    found = _KEY.search(columns)
+    assert found, "every table has a key"
+    return (found[1],) if found[1] else tuple(re.split(r",\s*", found[2]))
+
+
+@cache
+def _columns_of_bytes() -> Mapping[str, list[str]]:
+    return {table: _BYTES.findall(columns) for table, columns in _tables()}
+
+
+@cache
+def _tables() -> list[tuple[str, str]]:
+    texts = (text for step in known_migrations() for text in step.statements)
+    return [(found[1], found[2]) for found in map(_TABLE.fullmatch, texts) if found]
