@@ -19,7 +19,17 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core import graph
-from ropewalk.core.execution import deciding, evolving, evolving_whole, machine, progress, settling, verbs, work
+from ropewalk.core.execution import (
+    deciding,
+    evolving,
+    evolving_whole,
+    machine,
+    progress,
+    settling,
+    trail,
+    verbs,
+    work,
+)
 from tests.simulator import store, worker
 
 
@@ -128,7 +138,7 @@ TIME = (
     Bug("wake-up not told", machine.Execution.handle_all, "self.wake_at != self._wake_told", "self.wake_at is None"),
     Bug("retry before its time", settling.fire_timers,
         "due <= now:\n        work", "due <= now + 9_000_000:\n        work"),
-    Bug("deadline never set", deciding.start, "None if x.plan.timeout is None else now + x.plan.timeout", "None"),
+    Bug("deadline never set", settling.begin, "None if x.plan.timeout is None else now + x.plan.timeout", "None"),
     Bug("deadline ignored", progress.Progress.wake_at, "return self.deadline", "return timer"),
     Bug("deadline too early", settling.fire_timers, "x.deadline <= now:", "x.deadline <= now + 9_000_000:"),
     Bug("time limit used up by a pause", verbs.resume, "now + x.remaining", "now"),
@@ -163,4 +173,13 @@ SLOTS = (
     Bug("parked with work under way", settling.go_on, "and not x.running and not x.ready_count and", "and"),
 )  # fmt: skip
 
-BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *TIME, *CONTROL, *SLOTS)
+TRAIL = (
+    Bug("outputs lost on the beaten way", trail.take, "outputs[index[node]] = output if blob", "_ = output if blob"),
+    Bug("skips lost on the beaten way", trail.take, "events.append(NodesSkipped(now, step.skipped))", "pass"),
+    Bug("ports not looked at on the beaten way", trail.reports_of, "(signal.node, signal.ports)", "(signal.node, ())"),
+    Bug("remembered with something in line", trail._is_plain, "not x.ready_count and ", ""),
+    Bug("attempts shared off the beaten way", trail.Place.lay_out,
+        "{node: copy(work) for node, work in self.works.items()}", "dict(self.works)"),
+)  # fmt: skip
+
+BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *TIME, *CONTROL, *SLOTS, *TRAIL)

@@ -21,6 +21,7 @@ ITEMS: Final = ("count", "width", "limit", "outputs", "errors", "in_flight", "fa
 
 def snapshot(x: Execution) -> dict[str, Any]:
     """Everything that decides what the execution does next."""
+    x.lay_out()
     works = {(work.node, work.item): _work(work, is_ending=x.ending is not None) for work in x.active_works()}
     is_settled = all(work["phase"] != "IN LINE" for work in works.values())
     return {

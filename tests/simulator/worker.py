@@ -55,6 +55,13 @@ def fold(row: Row) -> Execution:
     return execution
 
 
+def take_up(row: Row) -> Execution:
+    """The same, to be gone on with as workers do: on the beaten way of its plan, if nothing has happened yet."""
+    execution = Execution.on_the_beaten_way(row.plan)
+    execution.apply(row.log)
+    return execution
+
+
 class Worker:
     """One process."""
 
@@ -86,7 +93,7 @@ class Worker:
     def take(self, row: Row) -> None:
         """Become the owner: fold the log, and see to everything that ought to be under way."""
         previous = row.owner
-        held = Held(row, self.world.store.own(row, self), fold(row))
+        held = Held(row, self.world.store.own(row, self), take_up(row))
         self.held[row.id] = held
         self.world.note(self, "takes {} from {} with fence {}", row, previous, held.fence)
         commands = held.execution.outstanding()
@@ -230,7 +237,7 @@ class Worker:
 
     def _begin_again(self, held: Held, reports: list[Signal]) -> None:
         """Nothing was written: forget what was decided, keep what was reported."""
-        held.execution = fold(held.row)
+        held.execution = take_up(held.row)
         held.reports.extendleft(reversed(reports))
         self.carry_out(held, [each for each in held.execution.outstanding() if isinstance(each, WakeAt | NeedSlot)])
 

@@ -19,6 +19,14 @@ class Frontier:
         self._dead: dict[int, int] = {}
         self.skipped: list[int] = []
 
+    def counters(self) -> tuple[list[int], dict[int, int]]:
+        """How many edges into each node are undecided, and how many are dead where any is."""
+        return self._undecided.copy(), self._dead.copy()
+
+    def set_counters(self, undecided: list[int], dead: dict[int, int]) -> None:
+        """Go on from such a count."""
+        self._undecided, self._dead = undecided.copy(), dead.copy()
+
     def is_ripe(self, node: int) -> bool:
         """Whether every edge into the node is decided and one is live; a root always is."""
         return not self._undecided[node] and (self._is_live(node) or not self._plan.indegree[node])

@@ -1,6 +1,6 @@
 """A definition compiled for walking: integer node ids in document order, one array per question an execution asks."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +11,9 @@ from ropewalk.core.duration import MINUTE, parse_duration
 from ropewalk.core.errors import VersionLost
 from ropewalk.core.expression import Template, compile_template
 from ropewalk.core.retry import DEFAULT_RETRY, RetryPolicy
+
+if TYPE_CHECKING:
+    from ropewalk.core.execution.trail import Trail
 
 DEFAULT_CONCURRENCY = 20
 DEFAULT_ATTEMPT_TIMEOUT = 5 * MINUTE
@@ -41,7 +44,7 @@ class Plan:
         "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "followers", "for_each",
         "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools",
         "port_names", "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts",
-        "tolerance", "types",
+        "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -49,6 +52,8 @@ class Plan:
         self._take_topology()
         self._take_nodes(definition.nodes)
         self._take_settings(definition.document)
+        # The way its executions go; made when it is first gone.
+        self.trail: Trail | None = None
 
     def _take_topology(self) -> None:
         topology = self.definition.topology

@@ -7,7 +7,6 @@ from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.events import (
     ChildResumed,
     ExecutionReopened,
-    ExecutionStarted,
     MapExpanded,
     RunReturned,
     RunWaiting,
@@ -16,7 +15,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import PENDING, Progress
-from ropewalk.core.execution.settling import give_up, release, retry_later, settle_map, succeed
+from ropewalk.core.execution.settling import begin, give_up, release, retry_later, settle_map, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.retry import delay_after, is_retryable
 from ropewalk.core.signals import (
@@ -46,8 +45,7 @@ WORKER_LOST = RunError(ErrorType.TRANSIENT, "worker lost")
 def start(x: Progress, signal: Start, now: int) -> None:
     """A slot is granted; taken only if it is still needed."""
     if x.needs_slot and x.state is PENDING:
-        deadline = None if x.plan.timeout is None else now + x.plan.timeout
-        record(x, ExecutionStarted(now, deadline))
+        begin(x, now)
     elif x.needs_slot:
         record(x, SlotTaken(now))
 

@@ -182,7 +182,19 @@ def _timed_out(x: Progress, event: ExecutionTimedOut) -> None:
 
 
 def _close(x: Progress, state: ExecutionState) -> None:
-    """The execution is over; what did not get its turn is cancelled, unless a failure stands before it."""
+    """The execution is over."""
+    if x.place is None:
+        _close_nodes(x)
+    x.timers.clear()
+    x.state = state
+    x.is_ended = True
+    x.has_slot = False
+    x.ending = x.deadline = x.grace_until = x.remaining = None
+    x.commands.append(Finish(state))
+
+
+def _close_nodes(x: Progress) -> None:
+    """What did not get its turn is cancelled, unless a failure stands before it."""
     if x.ending is not None or x.open_nodes:
         x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
     if x.works or x.maps:
@@ -190,13 +202,7 @@ def _close(x: Progress, state: ExecutionState) -> None:
             x.leave(work)
     x.ready.clear()
     x.ready_first.clear()
-    x.timers.clear()
     x.open_nodes = 0
-    x.state = state
-    x.is_ended = True
-    x.has_slot = False
-    x.ending = x.deadline = x.grace_until = x.remaining = None
-    x.commands.append(Finish(state))
 
 
 # Reopening

@@ -11,12 +11,12 @@ The state is in `progress.py`; the rules are in `deciding.py` (reports, arrivals
 `settling.py` (what every signal ends with); what each event changes is in `evolving.py` and `evolving_whole.py`.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Self
 
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StartChild, StopRun, WakeAt
-from ropewalk.core.events import Event
-from ropewalk.core.execution import deciding, verbs
+from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.execution import deciding, trail, verbs
 from ropewalk.core.execution.evolving_whole import evolve
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.settling import settle
@@ -55,26 +55,33 @@ class Execution(Progress):
 
     __slots__ = ("_latest", "_wake_told")
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, place: trail.Place | None = None) -> None:
+        super().__init__(plan, place)
         self._wake_told: int | None = None
         # The latest moment it was told of: what was due by then may be in line already, without an event to say so.
         self._latest = 0
+
+    @classmethod
+    def on_the_beaten_way(cls, plan: Plan) -> Self:
+        """The same at less cost for one of many of a plan; nobody but the machine may look at where its nodes are."""
+        if plan.trail is None:
+            plan.trail = trail.Trail(cls(plan))
+        return cls(plan, plan.trail.start)
 
     def handle(self, signal: Signal, now: int) -> list[Event]:
         """Decide what `signal` means and return the events it causes, already applied."""
         return self.handle_all((signal,), now)
 
-    def handle_all(self, signals: Iterable[Signal], now: int) -> list[Event]:
+    def handle_all(self, signals: Sequence[Signal], now: int) -> list[Event]:
         """The same for reports that came together: what follows from all of them is decided once."""
         # Event time never goes back, whatever the worker believes.
         if now < self._latest:
             now = self._latest
         self._latest = now
-        for signal in signals:
-            DECIDE[type(signal)](self, signal, now)
-        if not self.is_ended:
-            settle(self, now)
+        if self.place is None:
+            self._decide(signals, now)
+        else:
+            self._go_on(self.place, signals, now)
         if self.is_timed and self.wake_at != self._wake_told:
             self._tell_wake()
         events, self.events = self.events, []
@@ -82,6 +89,26 @@ class Execution(Progress):
             self.now = now
             self.seq += len(events)
         return events
+
+    def _decide(self, signals: Sequence[Signal], now: int) -> None:
+        """By the rules."""
+        for signal in signals:
+            DECIDE[type(signal)](self, signal, now)
+        if not self.is_ended:
+            settle(self, now)
+
+    def _go_on(self, place: trail.Place, signals: Sequence[Signal], now: int) -> None:
+        """As was decided before at this place, if it was."""
+        reports = trail.reports_of(signals)
+        step = None if reports is None else place.steps.get(reports)
+        if step is not None and not trail.is_barred(self, step, now):
+            trail.take(self, step, signals, now)
+            return
+        self.lay_out()
+        before = len(self.commands)
+        self._decide(signals, now)
+        if reports is not None:
+            trail.remember(self, place, reports, self.commands[before:])
 
     def take_commands(self) -> list[Command]:
         """What the last signals newly asked for; to be done once their events are durable."""
@@ -91,6 +118,8 @@ class Execution(Progress):
     def apply(self, events: Iterable[Event]) -> None:
         """Fold recorded events; never refuses a fact. Then ask `outstanding()`."""
         for event in events:
+            if type(event) is not ExecutionAccepted:
+                self.lay_out()
             evolve(self, event)
         self.commands.clear()
         self._wake_told = self.wake_at

@@ -6,7 +6,7 @@ Counters stand beside the collections so that no question about the whole costs 
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ropewalk.core.commands import Command, NeedSlot
 from ropewalk.core.errors import InvalidTransition
@@ -15,6 +15,9 @@ from ropewalk.core.execution.work import ENDED, READY, RUNNING, WAITING, Map, No
 from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
 from ropewalk.core.state import ExecutionState, NodeState
+
+if TYPE_CHECKING:
+    from ropewalk.core.execution.trail import Place
 
 Key = tuple[int, int | None]
 PENDING, NODE_WAITING, NODE_READY = ExecutionState.PENDING, NodeState.WAITING, NodeState.READY
@@ -28,12 +31,12 @@ class Progress:
     __slots__ = (
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "deadline", "ending", "errors",
         "events", "frontier", "grace_until", "has_slot", "is_ended", "is_simple", "is_started", "is_timed",
-        "listeners", "maps", "new_failures", "nodes", "now", "open_nodes", "outputs", "plan", "ports", "ready",
+        "listeners", "maps", "new_failures", "nodes", "now", "open_nodes", "outputs", "place", "plan", "ports", "ready",
         "ready_count", "ready_first", "remaining", "room", "running", "seq", "signals", "started_at", "state",
         "timers", "to_skip", "unhandled", "waiting", "works",
     )  # fmt: skip
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
         self.plan = plan
         self.state = PENDING
         self.accepted: ExecutionAccepted | None = None
@@ -42,18 +45,24 @@ class Progress:
         self.seq = 0
         self.events: list[Event] = []
         self.commands: list[Command] = []
-        self._start_nodes()
-        self._start_waits()
+        self.outputs: dict[int, Any] = {}
+        # Outputs too large for the log, by hash: whoever evaluates expressions puts here what they need.
+        self.blobs: dict[str, Any] = {}
+        # How many more attempts the worker has hands for; set by it before a signal, None for any number.
+        self.room: int | None = None
         self._start_whole()
+        # How far it has come on the beaten way of its plan; None where it has a state of its own.
+        self.place = place
+        if place is None:
+            self.begin_nodes()
+            self.open_up(plan.roots)
 
-    def _start_nodes(self) -> None:
+    def begin_nodes(self) -> None:
+        """A state of its own, in which nothing has happened yet."""
         self.nodes = [NODE_WAITING] * len(self.plan.ids)
         self.frontier = Frontier(self.plan)
         self.works: dict[int, Work] = {}
         self.maps: dict[int, Map] = {}
-        self.outputs: dict[int, Any] = {}
-        # Outputs too large for the log, by hash: whoever evaluates expressions puts here what they need.
-        self.blobs: dict[str, Any] = {}
         self.ports: dict[int, tuple[str, ...]] = {}
         self.errors: dict[int, NodeError] = {}
         self.unhandled: dict[int, None] = {}
@@ -66,20 +75,21 @@ class Progress:
         self.ready_count = self.running = self.open_nodes = 0
         # Whether nodes have only become ready, started and succeeded so far: nothing is in line for a second time.
         self.is_simple = True
-        # How many more attempts the worker has hands for; set by it before a signal, None for any number.
-        self.room: int | None = None
-        self.open_up(self.plan.roots)
-
-    def _start_waits(self) -> None:
         self.waiting: dict[Key, Work] = {}
         self.listeners: dict[str, deque[Work]] = {}
         self.signals: dict[str, deque[Any]] = {}
+
+    def lay_out(self) -> None:
+        """Leave the beaten way; there the attributes of `begin_nodes` are missing."""
+        if self.place is not None:
+            place, self.place = self.place, None
+            place.lay_out(self)
+
+    def _start_whole(self) -> None:
         self.timers: list[tuple[int, int, Work]] = []
         self._timer_order = 0
         # Whether time alone could ever have changed something.
         self.is_timed = False
-
-    def _start_whole(self) -> None:
         self.started_at: int | None = None
         self.is_started = self.is_ended = False
         self.has_slot = False
@@ -99,7 +109,12 @@ class Progress:
             return False
         if self.state is PENDING:
             return True
-        return self.ready_count > 0 and self.state is ExecutionState.RUNNING
+        return self.state is ExecutionState.RUNNING and self.ready_count > 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something is ready that there was no hand for."""
+        return self.place is None and self.ready_count > 0
 
     @property
     def is_parked(self) -> bool:
@@ -125,24 +140,25 @@ class Progress:
 
     def active_works(self) -> Iterable[Work]:
         """Every attempt that is not over, in document order."""
-        for node in sorted({**self.works, **self.maps}):
-            if node in self.works:
-                yield self.works[node]
-            if node in self.maps:
-                items = self.maps[node].works
+        works, maps = (self.works, self.maps) if self.place is None else (self.place.works, {})
+        for node in sorted({**works, **maps}):
+            if node in works:
+                yield works[node]
+            if node in maps:
+                items = maps[node].works
                 yield from (items[item] for item in sorted(items))
 
     def work(self, node: str, item: int | None) -> Work | None:
         """The attempts at this node or item, if there are any to speak of."""
         index = self.plan.index.get(node, NOWHERE)
         if item is None:
-            return self.works.get(index)
+            return (self.works if self.place is None else self.place.works).get(index)
         map_ = self.maps.get(index)
         return map_.works.get(item) if map_ else None
 
     def node_state(self, node: int) -> NodeState:
         """The state people see: what stays behind an unhandled failure is BLOCKED at the end."""
-        state = self.nodes[node]
+        state = (self.nodes if self.place is None else self.place.nodes)[node]
         if state is NodeState.WAITING and self.is_ended:
             return NodeState.BLOCKED
         return state

@@ -8,6 +8,7 @@ from ropewalk.core.events import (
     DeadlinePassed,
     ExecutionCancelled,
     ExecutionFailed,
+    ExecutionStarted,
     ExecutionSucceeded,
     ExecutionTimedOut,
     ItemFailed,
@@ -157,6 +158,14 @@ def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
         settle_map(x, work.node, now)
 
 
+# The beginning
+
+
+def begin(x: Progress, now: int) -> None:
+    """Its first slot is there, and its time begins to run."""
+    record(x, ExecutionStarted(now, None if x.plan.timeout is None else now + x.plan.timeout))
+
+
 # Outcomes
 
 
@@ -293,7 +302,12 @@ def finish(x: Progress, now: int) -> None:
     """Nothing is ready, running or waiting: the execution ended, well if no failure is unhandled."""
     if x.unhandled:
         record(x, ExecutionFailed(now, failure_message(x)))
-        return
+    else:
+        conclude(x, now)
+
+
+def conclude(x: Progress, now: int) -> None:
+    """The execution ended well, if its output can be told."""
     try:
         output = output_of(x)
     except ExpressionError as error:

@@ -22,6 +22,8 @@ class NodesView(Mapping[str, Any]):
         x = self._progress
         index = x.plan.index[node]
         record: dict[str, Any] = {"output": _handed_on(x, index), "state": str(x.node_state(index)), "error": None}
+        if x.place is not None:
+            return record  # where nothing has failed
         if index in x.errors:
             record["error"] = error_record(x.errors[index])
         if index in x.maps:

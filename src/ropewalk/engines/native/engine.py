@@ -7,7 +7,7 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 import uuid_utils
@@ -250,7 +250,7 @@ class NativeEngine:
             self.reports.take(live)
         return self.tell_together(live, (signal,), self.store.now())
 
-    def tell_together(self, live: Live, signals: Iterable[Signal], now: int) -> list[Event]:
+    def tell_together(self, live: Live, signals: Sequence[Signal], now: int) -> list[Event]:
         """The same for several that came in one turn of the loop."""
         if live.is_dropped:
             return []
@@ -269,7 +269,7 @@ class NativeEngine:
                 self.children.write_down(live, command)
         if not live.is_dirty and (events or live.commands):
             self.commit.add(live)
-        if x.ready_count and x.has_slot:
+        if x.has_more and x.has_slot:
             self._remember_hungry(live)
         return events
 
@@ -303,7 +303,7 @@ class NativeEngine:
                 break
             live = self._hungry.popleft()
             live.is_hungry = False
-            if live.execution.ready_count:
+            if live.execution.has_more:
                 self._due(live)
 
     def _carry_out(self, committed: list[Committed]) -> None:

@@ -60,7 +60,7 @@ class Live:
         self.version = version
         self.accepted = accepted
         self.trace_id = trace_id(accepted.execution, accepted.trace)
-        self.execution = Execution(version.plan)
+        self.execution = Execution.on_the_beaten_way(version.plan)
         self.ledger = RunLedger(version.plan, accepted)
         self.running: dict[Key, Running] = {}
         self.items: dict[int, list[Any]] = {}
