@@ -24,7 +24,7 @@ from ropewalk.bench.api_load import START, Ready
 from ropewalk.bench.contenders import FLOOR
 from ropewalk.bench.processes import say
 from ropewalk.bench.queueing import DOCUMENT, Notebook
-from ropewalk.engines.native.process import spare_the_collector
+from ropewalk.engines.native.process import settle_in
 from ropewalk.wiring import Settings, node_types, open_office
 
 UNLIMITED: Final = AccessSettings(limits=Limits(per_actor=None, per_address=None))
@@ -72,7 +72,7 @@ async def engine(db: str, notebook: Notebook) -> AsyncIterator[tuple[FastAPI, st
 async def serve(app: FastAPI, token: str, workflow: str, notebook: Notebook) -> None:
     """Answers until nothing more is said to this process; then tells when each node began."""
     listener = listen("127.0.0.1", 0)
-    spare_the_collector()
+    settle_in()
     async with serving(app, listener, ServerSettings()):
         say("ready", msgspec.json.encode(Ready(address_of(listener), token, workflow)).decode())
         while line := await asyncio.to_thread(sys.stdin.readline):

@@ -11,7 +11,7 @@ import uvloop
 
 from ropewalk.bench.contenders import Execute, opened
 from ropewalk.bench.shapes import diamond
-from ropewalk.engines.native.process import spare_the_collector
+from ropewalk.engines.native.process import settle_in
 
 _STATUS = Path("/proc/self/status")
 
@@ -46,5 +46,5 @@ async def measure(contender: str, db: str, executions: int) -> dict[str, float]:
 if __name__ == "__main__":
     contender, db, executions = sys.argv[1:]
     # As a worker's process does; the floor has the same.
-    spare_the_collector()
+    settle_in()
     sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(measure(contender, db, int(executions)))))

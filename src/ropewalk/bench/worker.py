@@ -14,7 +14,7 @@ from ropewalk.bench.child import at_once, peak_rss_mb
 from ropewalk.bench.native import execute, serving
 from ropewalk.bench.processes import say
 from ropewalk.bench.shapes import diamond
-from ropewalk.engines.native.process import spare_the_collector
+from ropewalk.engines.native.process import settle_in
 from ropewalk.wiring import Settings
 
 
@@ -29,5 +29,5 @@ async def live(db: str) -> None:
 
 
 if __name__ == "__main__":
-    spare_the_collector()
+    settle_in()
     uvloop.run(live(sys.argv[1]))

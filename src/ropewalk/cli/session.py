@@ -165,7 +165,7 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
 async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "AsyncIterator[Service]":
     # Here, since whoever only looks, or asks a server, does without node types and an engine.
     from ropewalk.cli.loading import catalogue
-    from ropewalk.engines.native.process import spare_the_collector
+    from ropewalk.engines.native.process import settle_in
 
     known = known or catalogue(project)
     settings = project.settings
@@ -175,7 +175,7 @@ async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "
         settings = replace(settings, native=replace(settings.native, hands=0, **idle))
     else:
         known.types.tell_of_missing()
-        spare_the_collector()
+        settle_in()
     async with open_service(settings, known.types, known.functions) as service:
         yield service
 

@@ -23,7 +23,7 @@ from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import interrupts
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput
-from ropewalk.engines.native.process import spare_the_collector
+from ropewalk.engines.native.process import settle_in
 from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, open_office
 
@@ -111,7 +111,7 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
                 _introduce(project, address_of(listener), token)
                 # In a thread: whoever asks at once does not wait for all of it.
                 await asyncio.to_thread(known.types.import_all)
-                spare_the_collector()
+                settle_in()
                 gc.enable()
                 await asked.wait()
                 view.say("draining; another signal leaves at once")

@@ -14,7 +14,7 @@ from ropewalk.cli.session import finish
 from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import Interrupts, interrupts
 from ropewalk.core.errors import InvalidInput
-from ropewalk.engines.native.process import spare_the_collector
+from ropewalk.engines.native.process import settle_in
 from ropewalk.service import Service
 from ropewalk.store import workers
 from ropewalk.wiring import Settings, open_service
@@ -67,7 +67,7 @@ async def _work(project: Project, settings: Settings) -> Code:
     known, view = catalogue(project), LogView(console(is_error=True), is_json=project.is_json)
     with logging_as(settings.telemetry.log, view) as lookup, interrupts(view) as asked:
         known.types.tell_of_missing()
-        spare_the_collector()
+        settle_in()
         async with open_service(settings, known.types, known.functions) as service:
             lookup.observer = service.engine.observer
             await _introduce(project, service, view)

@@ -15,8 +15,8 @@ MOST_HISTORIES: Final = 100
 
 BUGS: Final = (
     Bug("commands before the commit", GroupCommit._commit,
-        "await self._store.write(part.batch)",
-        "self._carry_out(part.committed); part.committed = []; await self._store.write(part.batch)"),
+        "await (part.writing or self._store.write(part.batch))",
+        "self._carry_out(part.committed); part.committed = []; await (part.writing or self._store.write(part.batch))"),
     Bug("slot never written as free", projecting._put_live, "int(x.has_slot)", "1"),
     Bug("key never given back", projecting._put_live, 'rows.append(("delete_live", (live.id,)))', "pass"),
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),

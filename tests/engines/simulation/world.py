@@ -130,8 +130,9 @@ class World:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         await self.open()
-        while loop.time() < end:
-            await self._wait_for_death(min(end - loop.time(), self.chance.choice(LIVES)))
+        # One that dies of its opening is not the last one, however late it is.
+        while loop.time() < end or self._death.is_set():
+            await self._wait_for_death(max(0, min(end - loop.time(), self.chance.choice(LIVES))))
             if self._death.is_set() or loop.time() < end:
                 await self._replace()
 

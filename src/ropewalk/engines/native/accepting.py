@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ropewalk.engines.base import StartRequest
-from ropewalk.engines.native.projecting import Batch, put_rows
+from ropewalk.engines.native.projecting import RowsByStatement, put_rows
 from ropewalk.store.access import Transaction
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def accept(engine: "NativeEngine", tx: Transaction, requests: Sequence[StartRequest]) -> list[str]:
     """Write executions that wait for their turn; accepted with the transaction, all or none. Call `accepted` then."""
-    batch: Batch = defaultdict(list)
+    batch: RowsByStatement = defaultdict(list)
     ids = []
     for request in requests:
         live = engine.memory.new(request, engine.store.now())

@@ -7,7 +7,7 @@ whose cause could be forgotten.
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Any
@@ -20,13 +20,15 @@ from ropewalk.core.events import Event
 from ropewalk.core.signals import Signal
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
-from ropewalk.engines.native.projecting import Batch, put_rows
-from ropewalk.store.access import Store
+from ropewalk.engines.native.projecting import RowsByStatement, put_rows
+from ropewalk.store.access import Batch, Store
 from ropewalk.store.errors import StoreUnavailable
 
-LARGEST_BATCH = 1_000
-SHARED_BATCH = 200
-"""A shared store writes in another process: while it does, the loop makes the next commit of those that are ready."""
+LARGEST_BATCH = 500
+"""So many executions are a whole commit. The store writes without the interpreter, on a thread or in another process:
+while it does, the loop makes the next commit of those that are ready."""
+TURNS = 2
+"""So many turns of the loop it takes a store to send what it is handed."""
 Row = tuple[Any, ...]
 _setbacks = attrgetter("setbacks")
 
@@ -56,9 +58,10 @@ class Part(Struct):
     worker: str
     rows: list[tuple[str, Row]]
     committed: list[Committed]
-    batch: list[tuple[str, list[Row]]]
+    batch: Batch
     waiters: list[asyncio.Future[None]]
     error: Exception | None = None
+    writing: Awaitable[None] | None = None
 
 
 class GroupCommit:
@@ -86,9 +89,12 @@ class GroupCommit:
         self._is_writing = False
         # Made while another was written; nothing of it is written unless that one is through.
         self._ready: Part | None = None
+        # Handed to the store, which has begun with it, before the loop below has come to it.
+        self._begun: Part | None = None
+        # Whether no commit is made or under way.
+        self._is_resting = True
         self.commits = 0
-        # So many executions are a whole commit: more come with the next.
-        self.largest = SHARED_BATCH if store.is_shared else LARGEST_BATCH
+        self.largest = LARGEST_BATCH
         # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
         self.is_observed = False
 
@@ -122,14 +128,28 @@ class GroupCommit:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append((self._number, waiter))
         self._wake.set()
+        if len(self._dirty) >= self.largest:
+            self._begin()
         await waiter
+
+    def _begin(self) -> None:
+        """Let a whole commit begin while others have yet to speak in the same turn of the loop, if the store can.
+
+        Whoever waits has said everything, and so has everyone before.
+        """
+        if self._is_resting and self._begun is None and not self._store.is_shared:
+            self._begun = self._next()
+            self._begun.writing = self._store.write(self._begun.batch)
+            self._wake.set()
 
     async def _run(self) -> None:
         while True:
+            self._is_resting = True
             await self._wake.wait()
             # One turn of the loop, so that signals that came together are committed together.
             await asyncio.sleep(0)
-            part = self._next()
+            self._is_resting = False
+            part, self._begun = self._begun or self._next(), None
             # What is left over is made ready while this much is written.
             asyncio.get_running_loop().call_soon(self._prepare)
             written = await self._commit(part)
@@ -137,7 +157,8 @@ class GroupCommit:
                 part, self._ready = self._ready or self._next(), None
                 # What came meanwhile is on its way to the disk while we do what the last commit asks for.
                 writing = asyncio.get_running_loop().create_task(self._commit(part))
-                await asyncio.sleep(0)
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
                 self._finish(written)
                 self._prepare()
                 written = await writing
@@ -153,9 +174,8 @@ class GroupCommit:
         try:
             if part.batch:
                 self._check_name(part)
-                await self._store.write(part.batch)
+                await (part.writing or self._store.write(part.batch))
                 self.commits += 1
-                part.batch = []  # what is on the disk need not be in memory while the next is made
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
             self._undo(part, error)
         finally:
@@ -189,6 +209,7 @@ class GroupCommit:
 
     def _finish(self, part: Part) -> None:
         """The commit is through: whoever waits for it is told, and what it asks for is done."""
+        part.batch = ()  # what is on the disk need not be in memory while the next is made
         for each in part.committed:
             each.live.commits -= 1
             each.live.setbacks = 0
@@ -202,7 +223,7 @@ class GroupCommit:
         """
         self._wake.clear()
         rows, self._rows = self._rows, []
-        batch: Batch = defaultdict(list)
+        batch: RowsByStatement = defaultdict(list)
         for statement, row in rows:
             batch[statement].append(row)
         committed: list[Committed] = []
@@ -212,9 +233,10 @@ class GroupCommit:
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: its rows cannot be made", live.id)
                 self._give_up([live], error)
-        # Inserts first: what one execution changes, another may have come to be with.
-        ordered = sorted(batch.items(), key=lambda item: not item[0].startswith("insert"))
-        part = Part(self._store.worker, rows, committed, ordered, [])
+        # Inserts first: what one execution changes, another may have come to be with. Otherwise by name, so that the
+        # store knows the same kind of commit again.
+        ordered = sorted(batch.items(), key=lambda item: (not item[0].startswith("insert"), item[0]))
+        part = Part(self._store.worker, rows, committed, self._store.prepared(ordered), [])
         self._take_waiters(part)
         return part
 
@@ -242,7 +264,7 @@ class GroupCommit:
         if self._dirty:
             self._wake.set()
 
-    def _take(self, live: Live, batch: Batch) -> Committed:
+    def _take(self, live: Live, batch: RowsByStatement) -> Committed:
         """What one execution has for this commit."""
         live.is_dirty = False
         x, seq = live.execution, live.first_seq
@@ -263,7 +285,7 @@ class GroupCommit:
     async def close(self) -> None:
         """Write what is left, then stop."""
         try:
-            while self._dirty or self._rows or self._ready is not None:
+            while self._dirty or self._rows or self._ready or self._begun:
                 await self.settled()
         finally:
             if self._task is not None:

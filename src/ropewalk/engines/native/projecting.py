@@ -22,7 +22,7 @@ from ropewalk.store.events import NO_ITEM, subject_of
 
 Row = tuple[Any, ...]
 Rows = list[tuple[str, Row]]
-Batch = defaultdict[str, list[Row]]
+RowsByStatement = defaultdict[str, list[Row]]
 """The rows of one commit, by the statement that writes them."""
 
 SUCCESS = RunState.SUCCESS.value
@@ -34,7 +34,7 @@ _NONE: Sequence[Row] = ()
 _NUMBER = re.compile(r"\d+")
 
 
-def put_rows(live: Live, seq: int, owner: str | None, batch: Batch) -> Sequence[Row]:
+def put_rows(live: Live, seq: int, owner: str | None, batch: RowsByStatement) -> Sequence[Row]:
     """Put what the next commit writes for this execution into the batch; from then on it counts as written.
 
     `seq` is the number of the first event. The rows of its runs are given back. If a row cannot be made, none is put.
@@ -126,7 +126,7 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
 def _put_queue(live: Live, rows: Rows) -> None:
     """An execution is in the queue exactly while it needs a slot."""
     x, written = live.execution, live.written
-    queued = "PENDING" if x.needs_slot and not x.is_ended else None
+    queued = "PENDING" if not x.is_ended and x.needs_slot else None
     if queued == written.queued:
         return
     if queued is not None:
