@@ -13,7 +13,7 @@ from ropewalk.store.bulk import bulk
 from ropewalk.store.errors import StaleWriter, StoreDefect
 from ropewalk.store.rows import ROWS
 from ropewalk.store.sqlite import SqliteStore
-from ropewalk.store.sqlite.bulk import _MOST_FORMS, FEW, Message
+from ropewalk.store.sqlite.bulk import _MOST_FORMS, FEW, Message, for_many
 from tests.store.samples import ask, entries, execution, run, tell
 from tests.store.statements import CHANGES, INSERTS, Samples, is_for_what_is_there
 
@@ -193,3 +193,12 @@ async def test_a_view_of_a_batch_is_the_connections_alone(store: SqliteStore):
         found = other.execute("select name from sqlite_master where type in ('view', 'trigger')").fetchall()
 
     assert found == []
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_changed_is_found_by_an_index(store: SqliteStore, name: str):
+    text = for_many((name, ()), "?1", "?2")
+
+    plan = [row[3] for row in store._connection.execute(f"explain query plan {text}", ("", "[]"))]
+
+    assert any(line.startswith(f"SEARCH {bulk(name).table} USING") for line in plan), plan
