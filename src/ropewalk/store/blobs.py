@@ -208,4 +208,4 @@ async def record(tx: Transaction, blob: Blob, now: int) -> None:
 def named_in(entry: bytes) -> list[str]:
     """The hashes of the blobs a log entry names, wherever it does; perhaps of more, never of less."""
     # By the encoded text: no event is left out, and most entries are done after one look.
-    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if b'"hash":"' in entry else []
+    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if b'","size":' in entry else []

@@ -98,7 +98,7 @@ class LogEntry(NamedTuple):
 
 
 class RunEntry(NamedTuple):
-    """upsert_run; leases are outside, see `offers.py`"""
+    """insert_run, upsert_run; leases are outside, see `offers.py`"""
 
     id: str
     execution: str
@@ -299,6 +299,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "postpone_live": Postponed._fields,
     "delete_live": ById._fields,
     "insert_log": LogEntry._fields,
+    "insert_run": RunEntry._fields,
     "upsert_run": RunEntry._fields,
     "upsert_dead_letter": DeadLetterEntry._fields,
     "resolve_dead_letter": DeadLetterResolution._fields,

@@ -61,7 +61,8 @@ def put_rows(live: Live, seq: int, owner: str | None, batch: RowsByStatement) ->
     if live.events:
         batch["insert_log"].append((live.id, seq, entry))
     if runs:
-        batch["upsert_run"].extend(runs)
+        # Of one whose nodes have only started and succeeded, no run was written before its end.
+        batch["insert_run" if live.ledger.is_simple else "upsert_run"].extend(runs)
     for statement, row in rows:
         batch[statement].append(row)
     return runs

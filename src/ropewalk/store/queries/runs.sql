@@ -1,3 +1,8 @@
+-- insert_run: an attempt of which there was no row before, which PostgreSQL need not look for.
+insert into run (id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
+                 error, trace_id)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+
 -- upsert_run: one attempt as it is now.
 insert into run (id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
                  error, trace_id)
