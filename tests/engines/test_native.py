@@ -83,6 +83,35 @@ async def test_nothing_is_written_on_top_of_a_commit_that_failed(world: World, m
     assert [world.outside.saw(execution, name) for name in "ab"] == [1, 1]
 
 
+async def test_nothing_begins_of_what_is_taken_up_again_since_its_next_commit_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    engine, gate = world.service.engine, world.outside.gate
+    engine.commit.largest = 1
+    document = flow(node("a", "gate", gate="a"), node("b", "gate", gate="b"), act("c", 1), edges="a->c")
+    execution = await world.start(document)
+    await at_most(20, asyncio.gather(gate("a").arrived(), gate("b").arrived()))
+    write = engine.store.write
+
+    async def refused(batch: Batch) -> None:
+        monkeypatch.undo()
+        raise StoreUnavailable("not now")
+
+    async def written(batch: Batch) -> None:
+        """Not before the next commit about the same execution is ready, which fails at once."""
+        gate("b").open()
+        while engine.commit._ready is None:
+            await asyncio.sleep(0)
+        await write(batch)
+        monkeypatch.setattr(engine.store, "write", refused)
+
+    monkeypatch.setattr(engine.store, "write", written)
+    gate("a").open()
+
+    assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS
+    assert [world.outside.saw(execution, name) for name in "abc"] == [1, 1, 1]
+
+
 async def test_what_was_let_go_of_after_its_claim_does_not_begin(shared_world: World, monkeypatch: pytest.MonkeyPatch):
     await shared_world.restart(claims=False)
     engine, may = shared_world.service.engine, asyncio.Event()

@@ -109,10 +109,13 @@ class Offers:
         return MOST_OFFERED if self._has_company else 0
 
     def place(self, live: Live, command: RunNode, now: int) -> None:
-        """Carry out an attempt whose start is durable, here or elsewhere; not if it was called off meanwhile."""
+        """Carry out an attempt whose start is durable, here or elsewhere; not if it was called off meanwhile.
+
+        Of an execution that was dropped it is found in the log, by whoever takes that up.
+        """
         hands, x = self._engine.hands, live.execution
         hands.promised -= 1
-        work = x.work(command.node, command.item)
+        work = None if live.is_dropped else x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
         if (self._has_a_choice or x.plan.pools[work.node] is not None) and self._is_for_others(live, work):
