@@ -13,6 +13,7 @@ from ropewalk.store.bulk import bulk
 from ropewalk.store.errors import StaleWriter, StoreDefect
 from ropewalk.store.rows import ROWS
 from ropewalk.store.sqlite import SqliteStore
+from ropewalk.store.sqlite import bulk as bulk_of_sqlite
 from ropewalk.store.sqlite.bulk import _MOST_FORMS, FEW, Message, for_many
 from tests.store.samples import ask, entries, execution, run, tell
 from tests.store.statements import CHANGES, INSERTS, Samples, is_for_what_is_there
@@ -138,6 +139,27 @@ async def test_whatever_a_text_or_bytes_are_made_of_is_kept(store: SqliteStore, 
 
     assert table_of(store, batch[0][0]) == table_of(twin, batch[0][0])
     assert len(table_of(store, batch[0][0])) == len(batch[0][1])
+
+
+async def test_what_is_too_long_for_one_value_is_written_row_by_row(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bulk_of_sqlite, "LARGEST", 1_000)
+    store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2_000)
+    logs, runs = [("e1", seq, b"x" * 900) for seq in range(5)], [run(f"r{each}", error="x" * 900) for each in range(5)]
+
+    await store.write([("insert_log", logs)])
+    await store.write([("upsert_run", runs)])
+
+    assert (table_of(store, "insert_log"), table_of(store, "upsert_run")) == (logs, runs)
+
+
+async def test_a_view_without_its_trigger_is_made_anew(store: SqliteStore):
+    store._connection.execute("create temp view commit_0 as select 1")
+
+    await store.write([("insert_log", entries("e1", 1))])
+
+    assert ask(store.path, "select count(*) from log") == [(1,)]
 
 
 @pytest.mark.parametrize("count", [2, 100])

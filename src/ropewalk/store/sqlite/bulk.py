@@ -35,6 +35,8 @@ FEW: Final = 64
 """So many rows at least are worth a statement of their own, in which what they share is said once."""
 _NUL: Final = "\\u0000"
 """In JSON. SQLite keeps what comes before it, and forgets the rest."""
+LARGEST: Final = 256 * 2**20
+"""So many bytes of a commit are one value; SQLite takes a little less than a billion."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -72,8 +74,8 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         elif len(rows) >= FEW:
             shared, rows = _without_shared(rows)
         text = _encode(rows).decode()
-        if _NUL in text:
-            raise ValueError("a text has a NUL in it")
+        if _NUL in text or max(len(text), self._end) > LARGEST:
+            raise ValueError("a text has a NUL in it, or is too long for one value")
         return (name, shared), (text, *[values[at] for at in shared])
 
     def _without_bytes(self, rows: Rows, at: int) -> Rows:
@@ -120,6 +122,8 @@ class Commits:
             steps.append(for_many(form, "new.bytes", *[f"new.{name}" for name in own]))
             columns += own
         execute = self._connection.execute
+        # There is one if its trigger could not be made.
+        execute(f"drop view if exists temp.{view}")
         execute(f"create temp view {view} ({', '.join(columns)}) as select {', '.join(['null'] * len(columns))}")
         execute(f"create temp trigger of_{view} instead of insert on {view} begin {'; '.join(steps)}; end")
         text = self._texts[forms] = f"insert into {view} values ({', '.join('?' * len(columns))})"
@@ -127,7 +131,7 @@ class Commits:
 
     def _forget(self) -> None:
         for place in range(len(self._texts)):
-            self._connection.execute(f"drop view commit_{place}")
+            self._connection.execute(f"drop view if exists temp.commit_{place}")
         self._texts.clear()
 
 
