@@ -9,15 +9,16 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from msgspec import Struct
 
 from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.clock import SharedClock, ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
+from ropewalk.store.finishing import finished
 from ropewalk.store.postgres.blobs import PostgresBlobs, with_blobs
 from ropewalk.store.postgres.connection import CHANGING, Address, Connection, begun, closed, parsed, statements, undone
 from ropewalk.store.postgres.faults import at_the_door
@@ -221,7 +222,7 @@ class PostgresStore:
                 # Decided on what was owned under the old name, and may be anyone's by now.
                 self.stale_writes += 1
                 raise StoreUnavailable(f"{worker} has come back as {self.worker}: nothing of this was written")
-            await _finished(self._write(batch))
+            await finished(asyncio.ensure_future(self._write(batch)))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[PostgresTransaction]:
@@ -240,7 +241,7 @@ class PostgresStore:
                 yield transaction
                 transaction.end()
                 with at_the_door(self.path):
-                    await _finished(self._commit(connection))
+                    await finished(asyncio.ensure_future(self._commit(connection)))
             finally:
                 self._inside.discard(task)
                 transaction.end()
@@ -334,19 +335,3 @@ class PostgresStore:
 
     def _heard(self, topics: list[str]) -> None:
         self.on_hint(topics)
-
-
-async def _finished(work: Coroutine[Any, Any, None]) -> None:
-    """Waits for the end of the work even when cancelled."""
-    done = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not done.done():
-        try:
-            await asyncio.wait((done,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    failure = None if done.cancelled() else done.exception()
-    if cancelled is not None:
-        raise cancelled from failure
-    if failure is not None:
-        raise failure

@@ -25,6 +25,7 @@ from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.finishing import finished
 from ropewalk.store.sqlite.bulk import Commits, Message, carry_out
 from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
 from ropewalk.store.sqlite.faults import at_the_door, is_stale, is_unsure, translated
@@ -190,7 +191,7 @@ class SqliteStore:
         is_small = sum(len(rows) for _, rows in batch) <= self.inline_rows
         if not is_small and self._is_at_rest():
             self._begun = asyncio.get_running_loop().run_in_executor(self._thread, self._write, message)
-            return _finished(self._begun)
+            return finished(self._begun)
         return self._write_in_turn(message, is_small)
 
     async def _write_in_turn(self, message: Message, is_small: bool) -> None:
@@ -348,25 +349,10 @@ class SqliteStore:
 
     async def _in_thread(self, work: Callable[[], None]) -> None:
         """Does the work on the writer's thread; waits for its end even when cancelled: the turn is kept till then."""
-        await _finished(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        await finished(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
 
 _CLOSED: Final = "was closed"
-
-
-async def _finished(done: asyncio.Future[None]) -> None:
-    """Waits for its end even when cancelled."""
-    cancelled: asyncio.CancelledError | None = None
-    while not done.done():
-        try:
-            await asyncio.wait((done,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    failure = done.exception()
-    if cancelled is not None:
-        raise cancelled from failure
-    if failure is not None:
-        raise failure
 
 
 def _time_of_day(wall: int | None) -> int:
