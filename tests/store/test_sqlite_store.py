@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from ropewalk.core.errors import Conflict
 from ropewalk.store.errors import StaleWriter
 from ropewalk.store.sqlite import SqliteReader, SqliteStore
 from ropewalk.store.sqlite.store import MARK_EVERY
@@ -198,3 +199,29 @@ async def test_time_is_left_in_the_store_now_and_then_not_with_every_commit(path
     assert NOON + SECOND <= marked == remembered
     assert ask(path, "select heartbeat_at from worker") == [(marked,)]
     await store.close()
+
+
+async def test_a_large_batch_is_begun_with_before_anyone_waits_and_the_next_come_after_it(store: SqliteStore):
+    large = store.write([("insert_log", entries("e1", 2 * store.inline_rows))])
+    assert not store._is_at_rest()
+    async with store.transaction() as tx:
+        seen = await tx.fetch("log_heads", '["e1"]')
+    again = store.write([("insert_log", entries("e1", 2 * store.inline_rows))])
+    small = store.write([("insert_log", entries("e2", 1))])
+
+    await large
+    with pytest.raises(Conflict):
+        await again
+    await small
+
+    assert seen == [("e1", 2 * store.inline_rows)]
+    assert ask(store.path, "select count(*) from log where execution = 'e2'") == [(1,)]
+
+
+async def test_a_large_batch_is_written_though_whoever_waits_for_it_goes_away(store: SqliteStore):
+    writing = asyncio.ensure_future(store.write([("insert_log", entries("e1", 2 * store.inline_rows))]))
+    await asyncio.sleep(0)
+    writing.cancel()
+    await store.close()
+
+    assert ask(store.path, "select count(*) from log") == [(2 * store.inline_rows,)]
