@@ -81,7 +81,7 @@ async def _postgres(db: str) -> dict[str, list[str]]:
         for name, row in WRITTEN.items():
             plain = await writing.prepare(postgres_statements()[name])
             kinds = tuple(parameter.name for parameter in plain.get_parameters())
-            many = composed((name,), {name: kinds}, is_fenced=False)
+            many = composed(((name, ()),), {name: kinds}, is_fenced=False)
             plans[f"{name}, in bulk"] = await explained(
                 writing, many, [written(*each) for each in zip(kinds, [[value] for value in row], strict=True)]
             )

@@ -14,6 +14,12 @@ def is_for_what_is_there(name: str) -> bool:
     return not name.startswith("insert") or name in ("insert_queue", "insert_event_wait", "insert_blob")
 
 
+def as_in_a_burst(name: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows with what tells none of them from another made the same."""
+    first, alike = rows[0], bulk(name).alike
+    return [tuple(first[at] if at in alike else value for at, value in enumerate(row)) for row in rows]
+
+
 class Samples:
     """Rows for any statement: every third value that may be null is."""
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from ropewalk.store.access import Batch
-from ropewalk.store.bulk import bulk, primary_keys
+from ropewalk.store.bulk import FEW, bulk, primary_keys
 from ropewalk.store.errors import StaleWriter, StoreDefect
 from ropewalk.store.postgres import PostgresStore
-from ropewalk.store.postgres.bulk import composed, layered
+from ropewalk.store.postgres.bulk import Message, composed, layered
 from ropewalk.store.rows import ROWS
 from tests.postgres import PostgresServer, ask
 from tests.store.samples import entries, run
-from tests.store.statements import CHANGES, INSERTS, Samples, is_for_what_is_there
+from tests.store.statements import CHANGES, INSERTS, Samples, as_in_a_burst, is_for_what_is_there
 
 NULLABLE = "select table_name, column_name from information_schema.columns where is_nullable = 'YES'"
 KINDS = "select table_name, column_name, data_type from information_schema.columns where table_schema = 'public'"
@@ -65,6 +65,23 @@ async def test_in_bulk_is_the_same_as_row_by_row(
     assert found or name.startswith("delete")
 
 
+@pytest.mark.parametrize("name", [name for name in ROWS if bulk(name).alike])
+async def test_what_all_rows_share_is_said_once_and_kept_in_each(
+    postgres_store: PostgresStore, twin: PostgresStore, samples: Samples, name: str
+):
+    inserted = next(each for each in INSERTS if bulk(each).table == bulk(name).table)
+    parts = [[(each, as_in_a_burst(each, samples.rows(each, FEW, turn)))] for turn, each in enumerate((inserted, name))]
+    for part in parts if is_for_what_is_there(name) else parts[:1]:
+        await postgres_store.write(postgres_store.prepared(part))
+        await one_by_one(twin, part)
+    writer = postgres_store._writer
+    assert writer
+    forms = [form for _, forms in writer._prepared for form in forms]
+
+    assert (name, bulk(name).alike) in forms or (inserted, bulk(inserted).alike) in forms
+    assert await table_of(postgres_store, name) == await table_of(twin, name)
+
+
 async def test_everything_together_is_the_same_as_one_after_the_other(
     postgres_store: PostgresStore, twin: PostgresStore, samples: Samples
 ):
@@ -101,6 +118,7 @@ def test_every_row_of_a_batch_is_named_by_its_key_or_its_table(name: str):
     form = bulk(name)
 
     assert len(form.key) == len(primary_keys()[form.table]) or name == "delete_offers"
+    assert form.bytes_at not in form.alike
 
 
 def shape(batch: Batch) -> list[Counter[str]]:
@@ -138,6 +156,27 @@ def test_nothing_is_no_layer_at_all():
     assert layered([("insert_log", [])]) == []
 
 
+def test_there_are_two_forms_of_a_statement_whatever_its_rows_have_in_common():
+    types = {
+        "upsert_run": ("text",) * 2 + ("text", "bigint", "bigint") + ("text",) * 2 + ("bigint",) * 3 + ("text",) * 3
+    }
+    mixtures = [{}, {"node": "n"}, {"state": "FAILED"}, {"node": "n", "attempt": 2, "started_at": 5}]
+    said = [Message([("upsert_run", [run(f"r{n}", **each) for n in range(FEW)])], types).told for each in mixtures]
+    odd = [run("odd", error="E"), *[run(f"r{n}") for n in range(FEW)]]
+
+    assert {forms for told in said if told for forms, _ in told} == {(("upsert_run", bulk("upsert_run").alike),)}
+    assert Message([("upsert_run", odd)], types).told[0][0] == (("upsert_run", ()),)
+
+
+async def test_what_does_not_fit_its_statement_is_refused_when_it_is_written(postgres_store: PostgresStore):
+    await postgres_store.write([("upsert_run", [run("r1")])])
+    for wrong in [("only", "two")], [run("r2")._replace(attempt="one")], [run("r2"), ("short",)]:
+        batch = postgres_store.prepared([("upsert_run", wrong)])
+
+        with pytest.raises(StoreDefect):
+            await postgres_store.write(batch)
+
+
 @pytest.mark.parametrize("name", ["get_run", "lease_offers", "no_such_statement"])
 def test_what_is_no_plain_change_of_named_rows_cannot_be_in_a_batch(name: str):
     with pytest.raises(StoreDefect, match="cannot be part of a batch"):
@@ -146,7 +185,9 @@ def test_what_is_no_plain_change_of_named_rows_cannot_be_in_a_batch(name: str):
 
 def test_the_fence_comes_first_and_everything_waits_for_it():
     text = composed(
-        ["insert_log", "delete_live"], {"insert_log": ("text",) * 3, "delete_live": ("text",)}, is_fenced=True
+        [("insert_log", ()), ("delete_live", ())],
+        {"insert_log": ("text",) * 3, "delete_live": ("text",)},
+        is_fenced=True,
     )
 
     assert text.startswith("with fence as (update worker")

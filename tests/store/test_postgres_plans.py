@@ -158,7 +158,7 @@ async def test_a_batch_finds_its_rows_by_their_keys_whatever_the_size_of_the_tab
     connection = await asyncpg.connect(filled)
     types = [parameter.name for parameter in (await connection.prepare(statements()[name])).get_parameters()]
     await connection.close()
-    text = composed([name], {name: types}, is_fenced=True)
+    text = composed([(name, ())], {name: types}, is_fenced=True)
 
     found = await plan(filled, text, dict(WRITING), is_generic=True)
 

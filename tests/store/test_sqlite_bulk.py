@@ -9,12 +9,12 @@ import pytest
 
 from ropewalk.core.errors import Conflict
 from ropewalk.store.access import Batch
-from ropewalk.store.bulk import bulk
+from ropewalk.store.bulk import FEW, bulk
 from ropewalk.store.errors import StaleWriter, StoreDefect
 from ropewalk.store.rows import ROWS
 from ropewalk.store.sqlite import SqliteStore
 from ropewalk.store.sqlite import bulk as bulk_of_sqlite
-from ropewalk.store.sqlite.bulk import _MOST_FORMS, FEW, Message, for_many
+from ropewalk.store.sqlite.bulk import _MOST_FORMS, Message, for_many
 from tests.store.samples import ask, entries, execution, run, tell
 from tests.store.statements import CHANGES, INSERTS, Samples, is_for_what_is_there
 

@@ -5,9 +5,9 @@ the rows come from, which each dialect has its own words for; so is what must ho
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -24,19 +24,30 @@ _EQUALS_ONLY: Final = re.compile(r"\w+ = \$\d+(\s+and \w+ = \$\d+)*")
 _TABLE: Final = re.compile(r"create table (\w+) \((.*)\)", re.DOTALL)
 _KEY: Final = re.compile(r"(\w+) \w+ primary key|primary key \(([^)]*)\)")
 _BYTES: Final = re.compile(r"(\w+) bytea")
+_OWN: Final = re.compile(
+    r"id|execution|run|node|item|attempt|seq|last_seq|entry|data|object|trace_id|at|not_before|\w+_at"
+)
+"""Columns that tell one row from another of its kind: what it is about, what it holds, when, and which in a row."""
+
+Form = tuple[str, tuple[int, ...]]
+"""The name of a statement, and which of its parameters are the same in every row."""
+FEW: Final = 64
+"""So many rows at least are worth a statement of their own, in which what they share is said once."""
 
 
 class Bulk(Struct, frozen=True):
     """A statement for many rows: `{rows}` is where they come from, `{passed}` what must hold.
 
     `width` is how many parameters there are, `key` are those that name the row; none, where it is any number of rows of
-    the table that go. `bytes_at` is the one that takes bytes, if any does.
+    the table that go. `alike` are those in which the rows of a burst do not differ; `bytes_at` is the one that takes
+    bytes, if any does.
     """
 
     table: str
     width: int
     key: tuple[int, ...]
     text: str
+    alike: tuple[int, ...] = ()
     bytes_at: int | None = None
 
     @property
@@ -64,7 +75,8 @@ def _insert(found: re.Match[str], width: int) -> Bulk:
     key = tuple(int(placed[column][1:]) - 1 for column in primary_keys()[table])
     head = f"insert into {table} ({columns}) select {_from_rows(values)} from {{rows}} where {{passed}}"
     kept_as_bytes = [int(placed[column][1:]) - 1 for column in _columns_of_bytes()[table] if column in placed]
-    return Bulk(table, width, key, f"{head} {conflict}" if conflict else head, *kept_as_bytes)
+    alike = _alike([(column, value[1:]) for column, value in placed.items() if value[0] == "$"], width)
+    return Bulk(table, width, key, f"{head} {conflict}" if conflict else head, alike, *kept_as_bytes)
 
 
 def _update(found: re.Match[str], width: int) -> Bulk:
@@ -72,7 +84,7 @@ def _update(found: re.Match[str], width: int) -> Bulk:
     if not (key := _named_by(table, condition)):
         raise StoreDefect(f"an update of {table} cannot be part of a batch unless it names its row")
     text = f"update {table} {_from_rows(changes)} from {{rows}} where {_from_rows(condition)} and {{passed}}"
-    return Bulk(table, width, key, text)
+    return Bulk(table, width, key, text, _alike(_EQUALS.findall(changes), width))
 
 
 def _delete(found: re.Match[str], width: int) -> Bulk:
@@ -85,6 +97,12 @@ def _delete(found: re.Match[str], width: int) -> Bulk:
     return Bulk(table, width, _named_by(table, condition), text)
 
 
+def _alike(placed: Sequence[tuple[str, str]], width: int) -> tuple[int, ...]:
+    """The parameters of columns that are no row's own; none, if that would leave less of a row than two."""
+    alike = tuple(sorted({int(number) - 1 for column, number in placed if not _OWN.fullmatch(column)}))
+    return alike if width - len(alike) > 1 else ()
+
+
 def _from_rows(text: str) -> str:
     return _PARAMETER.sub(lambda number: f"x.p{number[1]}", text)
 
@@ -93,6 +111,16 @@ def _named_by(table: str, condition: str) -> tuple[int, ...]:
     equal = {column: int(number) - 1 for column, number in _EQUALS.findall(condition)}
     key = tuple(equal[column] for column in primary_keys()[table] if column in equal)
     return key if len(key) == len(primary_keys()[table]) else ()
+
+
+def shared(form: Bulk, columns: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    """The parameters to say once: all those in which rows may be alike, if all of these rows are, else none.
+
+    So there are two forms of a statement and no more, and no mixture is a new one that has to be prepared first.
+    """
+    count = len(columns[0])
+    is_worth_it = count >= FEW and all(columns[at].count(columns[at][0]) == count for at in form.alike)
+    return form.alike if is_worth_it else ()
 
 
 @cache

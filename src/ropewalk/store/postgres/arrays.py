@@ -1,13 +1,15 @@
-"""Columns as PostgreSQL reads them.
+"""Columns, and what all rows share, as PostgreSQL reads them.
 
 The driver looks at every value of an array several times before it sends it, which costs a commit more than anything
 else it does here. So numbers and texts go as one text each, in PostgreSQL's own notation for arrays; bytes, which would
 double in size, go as the driver sends them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+from ropewalk.store.access import Value
 from ropewalk.store.errors import StoreDefect
 
 BYTES: Final = "bytea"
@@ -26,8 +28,25 @@ def written(kind: str, column: Sequence[Any]) -> str | Sequence[Any]:
         return column
     if column[0] is None and column.count(None) == len(column):
         return NOTHING
-    try:
+    with _of(kind):
         return f"{{{_texts(column) if kind == 'text' else _numbers(column)}}}"
+
+
+def sent_once(kind: str, place: int) -> str:
+    """The value of this kind that a statement is sent as its parameter in this place."""
+    return f"${place}::text::{kind}"
+
+
+def written_once(kind: str, value: Value) -> str | None:
+    """The value as that parameter. Of bytes there is none."""
+    with _of(kind):
+        return None if value is None else str.__str__(value) if kind == "text" else int.__repr__(value)
+
+
+@contextmanager
+def _of(kind: str) -> Iterator[None]:
+    try:
+        yield
     except (TypeError, AttributeError) as error:
         raise StoreDefect(f"a column of {kind} has something else in it: {error}") from error
 

@@ -1,7 +1,8 @@
 """A batch as one statement.
 
-The rows of each of its statements come as one array per parameter, unnested side by side. Such statements are put
-together as data-modifying CTEs behind a fence, so that a whole commit is one statement and one round trip.
+The rows of each of its statements come as one array per parameter, unnested side by side; what is the same in all of
+many rows comes once. Such statements are put together as data-modifying CTEs behind a fence, so that a whole commit is
+one statement and one round trip.
 
 All parts of one statement see the database as it was before, so two that touch the same row must not be in it. Those
 are told apart by table and primary key, and go into a layer of their own: a following statement of the transaction.
@@ -10,13 +11,17 @@ are told apart by table and primary key, and go into a layer of their own: a fol
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ropewalk.store.access import Batch
-from ropewalk.store.bulk import bulk
+from ropewalk.store.access import Batch, Value
+from ropewalk.store.bulk import Form, bulk, shared
 from ropewalk.store.errors import StoreDefect
-from ropewalk.store.postgres.arrays import sent
+from ropewalk.store.postgres.arrays import sent, sent_once, written, written_once
 
 Columns = Sequence[Sequence[Any]]
 Layer = list[tuple[str, Columns]]
+Types = Mapping[str, Sequence[str]]
+"""What kinds of parameters the statement of each name takes."""
+Told = tuple[tuple[Form, ...], list[Any]]
+"""A layer as it is sent: in which forms, and the arguments."""
 
 FENCE: Final = (
     "with fence as (update worker set commits = $1 where id = $2 and epoch = $3 and commits = $4 returning 1)"
@@ -28,16 +33,58 @@ _NO_FENCE: Final = "with fence as (select 1)"
 _PASSED: Final = "exists (select 1 from fence)"
 
 
-def composed(names: Sequence[str], types: Mapping[str, Sequence[str]], *, is_fenced: bool) -> str:
+class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
+    """A batch by columns, in layers; `told` says each of them, as far as the types of their parameters are known."""
+
+    def __init__(self, batch: Batch, types: Types) -> None:
+        self._batch = batch
+        self.layers = layered(batch)
+        names = {name for layer in self.layers for name, _ in layer}
+        self.told = [tell(layer, types) for layer in self.layers] if names <= types.keys() else None
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._batch[place]
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+
+def tell(layer: Layer, types: Types) -> Told:
+    """In which forms, and the arguments: of each statement the columns that differ, then what its rows share."""
+    forms: list[Form] = []
+    arguments: list[Any] = []
+    for name, columns in layer:
+        kinds = types[name]
+        if len(kinds) != len(columns):
+            raise StoreDefect(f"{name} takes {len(kinds)} columns, and there are {len(columns)}")
+        same = shared(bulk(name), columns)
+        arguments += [written(kinds[at], column) for at, column in enumerate(columns) if at not in same]
+        arguments += [written_once(kinds[at], columns[at][0]) for at in same]
+        forms.append((name, same))
+    return tuple(forms), arguments
+
+
+def composed(forms: Sequence[Form], types: Types, *, is_fenced: bool) -> str:
     """One statement for all of these, which tells how many rows the fence gave: one, or nothing was written."""
     place = FENCE_ARGUMENTS if is_fenced else 0
     parts = [FENCE if is_fenced else _NO_FENCE]
-    for number, name in enumerate(names):
-        arrays = ", ".join(sent(kind, place + at) for at, kind in enumerate(types[name], 1))
-        columns = ", ".join(f"p{at}" for at in range(1, len(types[name]) + 1))
-        parts.append(f"s{number} as ({bulk(name).written(f'unnest({arrays}) as x({columns})', _PASSED)})")
-        place += len(types[name])
+    for number, form in enumerate(forms):
+        name, kinds = form[0], types[form[0]]
+        parts.append(f"s{number} as ({bulk(name).written(_rows(form, kinds, place), _PASSED)})")
+        place += len(kinds)
     return f"{', '.join(parts)} select count(*) from fence"
+
+
+def _rows(form: Form, kinds: Sequence[str], place: int) -> str:
+    """Where the rows of one statement come from, whose parameters begin after this place."""
+    same = form[1]
+    kept = [at for at in range(len(kinds)) if at not in same]
+    arrays = ", ".join(sent(kinds[at], place + number) for number, at in enumerate(kept, 1))
+    rows = f"unnest({arrays}) as x({', '.join(f'p{at + 1}' for at in kept)})"
+    if not same:
+        return rows
+    once = [f"{sent_once(kinds[at], place + number)} as p{at + 1}" for number, at in enumerate(same, len(kept) + 1)]
+    return f"(select x.*, {', '.join(once)} from {rows}) as x"
 
 
 def layered(batch: Batch) -> list[Layer]:

@@ -210,8 +210,8 @@ class PostgresStore:
     # Writing
 
     def prepared(self, batch: Batch) -> Batch:
-        """Nothing is to be done before it is sent."""
-        return batch
+        """The same batch, ready to be sent."""
+        return batch if self._writer is None else self._writer.prepared(batch)
 
     async def write(self, batch: Batch) -> None:
         """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit."""

@@ -6,17 +6,18 @@ it, only one of the two can be.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import asyncpg
 from msgspec import Struct
 
 from ropewalk.store.access import Batch
+from ropewalk.store.bulk import Form
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
-from ropewalk.store.postgres.arrays import written
-from ropewalk.store.postgres.bulk import Layer, composed, layered, without_nul
+from ropewalk.store.postgres.bulk import Layer, Message, Told, composed, tell, without_nul
 from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, REPEATABLE, is_lost, translated
 
@@ -44,7 +45,7 @@ class Writer:
         self._settings = WRITING | limits
         self._name = f"ropewalk {worker} writer"
         self._connection: Connection | None = None
-        self._prepared: dict[tuple[str, ...], Any] = {}
+        self._prepared: dict[tuple[str, tuple[Form, ...]], Any] = {}
         self._types: dict[str, tuple[str, ...]] = {}
         self._number = 0
         self._expected: int | None = None
@@ -56,9 +57,16 @@ class Writer:
         self._expected = await self._last_commit(connection)
         self._number = self._expected
 
+    def prepared(self, batch: Batch) -> Batch:
+        """The batch as it will be sent, if there is nothing wrong with it; else `write` says what."""
+        with suppress(StoreDefect):
+            return Message(batch, self._types)
+        return batch
+
     async def write(self, batch: Batch) -> None:
         """Writes the batch, once; durable on return."""
-        attempt = _Attempt(layered(batch), ticks() + int(self._patience * 1_000_000))
+        message = batch if isinstance(batch, Message) else Message(batch, self._types)
+        attempt = _Attempt(message.layers, message.told, ticks() + int(self._patience * 1_000_000))
         if not attempt.layers:
             return
         self._number += 1
@@ -82,7 +90,7 @@ class Writer:
             if self._expected != self._number:
                 # Nobody knows until the answer is here.
                 before, self._expected = self._expected, None
-                is_done = await self._carry_out(connection, attempt.layers, before)
+                is_done = await self._carry_out(connection, attempt, before)
                 self._expected = self._number if is_done else None
             return self._expected == self._number
         except DRIVER_ERRORS as error:
@@ -98,58 +106,51 @@ class Writer:
             self._hang_up()
         is_over = ticks() >= attempt.until
         if isinstance(error, _UNWRITABLE) and not attempt.is_clean:
-            attempt.layers, attempt.is_clean = without_nul(attempt.layers), True
+            attempt.layers, attempt.told, attempt.is_clean = without_nul(attempt.layers), None, True
         elif is_over or not (is_lost(error) or isinstance(error, REPEATABLE)):
             raise translated(error, self._address.place) from error
 
     # One commit
 
-    async def _carry_out(self, connection: Connection, layers: list[Layer], before: int) -> bool:
+    async def _carry_out(self, connection: Connection, attempt: "_Attempt", before: int) -> bool:
         fence = (self._number, self._worker, self._epoch, before)
-        if len(layers) == 1 and not self._address.is_pooled:
-            return await self._run(connection, layers[0], fence)
+        told = attempt.told or await self._tell(connection, attempt.layers)
+        if len(told) == 1 and not self._address.is_pooled:
+            return await self._run(connection, told[0], fence)
         try:
             await connection.execute(self._address.beginning(self._settings, self._name))
-            if not await self._run(connection, layers[0], fence):
+            if not await self._run(connection, told[0], fence):
                 return False
-            for layer in layers[1:]:
+            for layer in told[1:]:
                 await self._run(connection, layer, ())
             await connection.execute("commit")
         finally:
             await undone(connection)
         return True
 
-    async def _run(self, connection: Connection, layer: Layer, fence: tuple[int | str, ...]) -> bool:
-        names = (_FENCED if fence else "", *[name for name, _ in layer])
+    async def _tell(self, connection: Connection, layers: list[Layer]) -> list[Told]:
+        """What to send, once the types are known."""
+        await self._learn_types(connection, [name for layer in layers for name, _ in layer])
+        return [tell(layer, self._types) for layer in layers]
+
+    async def _run(self, connection: Connection, told: Told, fence: tuple[int | str, ...]) -> bool:
+        forms, arguments = told
         if self._address.is_pooled:
-            text = await self._text(connection, names)
-            return bool(await connection.fetchval(text, *fence, *self._arguments(layer)) == 1)
-        statement = self._prepared.get(names) or await self._prepare(connection, names)
-        return bool(await statement.fetchval(*fence, *self._arguments(layer)) == 1)
+            text = composed(forms, self._types, is_fenced=bool(fence))
+            return bool(await connection.fetchval(text, *fence, *arguments) == 1)
+        key = (_FENCED if fence else "", forms)
+        statement = self._prepared.get(key) or await self._prepare(connection, key)
+        return bool(await statement.fetchval(*fence, *arguments) == 1)
 
-    def _arguments(self, layer: Layer) -> list[Any]:
-        """Its columns one after the other; to be asked for when the statement is known, and so their types."""
-        arguments: list[Any] = []
-        for name, columns in layer:
-            kinds = self._types[name]
-            if len(kinds) != len(columns):
-                raise StoreDefect(f"{name} takes {len(kinds)} columns, and there are {len(columns)}")
-            arguments += map(written, kinds, columns)
-        return arguments
-
-    async def _prepare(self, connection: Connection, names: tuple[str, ...]) -> Any:
+    async def _prepare(self, connection: Connection, key: tuple[str, tuple[Form, ...]]) -> Any:
+        """What statements of these forms are together; the first says whether there is a fence."""
         if len(self._prepared) >= _MOST_PREPARED:
             self._prepared.clear()
-        statement = await connection.prepare(await self._text(connection, names))
-        self._prepared[names] = statement
+        text = composed(key[1], self._types, is_fenced=key[0] == _FENCED)
+        statement = self._prepared[key] = await connection.prepare(text)
         return statement
 
-    async def _text(self, connection: Connection, names: tuple[str, ...]) -> str:
-        """What statements of these names are together; the first says whether there is a fence."""
-        await self._learn_types(connection, names[1:])
-        return composed(names[1:], self._types, is_fenced=names[0] == _FENCED)
-
-    async def _learn_types(self, connection: Connection, names: tuple[str, ...]) -> None:
+    async def _learn_types(self, connection: Connection, names: Sequence[str]) -> None:
         for name in names:
             if name not in self._types:
                 # Without a name: behind a pooler the server may have one like it from someone else.
@@ -188,6 +189,7 @@ def taken_over(worker: str) -> str:
 
 class _Attempt(Struct):
     layers: list[Layer]
+    told: list[Told] | None
     until: int
     pause: float = _FIRST_PAUSE
     is_clean: bool = False

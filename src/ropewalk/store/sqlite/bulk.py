@@ -19,20 +19,16 @@ from typing import Any, Final
 import msgspec
 
 from ropewalk.store.access import Batch, Value
-from ropewalk.store.bulk import bulk
+from ropewalk.store.bulk import FEW, Form, bulk, shared
 from ropewalk.store.errors import StoreDefect
 from ropewalk.store.rows import ROWS
 
 Rows = Sequence[Sequence[Any]]
-Form = tuple[str, tuple[int, ...]]
-"""The name of a statement, and which of its parameters are the same in every row."""
 
 _FENCE: Final = """
 select raise(abort, 'taken over') where not exists (select 1 from worker where id = new.worker and epoch = new.epoch);
 update worker set heartbeat_at = new.mark where id = new.worker and new.mark is not null"""
 _MOST_FORMS: Final = 200
-FEW: Final = 64
-"""So many rows at least are worth a statement of their own, in which what they share is said once."""
 _NUL: Final = "\\u0000"
 """In JSON. SQLite keeps what comes before it, and forgets the rest."""
 LARGEST: Final = 256 * 2**20
@@ -67,16 +63,16 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         form = bulk(name)
         if form.is_update and len(set(map(itemgetter(*form.key), rows))) < len(rows):
             raise ValueError("one row says something else about what another is about")
-        shared: tuple[int, ...] = ()
-        values = rows[0]
+        same, values = shared(form, list(zip(*rows, strict=True))), rows[0]
         if form.bytes_at is not None:
             rows = self._without_bytes(rows, form.bytes_at)
-        elif len(rows) >= FEW:
-            shared, rows = _without_shared(rows)
+        elif same:
+            kept = itemgetter(*[at for at in range(form.width) if at not in same])
+            rows = list(map(kept, rows))
         text = _encode(rows).decode()
         if _NUL in text or max(len(text), self._end) > LARGEST:
             raise ValueError("a text has a NUL in it, or is too long for one value")
-        return (name, shared), (text, *[values[at] for at in shared])
+        return (name, same), (text, *[values[at] for at in same])
 
     def _without_bytes(self, rows: Rows, at: int) -> Rows:
         """JSON has no word for bytes: they are sent side by side, and a row says where its own begin and, last, end."""
@@ -85,15 +81,6 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         *columns[at], self._end = accumulate(lengths, initial=self._end)
         self._parts += parts
         return list(zip(*columns, lengths, strict=True))
-
-
-def _without_shared(rows: Rows) -> tuple[tuple[int, ...], Rows]:
-    """Which columns have the same in every row, and the rest: much of the row of an ended run is null or `SUCCESS`."""
-    columns, count = list(zip(*rows, strict=True)), len(rows)
-    shared = tuple([at for at, column in enumerate(columns) if column.count(column[0]) == count])
-    kept = [at for at in range(len(columns)) if at not in shared]
-    # Of a single place `itemgetter` gives the value, and not a row.
-    return (shared, list(map(itemgetter(*kept), rows))) if len(kept) > 1 else ((), rows)
 
 
 class Commits:
