@@ -45,7 +45,7 @@ def batch_of(rows: int) -> Batch:
 
 
 def run_of(execution: str) -> RunEntry:
-    return RunEntry(str(uuid7()), execution, "a", None, 1, "SUCCESS", "local", None, 1, 2, None, None, None)
+    return RunEntry(str(uuid7()), execution, "a", None, 1, "SUCCESS", "local", None, 1, 2, None, None)
 
 
 async def measure(store: SqliteStore, rows: int, figures: Figures) -> None:

@@ -120,7 +120,7 @@ def _value(dialect: Dialect, table: str, name: str, template: str) -> str:
     if name == "id":
         # The first half is the copy's, the other tells the rows of one execution apart.
         return f"substr(copy, 1, 23) || substr(first_{table}.id, 24)"
-    if name == "trace_id":
+    if (table, name) == ("execution", "trace_id"):
         return "replace(copy, '-', '')"
     if name == "entry":
         replaced = f"replace({dialect.decoded.format(f'first_{table}.entry')}, '{template}', copy)"

@@ -7,8 +7,9 @@ import pytest
 
 from ropewalk.core.events import RunWaiting
 from ropewalk.service import reading, runners
+from ropewalk.service.reading.runs import Wanted, page_of_runs
 from ropewalk.service.verbs import NewStart
-from ropewalk.store import executions, runs
+from ropewalk.store import executions
 from tests.engines.worlds import ONCE, World, act, at_most, flow, node
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -104,7 +105,7 @@ async def test_every_row_has_the_trace_its_log_tells(place: World, story: Story,
     kept = await executions.listed(place.service.store, "default")
     for execution in kept:
         told = (await reading.recorded(place.service.store, execution.id)).trace_id
-        of_runs = [run.trace_id for run in await runs.listed(place.service.store, execution.id)]
+        of_runs = [run["traceId"] for run in await page_of_runs(place.service.store, execution, Wanted())]
         assert of_runs
         assert {execution.trace_id, *of_runs} == {told}
     assert kept[-1].trace_id == (TRACE if trace else kept[-1].id.replace("-", ""))
@@ -114,5 +115,5 @@ async def test_what_waits_has_its_trace_before_it_is_over(place: World):
     execution = await place.start(flow(node("ask", "approval", title="Really?")), trace=TRACEPARENT)
     await at_most(20, place.until(execution, RunWaiting))
 
-    [run] = await runs.listed(place.service.store, execution)
-    assert (run.state, run.trace_id) == ("WAITING", TRACE)
+    [run] = await reading.list_runs(place.service.store, execution)
+    assert (run["state"], run["traceId"]) == ("WAITING", TRACE)

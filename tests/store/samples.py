@@ -38,7 +38,7 @@ def waiting(id: str = "e1", **changes: Any) -> NewQueueEntry:  # noqa: A002 (the
 
 def run(id: str = "r1", **changes: Any) -> RunEntry:  # noqa: A002 (the column's name)
     row = RunEntry(
-        id, "e1", "a", None, 1, "SUCCESS", "local", None, NOON, NOON + 5, None, None, None
+        id, "e1", "a", None, 1, "SUCCESS", "local", None, NOON, NOON + 5, None, None
     )  # fmt: skip
     return row._replace(**changes)
 

@@ -158,7 +158,7 @@ def test_nothing_is_no_layer_at_all():
 
 def test_there_are_two_forms_of_a_statement_whatever_its_rows_have_in_common():
     types = {
-        "upsert_run": ("text",) * 2 + ("text", "bigint", "bigint") + ("text",) * 2 + ("bigint",) * 3 + ("text",) * 3
+        "upsert_run": ("text",) * 2 + ("text", "bigint", "bigint") + ("text",) * 2 + ("bigint",) * 3 + ("text",) * 2
     }
     mixtures = [{}, {"node": "n"}, {"state": "FAILED"}, {"node": "n", "attempt": 2, "started_at": 5}]
     said = [Message([("upsert_run", [run(f"r{n}", **each) for n in range(FEW)])], types).told for each in mixtures]

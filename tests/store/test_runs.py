@@ -16,15 +16,6 @@ async def test_a_run_is_as_it_was_said_last(store: Store):
     assert (found.state, found.finished_at, found.error) == ("SUCCESS", NOON + 5, "late")
 
 
-async def test_a_run_that_had_no_trace_gets_the_one_it_is_said_to_have(store: Store):
-    await store.write([("upsert_run", [run("r1", state="WAITING")])])
-    await store.write([("upsert_run", [run("r1", trace_id="t1")])])
-
-    found = await runs.get(store, "r1")
-    assert found is not None
-    assert found.trace_id == "t1"
-
-
 async def test_runs_are_listed_in_order_with_filters_and_cursor(store: Store):
     rows = [run(f"r{n}", node="ab"[n % 2], state="FAILED" if n < 3 else "SUCCESS") for n in range(6)]
     await store.write([("upsert_run", [*rows, run("r9", execution="e2")])])

@@ -12,7 +12,7 @@ from ropewalk.core.rows import LetterRow, Rows, RunRow
 from ropewalk.core.signals import Due
 from ropewalk.core.state import Resolution, RunState
 from ropewalk.service.reading import Recorded
-from ropewalk.store import dlq, executions, runs
+from ropewalk.store import dlq, executions
 from ropewalk.store.auditing import Kept, KeptEventWait
 from ropewalk.store.events import place_of, subject_of
 
@@ -74,7 +74,7 @@ def _execution(kept: Kept, story: Recorded, made: Rows) -> Iterator[str]:
     return _unequal("execution", kept.execution, expected)
 
 
-def _trace(row: executions.Execution | runs.Run, story: Recorded) -> Row:
+def _trace(row: executions.Execution, story: Recorded) -> Row:
     """The trace a row is to have; those of earlier versions have none."""
     return {} if row.trace_id is None else {"trace_id": story.trace_id}
 
@@ -180,7 +180,7 @@ def _runs(kept: Kept, story: Recorded, made: Rows) -> Iterator[str]:
         if row is None:
             yield f"{name}: the log has it, the table has not"
         else:
-            yield from _unequal(name, row, _run(run) | _trace(row, story))
+            yield from _unequal(name, row, _run(run))
     yield from (f"run {run.id} ({run.node} {run.attempt}): no event made it" for run in known.values())
 
 

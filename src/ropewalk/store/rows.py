@@ -112,7 +112,6 @@ class RunEntry(NamedTuple):
     finished_at: int | None
     error_type: str | None
     error: str | None
-    trace_id: str | None
 
 
 class DeadLetterEntry(NamedTuple):

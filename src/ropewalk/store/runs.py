@@ -26,7 +26,6 @@ class Run(Struct, frozen=True):
     finished_at: int | None
     error_type: str | None
     error: str | None
-    trace_id: str | None
 
 
 class Attempt(Struct, frozen=True):

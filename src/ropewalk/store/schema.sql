@@ -114,7 +114,7 @@ create table run (
     finished_at bigint,
     error_type text,
     error text,
-    trace_id text                       -- its execution's
+    trace_id text                       -- written by earlier versions; a run's trace is its execution's
 );
 create index run_by_execution on run (execution, id);
 

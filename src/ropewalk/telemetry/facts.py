@@ -23,7 +23,6 @@ class RunFact(NamedTuple):
     finished_at: int | None
     error_type: str | None
     error: str | None
-    trace_id: str | None
 
 
 class Fact(Struct, frozen=True):

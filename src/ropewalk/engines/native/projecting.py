@@ -141,11 +141,11 @@ def _put_queue(live: Live, rows: Rows) -> None:
 
 def _runs(live: Live, rows: Rows) -> list[Row]:
     """The rows of runs these events change; those of dead letters and waits are put with the others."""
-    ledger, execution, trace_id = live.ledger, live.id, live.trace_id
+    ledger, execution = live.ledger, live.id
     ledger.add(live.events)
     if ledger.is_simple:
         return [
-            (name, execution, node, None, 1, SUCCESS, None, None, started, finished, None, None, trace_id)
+            (name, execution, node, None, 1, SUCCESS, None, None, started, finished, None, None)
             for name, node, started, finished, _ in ledger.take_first_runs()
         ]
     runs, letters = ledger.take()
@@ -183,7 +183,6 @@ def _run(live: Live, run: RunRow) -> Row:
     return (
         run.id, live.id, run.node, run.item, run.attempt, run.state.value, None, run.retry_after, run.started,
         run.finished, None if error is None else str(error.type), None if error is None else error.message,
-        live.trace_id,
     )  # fmt: skip
 
 

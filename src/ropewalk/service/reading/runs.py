@@ -60,7 +60,7 @@ async def page_of_runs(
     """The attempts that are wanted, in the order they began; the last id is the cursor to go on."""
     if ExecutionState(execution.state).is_ended:
         kept = await runs.listed(reader, execution.id, node=wanted.node, state=wanted.state, after=after, limit=limit)
-        return [_run(_row(run), execution.id, run.trace_id) for run in kept]
+        return [_run(_row(run), execution.id, execution.trace_id) for run in kept]
     story = await recorded(reader, execution.id)
     found = [row for row in await _folded(reader, story) if row.id > after and _fits(row, wanted)]
     return [_run(row, story.id, story.trace_id) for row in sorted(found, key=lambda row: row.id)[:limit]]

@@ -1,26 +1,26 @@
 -- insert_run: an attempt of which there was no row before, which PostgreSQL need not look for.
 insert into run (id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
-                 error, trace_id)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+                 error)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- upsert_run: one attempt as it is now.
 insert into run (id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
-                 error, trace_id)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                 error)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 on conflict (id) do update
    set state = excluded.state, worker = excluded.worker, retry_after = excluded.retry_after,
        started_at = excluded.started_at, finished_at = excluded.finished_at, error_type = excluded.error_type,
-       error = excluded.error, trace_id = excluded.trace_id;
+       error = excluded.error;
 
 -- get_run: one run.
 select id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
-       error, trace_id
+       error
   from run
  where id = $1;
 
 -- list_runs: the runs of an execution in the order they came to be, after a cursor. Uses run_by_execution.
 select id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
-       error, trace_id
+       error
   from run
  where execution = $1 and id > $2
    and (cast($3 as text) is null or node = $3)
