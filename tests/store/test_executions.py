@@ -48,6 +48,8 @@ async def history(store: Store) -> Store:
     lives = [live_row(row.id) for row in rows if row.state in ("RUNNING", "PAUSED")]
     rows.append(execution("e99", workspace="other"))
     await store.write([("insert_execution", rows), ("insert_live", lives)])
+    failed = [row for row in rows if row.state in ("FAILED", "TIMEOUT")]
+    await store.write([("set_execution", [ExecutionChange(row.state, NOON, NOON, "no", row.id) for row in failed])])
     return store
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.store import migrations
+from ropewalk.core.events import ExecutionTimedOut
+from ropewalk.core.state import ExecutionState
+from ropewalk.store import executions, migrations
 from ropewalk.store.errors import IncompatibleStore, NoStore
 from ropewalk.store.migrations import Migration, known_migrations, pending
 from ropewalk.store.queries import split, without_comments
@@ -101,6 +103,24 @@ async def test_a_step_that_fails_leaves_nothing_behind(path: str, monkeypatch: p
 
     assert ask(path, "select name from sqlite_master where name = 'half'") == []
     assert len(ask(path, "select * from migration")) == len(known_migrations())
+
+
+async def test_what_timed_out_before_failures_were_found_by_their_error_is_found_too(
+    path: str, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as earlier:
+        earlier.setattr(connection, "known_migrations", lambda: known_migrations()[:5])
+        await (await SqliteStore.open(path)).close()
+    columns = "id, workspace, workflow, version, state, trigger, accepted_at"
+    for number, state in enumerate(["TIMEOUT", "SUCCESS"]):
+        tell(path, f"insert into execution ({columns}) values ('e{number}', 'default', 'w', 1, '{state}', 'MANUAL', 0)")
+    store = await SqliteStore.open(path)
+
+    [found] = await executions.listed(store, "default", executions.Filter(state=ExecutionState.TIMEOUT))
+    await store.close()
+
+    assert (found.id, found.error) == ("e0", ExecutionTimedOut(0).error)
+    assert ask(path, "select error from execution where id = 'e1'") == [(None,)]
 
 
 def test_only_the_steps_not_taken_are_pending():

@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from uuid_utils import uuid7
 
 from ropewalk.store.access import Batch
 from ropewalk.store.bulk import FEW, bulk, primary_keys
 from ropewalk.store.errors import StaleWriter, StoreDefect
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.postgres.bulk import Message, composed, layered
-from ropewalk.store.rows import ROWS
+from ropewalk.store.rows import ROWS, ExecutionChange
 from tests.postgres import PostgresServer, ask
-from tests.store.samples import entries, run
+from tests.store.samples import NOON, entries, execution, run
 from tests.store.statements import CHANGES, INSERTS, Samples, as_in_a_burst, is_for_what_is_there
 
 NULLABLE = "select table_name, column_name from information_schema.columns where is_nullable = 'YES'"
@@ -80,6 +81,30 @@ async def test_what_all_rows_share_is_said_once_and_kept_in_each(
 
     assert (name, bulk(name).alike) in forms or (inserted, bulk(inserted).alike) in forms
     assert await table_of(postgres_store, name) == await table_of(twin, name)
+
+
+async def updates_of_executions(store: PostgresStore) -> tuple[int, int]:
+    """How many there were, and how many of them left every index alone."""
+    writer = store._writer
+    assert writer
+    assert writer._connection
+    await writer._connection.execute("select pg_stat_force_next_flush()")
+    counts = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'execution'"
+    [(all_of_them, hot)] = await ask(store._address.url, counts)
+    return all_of_them, hot
+
+
+async def test_an_execution_ends_without_a_new_entry_in_any_index(postgres_store: PostgresStore):
+    ids = [str(uuid7()) for _ in range(300)]
+    await postgres_store.write([("insert_execution", [execution(each, workflow=ids[0]) for each in ids])])
+    before = await updates_of_executions(postgres_store)
+
+    await postgres_store.write(
+        [("set_execution", [ExecutionChange("SUCCESS", NOON, NOON, None, each) for each in ids])]
+    )
+
+    after = await updates_of_executions(postgres_store)
+    assert (after[0] - before[0], after[1] - before[1]) == (300, 300)
 
 
 async def test_everything_together_is_the_same_as_one_after_the_other(

@@ -137,7 +137,10 @@ class ExecutionCancelled(_Event, frozen=True):
 
 
 class ExecutionTimedOut(_Event, frozen=True):
-    pass
+    @property
+    def error(self) -> str:
+        """Why it ended, as a failure tells it."""
+        return "the execution did not end in its time limit"
 
 
 class ExecutionReopened(_Event, frozen=True):

@@ -35,7 +35,7 @@ create table workflow_version (
     primary key (workflow, version)
 );
 
--- History: one row per execution for life; what it was given and gave is in its log. No index on anything that changes while it runs; failures are found by theirs.
+-- History: one row per execution for life; what it was given and gave is in its log. No index on anything that changes while it runs, nor on whether it ended well: a failure is found by its error, which alone has one.
 create table execution (
     id text primary key,
     workspace text not null,
@@ -51,12 +51,12 @@ create table execution (
     accepted_at bigint not null,
     started_at bigint,
     finished_at bigint,
-    error text,
+    error text,                         -- of FAILED and TIMEOUT, and of no other
     trace_id text                       -- null: of an earlier version; its log tells it
 );
 create index execution_by_workspace on execution (workspace, id);
 create index execution_by_workflow on execution (workflow, id);
-create index execution_by_failure on execution (workspace, id) where state in ('FAILED', 'TIMEOUT');
+create index execution_by_failure on execution (workspace, id) where error is not null;
 create index execution_by_parent on execution (parent) where parent is not null;
 
 -- What is not over: small, hot, deleted at the end.

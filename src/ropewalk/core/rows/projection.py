@@ -168,6 +168,7 @@ def _cancelled(p: Books, event: ExecutionCancelled) -> None:
 
 
 def _timed_out(p: Books, event: ExecutionTimedOut) -> None:
+    p.execution.error = event.error
     _close(p, ExecutionState.TIMEOUT, event.at)
 
 

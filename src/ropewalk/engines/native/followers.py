@@ -297,5 +297,5 @@ def _end_of(execution: str, entry: bytes) -> Ended | None:
 def ending(execution: str, event: Event) -> Ended:
     if type(event) is ExecutionSucceeded:
         return Ended(execution, ExecutionState.SUCCESS, event.output, None, event.blob)
-    error = event.error if type(event) is ExecutionFailed else None
+    error = event.error if isinstance(event, ExecutionFailed | ExecutionTimedOut) else None
     return Ended(execution, TERMINAL[type(event)], None, error)

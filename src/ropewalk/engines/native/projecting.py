@@ -12,7 +12,7 @@ import msgspec
 
 from ropewalk.core import log
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.events import ExecutionFailed, ExecutionReopened, RunWaiting
+from ropewalk.core.events import ExecutionFailed, ExecutionReopened, ExecutionTimedOut, RunWaiting
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
@@ -94,7 +94,7 @@ def _error(live: Live) -> str | None:
     """Why an execution that is over has failed, if it has."""
     if live.events:
         last = live.events[-1]
-        return last.error if isinstance(last, ExecutionFailed) else None
+        return last.error if isinstance(last, ExecutionFailed | ExecutionTimedOut) else None
     return live.written.execution[3] if live.written.execution else None
 
 

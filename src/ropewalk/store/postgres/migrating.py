@@ -21,6 +21,9 @@ _TABLES: Final = (
 # Rows of these change or go all the time: room on the page keeps changes off the indexes, and sweeping early keeps the
 # tables as small as what is in them.
 _HOT: Final = {"live": 50, "queue": 70, "inbox": 90, "worker": 20, "event_wait": 90, "breaker": 50}
+# A row of this one changes once, at the end of the execution, and is a little longer then: there is room for that on
+# its page, and history is not swept for it.
+_ENDING: Final = {"execution": 45}
 _SWEEPING: Final = (
     "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0, "
     "autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 500"
@@ -76,5 +79,7 @@ def with_byte_order(statement: str) -> str:
 async def _tune(connection: Connection) -> None:
     for table, fill in _HOT.items():
         await connection.execute(f"alter table {table} set (fillfactor = {fill}, {_SWEEPING})")
+    for table, fill in _ENDING.items():
+        await connection.execute(f"alter table {table} set (fillfactor = {fill})")
     # Compressing what is a hash away from being sent on is lost time.
     await connection.execute("alter table blob_content alter column data set storage external")

@@ -51,7 +51,7 @@ select {{execution}}
   from execution
  where workspace = $1 and id < $2
    and (cast($3 as text) is null or workflow = $3)
-   and state in ('FAILED', 'TIMEOUT') and state = $4
+   and error is not null and state = $4
    and (cast($5 as text) is null or trigger = $5)
    and accepted_at >= $6 and accepted_at < $7
    and id >= $8
