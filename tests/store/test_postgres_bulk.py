@@ -83,6 +83,16 @@ async def test_what_all_rows_share_is_said_once_and_kept_in_each(
     assert await table_of(postgres_store, name) == await table_of(twin, name)
 
 
+async def test_what_is_rehearsed_writes_nothing(postgres_store: PostgresStore):
+    writer = postgres_store._writer
+    assert writer
+    rehearsed = {name for _, forms in writer._prepared for name, _ in forms}
+
+    assert rehearsed >= {"insert_execution", "insert_log", "insert_run", "set_execution"}
+    assert [await table_of(postgres_store, name) for name in rehearsed] == [[] for _ in rehearsed]
+    assert await ask(postgres_store._address.url, "select commits from worker") == [(0,)]
+
+
 async def updates_of_executions(store: PostgresStore) -> tuple[int, int]:
     """How many there were, and how many of them left every index alone."""
     writer = store._writer

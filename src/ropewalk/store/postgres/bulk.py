@@ -14,7 +14,7 @@ from typing import Any, Final
 from ropewalk.store.access import Batch, Value
 from ropewalk.store.bulk import Form, bulk, shared
 from ropewalk.store.errors import StoreDefect
-from ropewalk.store.postgres.arrays import sent, sent_once, written, written_once
+from ropewalk.store.postgres.arrays import BYTES, NOTHING, sent, sent_once, written, written_once
 
 Columns = Sequence[Sequence[Any]]
 Layer = list[tuple[str, Columns]]
@@ -62,6 +62,15 @@ def tell(layer: Layer, types: Types) -> Told:
         arguments += [written_once(kinds[at], columns[at][0]) for at in same]
         forms.append((name, same))
     return tuple(forms), arguments
+
+
+def nothing(forms: Sequence[Form], types: Types) -> list[Any]:
+    """The arguments of no rows at all."""
+    arguments: list[Any] = []
+    for name, same in forms:
+        arguments += [[] if kind == BYTES else NOTHING for at, kind in enumerate(types[name]) if at not in same]
+        arguments += [None] * len(same)
+    return arguments
 
 
 def composed(forms: Sequence[Form], types: Types, *, is_fenced: bool) -> str:

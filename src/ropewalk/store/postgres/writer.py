@@ -14,10 +14,10 @@ import asyncpg
 from msgspec import Struct
 
 from ropewalk.store.access import Batch
-from ropewalk.store.bulk import Form
+from ropewalk.store.bulk import Form, bulk
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
-from ropewalk.store.postgres.bulk import Layer, Message, Told, composed, tell, without_nul
+from ropewalk.store.postgres.bulk import Layer, Message, Told, composed, nothing, tell, without_nul
 from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, REPEATABLE, is_lost, translated
 
@@ -26,6 +26,14 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _MOST_PREPARED: Final = 200
 _FENCED: Final = "fence"
+_USUAL: Final = (
+    ("insert_audit", "insert_execution", "insert_live", "insert_log"),
+    ("insert_log", "insert_run"),
+    ("insert_log", "insert_run", "delete_live", "set_execution"),
+)
+"""What a commit is made of when executions begin, go on, and end."""
+_NEVER: Final = -1
+"""The number of no commit."""
 _UNWRITABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 
 
@@ -56,6 +64,19 @@ class Writer:
         connection = await self._connected()
         self._expected = await self._last_commit(connection)
         self._number = self._expected
+        if not self._address.is_pooled:
+            await self._rehearse(connection)
+
+    async def _rehearse(self, connection: Connection) -> None:
+        """Has the server plan the usual commits, in both their forms, before the first of them is in a hurry.
+
+        Each as the one after a commit that never was: nothing is written.
+        """
+        for names in _USUAL:
+            await self._learn_types(connection, names)
+            for forms in tuple((name, ()) for name in names), tuple((name, bulk(name).alike) for name in names):
+                statement = await self._prepare(connection, (_FENCED, forms))
+                await statement.fetchval(0, self._worker, self._epoch, _NEVER, *nothing(forms, self._types))
 
     def prepared(self, batch: Batch) -> Batch:
         """The batch as it will be sent, if there is nothing wrong with it; else `write` says what."""
