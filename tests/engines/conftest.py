@@ -19,3 +19,10 @@ async def shared_world(database: str) -> AsyncIterator[World]:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with judged_world(str(tmp_path / "ropewalk.db")) as world:
         yield world
+
+
+@pytest.fixture(params=["world", "shared_world"])
+def place(request: pytest.FixtureRequest) -> World:
+    """Every test that takes this one runs on both stores."""
+    chosen: World = request.getfixturevalue(request.param)
+    return chosen

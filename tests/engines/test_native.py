@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import re
+from collections.abc import Awaitable
 
 import pytest
 
@@ -59,6 +60,33 @@ async def test_executions_go_on_while_others_are_being_written(world: World, lar
 
     assert [each.output for each in ended] == [{"d": "d"}] * 20
     assert world.service.engine.memory.lives == {}
+
+
+async def test_a_crowd_is_written_before_the_last_of_it_is_accepted(place: World, monkeypatch: pytest.MonkeyPatch):
+    engine = place.service.engine
+    version = await place.save(flow(act("a")))
+    await at_most(20, place.run(flow(act("a"))))
+    engine.commit.largest, write, accepted = 5, engine.store.write, []
+
+    def counted(batch: Batch) -> Awaitable[None]:
+        accepted.append(len(engine.memory.lives))
+        return write(batch)
+
+    monkeypatch.setattr(engine.store, "write", counted)
+    started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(12))))
+    ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
+
+    assert accepted[0] == 5
+    assert {each.state for each in ended} == {ExecutionState.SUCCESS}
+
+
+async def test_the_usual_commits_were_rehearsed(shared_world: World):
+    writer = shared_world.service.engine.store._writer
+    rehearsed = set(writer._prepared)
+
+    await at_most(20, shared_world.run(flow(act("a"), act("b"), edges="a->b")))
+
+    assert set(writer._prepared) == rehearsed
 
 
 async def test_nothing_is_written_on_top_of_a_commit_that_failed(world: World, monkeypatch: pytest.MonkeyPatch):

@@ -20,13 +20,6 @@ FLAKY = flow(act("a"), act("b", fails=1, retry=ONCE), edges="a->b")
 Story = Callable[[World, str | None], Awaitable[None]]
 
 
-@pytest.fixture(params=["world", "shared_world"])
-def place(request: pytest.FixtureRequest) -> World:
-    """Every test that takes this one runs on both stores."""
-    chosen: World = request.getfixturevalue(request.param)
-    return chosen
-
-
 async def started_alone(world: World, trace: str | None) -> None:
     await world.run(CHAIN, trace=trace)
 

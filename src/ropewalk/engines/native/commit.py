@@ -29,6 +29,8 @@ LARGEST_BATCH = 500
 while it does, the loop makes the next commit of those that are ready."""
 TURNS = 2
 """So many turns of the loop it takes a store to send what it is handed."""
+MOST_TURNS = 10
+"""So many at most is anyone kept by others who come first."""
 Row = tuple[Any, ...]
 _setbacks = attrgetter("setbacks")
 
@@ -131,6 +133,20 @@ class GroupCommit:
         if len(self._dirty) >= self.largest:
             self._begin()
         await waiter
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there is a whole commit, and nothing of it has begun."""
+        return len(self._dirty) >= self.largest and self._is_resting
+
+    async def give_way(self) -> None:
+        """Let a whole commit be sent before more is said: a crowd that comes in one turn keeps itself waiting."""
+        for _ in range(MOST_TURNS):
+            if not self.is_crowded:
+                break
+            await asyncio.sleep(0)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
 
     def _begin(self) -> None:
         """Let a whole commit begin while others have yet to speak in the same turn of the loop, if the store can.

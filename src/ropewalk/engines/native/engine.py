@@ -147,6 +147,8 @@ class NativeEngine:
 
         `letter` asked for it, and is gone from the inbox with the same commit.
         """
+        if self.commit.is_crowded:
+            await self.commit.give_way()
         if self.is_closing:
             raise Unavailable("this worker is shutting down; start it again elsewhere or later")
         is_limited = await self.claims.limit(request.workspace) is not None
