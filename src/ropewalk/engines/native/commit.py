@@ -44,7 +44,7 @@ class Committed(Struct, frozen=True, gc=False):
     first_seq: int
     events: list[Event]
     commands: list[Command]
-    post: list[tuple[str, str, Signal | StartChild]]
+    post: Sequence[tuple[str, str, Signal | StartChild]]
     has_slot: bool
     is_ended: bool
     leaves: bool
@@ -283,7 +283,7 @@ class GroupCommit:
     def _take(self, live: Live, batch: RowsByStatement) -> Committed:
         """What one execution has for this commit."""
         live.is_dirty = False
-        x, seq = live.execution, live.first_seq
+        x, seq, post = live.execution, live.first_seq, live.post or ()
         # Whoever has a slot stays: nobody need be asked.
         leaves = not x.has_slot and live.may_leave
         runs = put_rows(live, seq, None if leaves else self._store.worker, batch)
@@ -292,9 +292,11 @@ class GroupCommit:
         if not self.is_observed:
             runs = ()
         each = Committed(
-            live, seq, live.events, live.commands, live.post, x.has_slot, x.is_ended, leaves, runs, live.unwritten
+            live, seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten
         )
-        live.events, live.commands, live.post, live.unwritten = [], [], [], []
+        live.events, live.commands, live.unwritten = [], [], []
+        if post:
+            live.post = []
         live.commits += 1
         return each
 

@@ -260,7 +260,7 @@ class NativeEngine:
         x.room = self._room
         events = x.handle_all(signals, now)
         if events:
-            live.events += events
+            live.events = live.events + events if live.events else events
             if x.is_ended and not self._is_output_kept(live):
                 return []
         for command in x.take_commands():

@@ -10,6 +10,7 @@ would stay paused for good. And it waits for a child that is yet to be started.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ class Letters:
                 self._unread[letter.id] = None
                 _log.error("execution %s: what it was told cannot be read, and lies in the inbox", letter.execution)
 
-    def deliver(self, post: list[tuple[str, str, Signal | StartChild]]) -> None:
+    def deliver(self, post: Sequence[tuple[str, str, Signal | StartChild]]) -> None:
         """These are durable: tell them."""
         for letter, execution, signal in post:
             self._send(Letter(letter, execution, "", None, 0), signal)

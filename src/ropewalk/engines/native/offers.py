@@ -20,7 +20,6 @@ from ropewalk.core.commands import RunNode
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 from ropewalk.core.execution.view import inputs_of
-from ropewalk.core.execution.work import Work as Attempts
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
@@ -66,8 +65,7 @@ class Offers:
         self._task: asyncio.Task[None] | None = None
         self._leased: dict[str, InHand] = {}
         self._has_company = False
-        # Whether a run of no pool in particular may be for others.
-        self._has_a_choice = engine.store.is_shared or engine.settings.pool != DEFAULT_POOL
+        self._pool, self._is_alone = engine.settings.pool, not engine.store.is_shared
         # Whether anybody is there to be told anything; found out anew every second.
         self.has_others = True
         self._looked_at = 0
@@ -118,19 +116,13 @@ class Offers:
         work = None if live.is_dropped else x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        if (self._has_a_choice or x.plan.pools[work.node] is not None) and self._is_for_others(live, work):
-            self._engine.children.spawn(self._make(live, command))
-        else:
+        is_ours = (x.plan.pools[work.node] or DEFAULT_POOL) == self._pool
+        if is_ours and (self._is_alone or hands.has_room):
             hands.start(live, work, now)
-
-    def _is_for_others(self, live: Live, work: Attempts) -> bool:
-        """Whether the run is of a pool, or one too many for the own hands."""
-        engine, plan = self._engine, live.execution.plan
-        is_others = (plan.pools[work.node] or DEFAULT_POOL) != engine.settings.pool
-        if is_others or (engine.store.is_shared and not engine.hands.has_room):
-            # The list of a map is evaluated by the owner, who needs it.
-            return work.item is not None or plan.for_each[work.node] is None
-        return False
+        elif work.item is None and x.plan.for_each[work.node] is not None:
+            hands.start(live, work, now)  # the list of a map is evaluated by the owner, who needs it
+        else:
+            self._engine.children.spawn(self._make(live, command))
 
     async def _make(self, live: Live, command: RunNode) -> None:
         engine = self._engine
