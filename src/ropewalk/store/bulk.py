@@ -24,10 +24,8 @@ _EQUALS_ONLY: Final = re.compile(r"\w+ = \$\d+(\s+and \w+ = \$\d+)*")
 _TABLE: Final = re.compile(r"create table (\w+) \((.*)\)", re.DOTALL)
 _KEY: Final = re.compile(r"(\w+) \w+ primary key|primary key \(([^)]*)\)")
 _BYTES: Final = re.compile(r"(\w+) bytea")
-_OWN: Final = re.compile(
-    r"id|execution|run|node|item|attempt|seq|last_seq|entry|data|object|trace_id|at|not_before|\w+_at"
-)
-"""Columns that tell one row from another of its kind: what it is about, what it holds, when, and which in a row."""
+_OWN: Final = re.compile(r"id|execution|run|node|item|seq|entry|data|object|trace_id|at|not_before|\w+_at")
+"""Columns that tell one row from another of its kind: what it is about, what it holds, and when."""
 
 Form = tuple[str, tuple[int, ...]]
 """The name of a statement, and which of its parameters are the same in every row."""

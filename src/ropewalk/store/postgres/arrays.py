@@ -53,6 +53,8 @@ def _of(kind: str) -> Iterator[None]:
 
 def _numbers(column: Sequence[Any]) -> str:
     # Of a truth value this gives the number.
+    if column.count(column[0]) == len(column):
+        return ",".join([int.__repr__(column[0])] * len(column))
     if None not in column:
         return ",".join(map(int.__repr__, column))
     return ",".join("NULL" if each is None else int.__repr__(each) for each in column)

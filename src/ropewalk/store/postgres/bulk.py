@@ -116,7 +116,7 @@ def _touches_each_row_once(layer: Layer) -> bool:
                 return False
             touched[form.table] = None
             continue
-        keys = list(zip(*(columns[at] for at in form.key), strict=True))
+        keys = columns[form.key[0]] if len(form.key) == 1 else list(zip(*(columns[at] for at in form.key), strict=True))
         before, fresh = touched.setdefault(form.table, set()), set(keys)
         if before is None or len(fresh) < len(keys) or not before.isdisjoint(fresh):
             return False
