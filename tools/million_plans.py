@@ -46,7 +46,7 @@ WRITTEN: Final[dict[str, tuple[Any, ...]]] = {
     "update_live": ("w1", 2, None, 1, 0, SOME),
     "delete_live": (SOME,),
     "delete_queue": (SOME,),
-    "upsert_run": (SOME, SOME, "n0", None, 1, "SUCCESS", None, None, 1, 2, None, None, None),
+    "upsert_run": (SOME, SOME, "n0", None, 1, "SUCCESS", None, None, 1, 2, None, None),
 }
 HISTORY: Final = ("execution", "log", "run", "audit")
 """What grows for ever: to walk through one of these is to get slower."""

@@ -44,7 +44,7 @@ async def test_every_copy_has_a_log_and_runs_of_its_own(store):
         assert events[0].execution == copy.id
         assert type(events[-1]).__name__ == "ExecutionSucceeded"
         assert [(run.execution, run.node) for run in found] == [(copy.id, "n0")]
-        assert {copy.trace_id, *(run.trace_id for run in found)} == {copy.id.replace("-", "")}
+        assert copy.trace_id == copy.id.replace("-", "")
 
 
 async def test_no_statement_of_the_hot_path_walks_through_history(db, store):
@@ -73,7 +73,7 @@ def test_a_walk_through_a_table_is_told_from_the_use_of_an_index(line, is_walked
 async def test_a_walk_through_history_is_said(database):
     connection = await asyncpg.connect(database)
     try:
-        plan = await million_plans.explained(connection, "select count(*) from execution", ())
+        plan = await million_plans.explained(connection, "select count(state) from execution", ())
     finally:
         await connection.close()
 
