@@ -24,7 +24,7 @@ LATER = {"maxAttempts": 2, "delay": "1h", "jitter": 0}
 
 
 async def make(db: str) -> None:
-    """Leaves one of each: failed, large, waiting for an event with a key, waiting to retry, with a slot, queued."""
+    """Leaves one of each: failed, late, large, waiting for an event with a key, to retry, with a slot, queued."""
     world = World(db)
     await world.open(default_slots=1)
     try:
@@ -35,6 +35,7 @@ async def make(db: str) -> None:
 
 async def begin(world: World) -> None:
     await world.run(flow(act("b", fails=9, retry=ONCE), name="failed"))
+    await world.run(flow(node("ask", "approval", title="?"), name="late", timeout="30ms"))
     await world.run(flow(act("big", "x" * 70_000), name="large"))
     waits = flow(node("e", "wait", event="paid", filter="item.id == 7"), name="waits", concurrencyKey="k")
     for document in (waits, flow(act("r", fails=1, retry=LATER), name="retries")):
@@ -80,13 +81,14 @@ def named(workflow: str) -> str:
 async def test_what_an_engine_leaves_behind_passes(db: str, at_rest: bool):
     assert await audit(db, at_rest=at_rest, limits={"default": 1}) == []
     tables = ("execution", "live", "queue", "event_wait", "blob", "dead_letter")
-    assert [ask(db, f"select count(*) from {table}")[0][0] for table in tables] == [6, 4, 1, 1, 2, 1]
+    assert [ask(db, f"select count(*) from {table}")[0][0] for table in tables] == [7, 4, 1, 1, 2, 1]
 
 
 ENDED = named("failed")
 OFFER = "insert into offer (id, execution, workspace, node, item, attempt, pool, work, offered_at, fence)"
 LIES = {
     "an execution's trigger": ("update execution set trigger = 'CRON'", "execution: trigger"),
+    "the error of what timed out": ("update execution set error = 'no' where state = 'TIMEOUT'", "execution: error"),
     "an execution's trace": ("update execution set trace_id = 'other'", "execution: trace_id"),
     "an execution's key": ("update execution set concurrency_key = 'other'", "execution: concurrency_key"),
     "a life that is over": (f"insert into live select id, workspace, null, 1, 1, null, 0, 0, null, 5 from execution "
@@ -136,8 +138,9 @@ async def test_a_lie_is_told(db: str, lie: str):
     assert [each for each in await audit(db) if complaint in each.message]
 
 
-async def test_rows_of_a_version_that_kept_no_traces_pass(db: str):
+async def test_rows_of_a_version_that_kept_no_traces_and_gave_no_reason_for_a_timeout_pass(db: str):
     tell(db, "update execution set trace_id = null")
+    tell(db, "update execution set error = null where state = 'TIMEOUT'")
 
     assert await audit(db) == []
 

@@ -19,10 +19,10 @@ FILL = """
 insert into workspace select 'w' || n, 'PRO', 5, 0 from generate_series(0, 49) n;
 insert into workflow select 'f' || n, 'w' || n % 50, n, 1, null, 0 from generate_series(0, 99) n;
 insert into workflow_version select 'f' || n % 100, 1 + n / 100, '', '', 0, '' from generate_series(0, 9999) n;
-insert into execution (id, workspace, workflow, version, state, trigger, parent, accepted_at)
+insert into execution (id, workspace, workflow, version, state, trigger, parent, accepted_at, error)
 select 'e' || lpad(n::text, 8, '0'), 'w' || n % 50, 'f' || n % 100, 1,
        (array['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS', 'FAILED', 'RUNNING', 'PENDING'])[1 + n % 7], 'MANUAL',
-       case when n % 10 = 0 then 'e' || n / 10 end, n
+       case when n % 10 = 0 then 'e' || n / 10 end, n, case when n % 7 = 4 then 'no' end
   from generate_series(1, 40000) n;
 insert into live
 select 'e' || lpad(n::text, 8, '0'), 'w' || n % 50, case when n % 2 = 0 then 'o' || n % 100 end, 1, 1,
@@ -153,12 +153,15 @@ async def test_a_statement_uses_the_index_it_names_on_postgresql_too(filled: str
     assert re.search(rf"\b{index}\b", found), found
 
 
+@pytest.mark.parametrize("is_burst", [False, True])
 @pytest.mark.parametrize("name", [name for name in ROWS if not name.startswith("insert")])
-async def test_a_batch_finds_its_rows_by_their_keys_whatever_the_size_of_the_table(filled: str, name: str):
+async def test_a_batch_finds_its_rows_by_their_keys_whatever_the_size_of_the_table(
+    filled: str, name: str, is_burst: bool
+):
     connection = await asyncpg.connect(filled)
     types = [parameter.name for parameter in (await connection.prepare(statements()[name])).get_parameters()]
     await connection.close()
-    text = composed([(name, ())], {name: types}, is_fenced=True)
+    text = composed([(name, bulk(name).alike if is_burst else ())], {name: types}, is_fenced=True)
 
     found = await plan(filled, text, dict(WRITING), is_generic=True)
 

@@ -139,7 +139,7 @@ class ExecutionCancelled(_Event, frozen=True):
 class ExecutionTimedOut(_Event, frozen=True):
     @property
     def error(self) -> str:
-        """Why it ended, as a failure tells it."""
+        """Why it ended, as a failure tells it. Rows of long ago have these very words."""
         return "the execution did not end in its time limit"
 
 

@@ -96,7 +96,10 @@ def _delete(found: re.Match[str], width: int) -> Bulk:
 
 
 def _alike(placed: Sequence[tuple[str, str]], width: int) -> tuple[int, ...]:
-    """The parameters of columns that are no row's own; none, if that would leave less of a row than two."""
+    """The parameters of columns that are no row's own; none, if that would leave less of a row than two.
+
+    Those of bytes are never among them: on a file they go their own way, and the others of their row with them.
+    """
     alike = tuple(sorted({int(number) - 1 for column, number in placed if not _OWN.fullmatch(column)}))
     return alike if width - len(alike) > 1 else ()
 

@@ -56,7 +56,7 @@ create table execution (
 );
 create index execution_by_workspace on execution (workspace, id);
 create index execution_by_workflow on execution (workflow, id);
-create index execution_by_failure on execution (workspace, id) where error is not null;
+create index execution_by_error on execution (workspace, id) where error is not null;
 create index execution_by_parent on execution (parent) where parent is not null;
 
 -- What is not over: small, hot, deleted at the end.

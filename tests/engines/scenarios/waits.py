@@ -137,7 +137,7 @@ async def an_execution_that_takes_too_long_times_out(world: World) -> None:
 
     ended = await world.ended(execution)
 
-    assert ended.state is ExecutionState.TIMEOUT
+    assert (ended.state, ended.error) == (ExecutionState.TIMEOUT, "the execution did not end in its time limit")
     assert await world.states(execution) == "CANCELLED CANCELLED"
     assert world.outside.gate().inside == 0
 

@@ -47,7 +47,7 @@ def written_once(kind: str, value: Value) -> str | None:
 def _of(kind: str) -> Iterator[None]:
     try:
         yield
-    except (TypeError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise StoreDefect(f"a column of {kind} has something else in it: {error}") from error
 
 

@@ -21,9 +21,11 @@ _TABLES: Final = (
 # Rows of these change or go all the time: room on the page keeps changes off the indexes, and sweeping early keeps the
 # tables as small as what is in them.
 _HOT: Final = {"live": 50, "queue": 70, "inbox": 90, "worker": 20, "event_wait": 90, "breaker": 50}
-# A row of this one changes once, at the end of the execution, and is a little longer then: there is room for that on
-# its page, and history is not swept for it.
-_ENDING: Final = {"execution": 45}
+# The row of an execution changes once, at its end, and is a little longer then. With room for that on its page no index
+# has to know; the price is a table of twice the pages, some twentieth of what an execution leaves behind.
+_ENDING: Final = "alter table execution set (fillfactor = 45)"
+# History may be long, and a step may have to look at all of it (s).
+_LONGEST_STEP: Final = 3600.0
 _SWEEPING: Final = (
     "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0, "
     "autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 500"
@@ -35,7 +37,8 @@ async def migrate(connection: Connection, place: str) -> None:
     if not pending(await _applied(connection, place), known_migrations(), place):
         return
     async with connection.transaction():
-        await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute(f"set local statement_timeout = '{_LONGEST_STEP:g}s'")
+        await connection.execute("select pg_advisory_xact_lock($1)", _LOCK, timeout=_LONGEST_STEP)
         for step in pending(await _applied(connection, place), known_migrations(), place):
             await _take_step(connection, step)
         await _tune(connection)
@@ -64,7 +67,7 @@ async def _applied(connection: Connection, place: str) -> list[tuple[int, str]]:
 async def _take_step(connection: Connection, step: Migration) -> None:
     await connection.execute(statements()["create_migration"])
     for statement in step.statements:
-        await connection.execute(with_byte_order(statement))
+        await connection.execute(with_byte_order(statement), timeout=_LONGEST_STEP)
     now = await connection.fetchval(f"select {DATABASE_TIME}")
     await connection.execute(statements()["insert_migration"], step.number, step.name, step.checksum, now)
 
@@ -79,7 +82,6 @@ def with_byte_order(statement: str) -> str:
 async def _tune(connection: Connection) -> None:
     for table, fill in _HOT.items():
         await connection.execute(f"alter table {table} set (fillfactor = {fill}, {_SWEEPING})")
-    for table, fill in _ENDING.items():
-        await connection.execute(f"alter table {table} set (fillfactor = {fill})")
+    await connection.execute(_ENDING)
     # Compressing what is a hash away from being sent on is lost time.
     await connection.execute("alter table blob_content alter column data set storage external")

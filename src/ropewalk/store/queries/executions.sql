@@ -46,7 +46,7 @@ select {{execution}}
  order by id desc
  limit $9;
 
--- list_failed_executions: the same for those that failed or timed out. Uses execution_by_failure.
+-- list_failed_executions: the same for those that failed or timed out. Uses execution_by_error.
 select {{execution}}
   from execution
  where workspace = $1 and id < $2

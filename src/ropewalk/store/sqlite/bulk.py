@@ -67,8 +67,7 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         if form.bytes_at is not None:
             rows = self._without_bytes(rows, form.bytes_at)
         elif same:
-            kept = itemgetter(*[at for at in range(form.width) if at not in same])
-            rows = list(map(kept, rows))
+            rows = list(map(itemgetter(*[at for at in range(form.width) if at not in same]), rows))
         text = _encode(rows).decode()
         if _NUL in text or max(len(text), self._end) > LARGEST:
             raise ValueError("a text has a NUL in it, or is too long for one value")
@@ -133,13 +132,13 @@ def carry_out(connection: sqlite3.Connection, name: str, text: str, rows: Sequen
 
 
 @lru_cache(_MOST_FORMS)
-def for_many(form: Form, parts: str, rows: str, *shared: str) -> str:
+def for_many(form: Form, parts: str, rows: str, *values: str) -> str:
     """The statement with its rows taken from one JSON text; the others say where bytes are, and what the rows share."""
     name, places = form
     shape = bulk(name)
     kept = [at for at in range(shape.width) if at not in places]
     columns = {at: f"json_extract(value, '$[{place}]')" for place, at in enumerate(kept)}
-    columns |= dict(zip(places, shared, strict=True))
+    columns |= dict(zip(places, values, strict=True))
     if shape.bytes_at is not None:
         columns[shape.bytes_at] = f"substr({parts}, {columns[shape.bytes_at]}, json_extract(value, '$[{len(kept)}]'))"
     named = ", ".join(f"{columns[at]} as p{at + 1}" for at in range(shape.width))
