@@ -52,6 +52,14 @@ async def test_what_is_not_due_waits(store: Store):
     assert (await claimed(store), await claimed(store, now=NOON + SECOND)) == ([], ["e1"])
 
 
+async def test_what_came_while_the_claim_was_on_its_way_has_its_place_in_line(store: Store):
+    async with store.transaction() as tx:
+        await accept(tx, "early", enqueued_at=NOON, not_before=NOON)
+        await accept(tx, "urgent", priority=9, enqueued_at=NOON + 2, not_before=NOON + 2)
+
+    assert await claimed(store, 1, now=NOON + 1) == ["urgent"]
+
+
 async def test_a_workspace_never_has_more_than_its_slots(store: Store):
     async with store.transaction() as tx:
         await workspaces.ensure(tx, "acme", Plan.PRO, NOON)
