@@ -134,7 +134,7 @@ VERBS: list[Verb] = [
 
 
 EXPECTED = ("the process is gone", "unexpected connection_lost() call")
-"""Of a crash; the second is the driver's, about a connection that nobody waits for any more."""
+"""Of a crash; the second is the driver's, about a connection that was lost with it."""
 
 
 async def told(world: World, seed: int, caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -22,7 +22,7 @@ _TABLES: Final = (
 # tables as small as what is in them.
 _HOT: Final = {"live": 50, "queue": 70, "inbox": 90, "worker": 20, "event_wait": 90, "breaker": 50}
 # The row of an execution changes once, at its end, and is a little longer then. With room for that on its page no index
-# has to know; the price is a table of twice the pages, some twentieth of what an execution leaves behind.
+# has to know; the price is a table of twice the pages.
 _ENDING: Final = "alter table execution set (fillfactor = 45)"
 # History may be long, and a step may have to look at all of it (s).
 _LONGEST_STEP: Final = 3600.0
