@@ -242,7 +242,7 @@ async def open_service(
                     yield service
                 finally:
                     # Before anything else ends: nothing new begins while the rest is being closed.
-                    engine.is_closing = True
+                    engine.begin_closing()
     finally:
         await facilities.close()
 

@@ -10,11 +10,11 @@ from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.execution import settling
 from ropewalk.core.execution.work import Work
+from ropewalk.core.rows.ledger import FirstRun, RunLedger
 from ropewalk.core.signals import Due, Signal
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import claims, projecting
+from ropewalk.engines.native import claims
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.projecting import Row, Rows, _runs
 from tests.engines.judging import every_execution
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -50,17 +50,19 @@ async def test_claiming_goes_on_after_a_fault(
 
 
 class FaultyRows:
-    """Makes rows of one execution, the nth that is asked for, and fails when they are made."""
+    """Fails when the runs of one execution have been booked, the nth of those that are."""
 
-    def __init__(self, nth: int) -> None:
+    def __init__(self, nth: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left = nth
         self.victim = ""
+        self._add = RunLedger.add
+        monkeypatch.setattr(RunLedger, "add", lambda ledger, events: self.add(ledger, events))
 
-    def __call__(self, live: Live, rows: Rows) -> Sequence[Row]:
-        made = _runs(live, rows)
+    def add(self, ledger: RunLedger, events: Sequence[Event]) -> list[FirstRun] | None:
+        made = self._add(ledger, events)
         self.left -= 1
         if not self.left:
-            self.victim = live.id
+            self.victim = ledger._accepted.execution
             raise ZeroDivisionError
         return made
 
@@ -69,8 +71,7 @@ async def test_a_start_whose_rows_cannot_be_made_is_refused_alone(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     version = await world.save(flow(act("a", 1, retry=PATIENT)))
-    faulty = FaultyRows(2)
-    monkeypatch.setattr(projecting, "_runs", faulty)
+    faulty = FaultyRows(2, monkeypatch)
 
     first, second, third = await asyncio.gather(
         *(world.service.start(version) for _ in range(3)), return_exceptions=True
@@ -88,8 +89,7 @@ async def test_an_execution_whose_rows_cannot_be_made_goes_on_from_its_log(
     version = await world.save(flow(node("a", "gate", value=1, retry=PATIENT), act("b"), edges="a->b"))
     started = [await world.service.start(version) for _ in range(3)]
     await world.outside.gate().arrived(3)
-    faulty = FaultyRows(2)
-    monkeypatch.setattr(projecting, "_runs", faulty)
+    faulty = FaultyRows(2, monkeypatch)
 
     world.outside.gate().open()
 

@@ -27,7 +27,7 @@ class _Entry(Struct, frozen=True, gc=False):
 class _CurrentEntry(Struct, frozen=True, gc=False):
     v: int
     seq: int
-    events: list[Event]
+    events: Sequence[Event]
 
 
 _encoder = msgspec.json.Encoder()
@@ -35,7 +35,7 @@ _entries = msgspec.json.Decoder(_Entry)
 _events = msgspec.json.Decoder(list[Event])
 
 
-def encode(seq: int, events: list[Event]) -> bytes:
+def encode(seq: int, events: Sequence[Event]) -> bytes:
     """One log entry; `seq` is the number of its first event."""
     return _encoder.encode(_CurrentEntry(VERSION, seq, events))
 

@@ -2,8 +2,8 @@
 
 Nearly every output is plain already, so a quick look says yes or "perhaps not"; only then a full walk converts (a
 tuple, a dataclass, a date) or says what is wrong and where. Plain values come back as the very same object. The
-encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word. Of an object with nothing
-but texts, flags and nulls in it, though, everything is known from their types.
+encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word. Of a small object that has
+nothing but plain texts, flags and nulls in it, though, everything is known without encoding it.
 """
 
 import dataclasses
@@ -25,8 +25,9 @@ from ropewalk.nodes.failure import NodeFailure
 LARGEST_OUTPUT = 64 * 1024 * 1024
 # What the walk counts is at most this many times too little: an integer of seventeen characters is counted as one.
 LARGEST_UNDERCOUNT = 20
-# So few texts, none of which is too long alone, can be encoded before anyone has counted them.
-MOST_UNCOUNTED = 64
+# The most that one character of ASCII takes in JSON, and all else that belongs to one part of an object.
+LONGEST_ESCAPE = 6
+LONGEST_FRAME = 11
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -45,13 +46,8 @@ def recorded(value: Any, longest: int) -> tuple[Any, bytes | None]:
 
     A copy: the node may still change what it handed on. What is no JSON fails as in `check_output`.
     """
-    if type(value) is dict and len(value) <= MOST_UNCOUNTED and _is_sure(value, longest):
-        # Only a lone surrogate can be wrong, and the walk says where.
-        try:
-            if len(_encode(value)) <= longest:
-                return value.copy(), None
-        except UnicodeEncodeError:
-            pass
+    if type(value) is dict and _is_sure(value, longest):
+        return value.copy(), None
     plain = check_output(value)
     text = _encode(plain)
     if len(text) > longest:
@@ -60,13 +56,19 @@ def recorded(value: Any, longest: int) -> tuple[Any, bytes | None]:
 
 
 def _is_sure(value: dict[Any, Any], longest: int) -> bool:
-    """Whether there is nothing but flags, nulls and texts in it, none of which is too long."""
+    """Whether there is nothing but flags, nulls and ASCII in it, and no more than fits, however it is escaped."""
     # A plain loop: this is paid for every output of every node, and most have one or two parts.
     for key, part in value.items():
-        kind = type(part)
-        if type(key) is not str or (kind is not str and kind is not bool and part is not None):
+        if type(key) is not str or not key.isascii():
             return False
-        if kind is str and len(part) > longest:
+        longest -= len(key) * LONGEST_ESCAPE + LONGEST_FRAME
+        if type(part) is str:
+            if not part.isascii():
+                return False
+            longest -= len(part) * LONGEST_ESCAPE
+        elif part is not None and type(part) is not bool:
+            return False
+        if longest < 0:
             return False
     return True
 

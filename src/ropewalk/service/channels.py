@@ -7,6 +7,7 @@ off by that alone, whatever the others do.
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -255,7 +256,7 @@ class ExecutionChannel(Channel):
         if head is None or head > self.head:
             self._fall_behind()
 
-    def _add(self, first: int, events: list[Event]) -> None:
+    def _add(self, first: int, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events, first):
             if seq == self.head + 1:
                 self._state = TERMINAL.get(type(event))

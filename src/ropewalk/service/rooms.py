@@ -9,6 +9,7 @@ looking once a second, among the newest MOST_LOOKED_AT; an end too, by what is n
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 from uuid import uuid4
@@ -148,7 +149,7 @@ class RoomChannel(Channel):
             self._to_read[execution] = None
         self._wanted.set()
 
-    def _add(self, execution: str, known: Known, first: int, events: list[Event]) -> None:
+    def _add(self, execution: str, known: Known, first: int, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events, first):
             if seq == known.seq + 1:
                 known.seq, known.is_over = seq, type(event) in TERMINAL
@@ -228,7 +229,7 @@ class RoomChannel(Channel):
             for first, events in found:
                 self._add(execution, known, first, events)
 
-    def _made_known(self, execution: str, events: list[Event]) -> Known | None:
+    def _made_known(self, execution: str, events: Sequence[Event]) -> Known | None:
         """One of which nothing was told yet is told from when this stream began; None if it is not ours to tell."""
         accepted = events[0] if events else None
         if not isinstance(accepted, ExecutionAccepted) or accepted.workspace != self._workspace:

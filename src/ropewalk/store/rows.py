@@ -97,8 +97,18 @@ class LogEntry(NamedTuple):
     entry: bytes
 
 
+class FirstRunEntry(NamedTuple):
+    """insert_run; the rest follows from its having succeeded at the first attempt"""
+
+    id: str
+    execution: str
+    node: str
+    started_at: int
+    finished_at: int
+
+
 class RunEntry(NamedTuple):
-    """insert_run, upsert_run; leases are outside, see `offers.py`"""
+    """upsert_run; leases are outside, see `offers.py`"""
 
     id: str
     execution: str
@@ -298,7 +308,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "postpone_live": Postponed._fields,
     "delete_live": ById._fields,
     "insert_log": LogEntry._fields,
-    "insert_run": RunEntry._fields,
+    "insert_run": FirstRunEntry._fields,
     "upsert_run": RunEntry._fields,
     "upsert_dead_letter": DeadLetterEntry._fields,
     "resolve_dead_letter": DeadLetterResolution._fields,

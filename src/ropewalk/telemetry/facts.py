@@ -1,11 +1,14 @@
 """What an engine tells its observer."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from msgspec import Struct
 
 from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.state import RunState
+
+_SUCCESS = RunState.SUCCESS.value
 
 
 class RunFact(NamedTuple):
@@ -23,6 +26,11 @@ class RunFact(NamedTuple):
     finished_at: int | None
     error_type: str | None
     error: str | None
+
+    @classmethod
+    def of_first(cls, run: str, execution: str, node: str, started_at: int, finished_at: int) -> Self:
+        """A node that succeeded at its first attempt."""
+        return cls(run, execution, node, None, 1, _SUCCESS, None, None, started_at, finished_at, None, None)
 
 
 class Fact(Struct, frozen=True):

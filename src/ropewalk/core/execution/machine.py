@@ -78,10 +78,13 @@ class Execution(Progress):
         if now < self._latest:
             now = self._latest
         self._latest = now
-        if self.place is None:
+        place = self.place
+        if place is None:
             self._decide(signals, now)
         else:
-            self._go_on(self.place, signals, now)
+            step = place.steps.get(trail.reports_of(signals))
+            if step is None or not trail.take(self, step, signals, now):
+                self._leave_the_way(place, signals, now)
         if self.is_timed and self.wake_at != self._wake_told:
             self._tell_wake()
         events, self.events = self.events, []
@@ -97,16 +100,12 @@ class Execution(Progress):
         if not self.is_ended:
             settle(self, now)
 
-    def _go_on(self, place: trail.Place, signals: Sequence[Signal], now: int) -> None:
-        """As was decided before at this place, if it was."""
-        reports = trail.reports_of(signals)
-        step = None if reports is None else place.steps.get(reports)
-        if step is not None and not trail.is_barred(self, step, now):
-            trail.take(self, step, signals, now)
-            return
+    def _leave_the_way(self, place: trail.Place, signals: Sequence[Signal], now: int) -> None:
+        """By the rules, for whoever comes to this place after."""
         self.lay_out()
         before = len(self.commands)
         self._decide(signals, now)
+        reports = trail.reports_of(signals)
         if reports is not None:
             trail.remember(self, place, reports, self.commands[before:])
 

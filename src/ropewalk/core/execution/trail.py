@@ -55,7 +55,7 @@ class Place:
         self.ready = tuple([work.node for work, _ in x.ready])
         # Never changed: whoever changes something has its own.
         self.works = {node: trail.shared(work) for node, work in x.works.items()}
-        self.steps: dict[Reports, Step] = {}
+        self.steps: dict[Reports | None, Step] = {}
         self.trail = trail
 
     def lay_out(self, x: Progress) -> None:
@@ -99,15 +99,14 @@ def reports_of(signals: Sequence[Signal]) -> Reports | None:
     return tuple(reports) or None
 
 
-def is_barred(x: Progress, step: Step, now: int) -> bool:
-    """Whether something keeps this execution from a step that others have taken: too few hands, or its time limit."""
-    if x.room is not None and x.room < len(step.started):
-        return True
-    return x.deadline is not None and x.deadline <= now
+def take(x: Progress, step: Step, signals: Sequence[Signal], now: int) -> bool:
+    """Record what follows; the beginning and the end are the rules' own.
 
-
-def take(x: Progress, step: Step, signals: Sequence[Signal], now: int) -> None:
-    """Record what follows; the beginning and the end are the rules' own."""
+    False, and nothing is recorded, if this execution may not do as others have done: it has too few hands for that, or
+    its time is up.
+    """
+    if (x.room is not None and x.room < len(step.started)) or (x.deadline is not None and x.deadline <= now):
+        return False
     events, outputs, index = x.events, x.outputs, x.plan.index
     for signal in signals:
         if type(signal) is Succeeded:
@@ -124,6 +123,7 @@ def take(x: Progress, step: Step, signals: Sequence[Signal], now: int) -> None:
     x.place = step.place
     if step.is_last:
         conclude(x, now)
+    return True
 
 
 def remember(x: Progress, place: Place, reports: Reports, commands: Sequence[Command]) -> None:

@@ -167,7 +167,6 @@ class Books:
     def note_inputs(self, lane: Lane, inputs: Any) -> None:
         if inputs is not None:
             lane.inputs = inputs
-            lane.run.has_inputs = True
 
     def pend(self, key: Key) -> None:
         """The attempt was handed back, or is held no longer, and can be leased."""
@@ -197,10 +196,7 @@ class Books:
 
     def succeed(self, key: Key, event: NodeSucceeded | ItemSucceeded | MapExpanded) -> None:
         """The run ended well; nothing can happen to it any more."""
-        lane = self.end(key, RunState.SUCCESS, event.at)
-        if not isinstance(event, MapExpanded):
-            self.note_inputs(lane, event.inputs)
-            lane.run.has_output = True
+        self.end(key, RunState.SUCCESS, event.at)
         del self.lanes[key]
 
     def fail(self, key: Key, event: NodeFailed | ItemFailed) -> None:

@@ -3,7 +3,7 @@
 The first event that says anything else hands over to the full projection; the two are held equal by test.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ropewalk.core.events import (
     Event,
@@ -25,43 +25,47 @@ from ropewalk.core.state import RunState
 _WITHOUT_RUNS = frozenset(
     {ExecutionAccepted, ExecutionStarted, ExecutionSucceeded, NodesSkipped, SignalReceived, SlotReleased, SlotTaken}
 )
-FirstRun = tuple[str, str, int, int, bool]
-"""The run of a node that succeeded at its first attempt: id, node, start, end, whether it has inputs of its own."""
+FirstRun = tuple[str, str, str, int, int]
+"""The run of a node that succeeded at its first attempt: id, execution, node, start, end."""
 
 
 class RunLedger:
     """Runs and dead letters of one execution, as they change."""
 
-    __slots__ = ("_accepted", "_first_runs", "_full", "_plan", "_started", "is_simple")
+    __slots__ = ("_accepted", "_ended", "_full", "_plan", "_started")
 
     def __init__(self, plan: Plan, accepted: ExecutionAccepted) -> None:
         self._plan = plan
         self._accepted = accepted
         self._started: dict[str, int] = {}
-        self._first_runs: list[FirstRun] = []
+        self._ended: Sequence[FirstRun] = ()
         self._full: RunProjection | None = None
-        # Whether nodes have only started and succeeded so far: nothing has waited, failed or been told.
-        self.is_simple = True
 
-    def add(self, events: Iterable[Event]) -> None:
-        """Take in the next events of the log."""
+    def add(self, events: Iterable[Event]) -> list[FirstRun] | None:
+        """Take in the next events of the log; the runs that ended with them, while that is all there is to tell.
+
+        None from the first event on that says anything but that nodes have started and succeeded: ask `take` then.
+        """
         if self._full is not None:
             self._full.add(events)
-            return
+            return None
         execution, started, rest = self._accepted.execution, self._started, iter(events)
+        ended: list[FirstRun] = []
         for event in rest:
             if type(event) is NodeSucceeded and (at := started.pop(event.node, None)) is not None:
-                name = first_run_id(execution, event.node, at)
-                self._first_runs.append((name, event.node, at, event.at, event.inputs is not None))
+                node = event.node
+                ended.append((first_run_id(execution, node, at), execution, node, at, event.at))
             elif type(event) is NodesStarted and not self._plan.has_maps:
                 at = event.at
                 for node in event.nodes:
                     started[node] = at
             elif type(event) not in _WITHOUT_RUNS:
+                self._ended = ended
                 self._hand_over().add((event, *rest))
+                return None
+        return ended
 
     def _hand_over(self) -> RunProjection:
-        self.is_simple = False
         self._full = RunProjection(self._plan)
         self._full.add((self._accepted, *(NodesStarted(at, (node,)) for node, at in self._started.items())))
         self._full.take()
@@ -75,20 +79,15 @@ class RunLedger:
         started = self._started.get(node)
         return None if started is None else first_run_id(self._accepted.execution, node, started)
 
-    def take_first_runs(self) -> list[FirstRun]:
-        """The runs that ended since the last call; while the ledger is simple, no other row has changed."""
-        runs, self._first_runs = self._first_runs, []
-        return runs
-
     def take(self) -> tuple[list[RunRow], list[LetterRow]]:
-        """The rows that changed since the last call; to be used at once."""
-        runs = [_row(run) for run in self.take_first_runs()]
+        """The rows that changed since the last call and were not told by `add`; to be used at once."""
         if self._full is None:
-            return runs, []
-        more, letters = self._full.take()
-        return runs + more, letters
+            return [], []
+        first, self._ended = [_row(run) for run in self._ended], ()
+        runs, letters = self._full.take()
+        return first + runs, letters
 
 
 def _row(run: FirstRun) -> RunRow:
-    name, node, started, finished, has_inputs = run
-    return RunRow(name, node, None, 1, started, RunState.SUCCESS, finished, has_inputs=has_inputs, has_output=True)
+    name, _, node, started, finished = run
+    return RunRow(name, node, None, 1, started, RunState.SUCCESS, finished)

@@ -65,8 +65,6 @@ class RunRow(Struct, rename="camel", gc=False):
     finished: int | None = None
     error: RunError | None = None
     retry_after: int | None = None
-    has_inputs: bool = False
-    has_output: bool = False
 
 
 class LetterRow(Struct, rename="camel"):

@@ -19,7 +19,7 @@ async def accept(engine: "NativeEngine", tx: Transaction, requests: Sequence[Sta
     for request in requests:
         live = engine.memory.new(request, engine.store.now())
         engine.audit(live, request.actor, "start")
-        put_rows(live, live.first_seq, None, batch)
+        put_rows(live, None, batch)
         ids.append(live.id)
     for statement, some in batch.items():
         await tx.execute_many(statement, some)

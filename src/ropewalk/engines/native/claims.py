@@ -232,7 +232,7 @@ class Claims:
             engine.take_slot(claimed)
         engine.commit.add(claimed)
         # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
-        claimed.commands.append(WakeAt(claimed.execution.wake_at))
+        claimed.commands = [*claimed.commands, WakeAt(claimed.execution.wake_at)]
 
     async def _leave_to_others(self, entry: Claimed, error: UnknownVersion) -> None:
         """A newer Ropewalk has written it, and goes on with it; here it is nobody's fault, and uses no attempt."""

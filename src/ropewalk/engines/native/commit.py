@@ -41,17 +41,22 @@ class Committed(Struct, frozen=True, gc=False):
     """What one commit made durable for one execution."""
 
     live: Live
-    first_seq: int
-    events: list[Event]
-    commands: list[Command]
+    last_seq: int
+    events: Sequence[Event]
+    commands: Sequence[Command]
     post: Sequence[tuple[str, str, Signal | StartChild]]
     has_slot: bool
     is_ended: bool
     leaves: bool
     runs: Sequence[Row]
     """The rows of its runs that were written; kept only for an observer."""
-    reports: list[Signal]
+    reports: Sequence[Signal]
     """What its attempts have reported; told again if the commit fails."""
+
+    @property
+    def first_seq(self) -> int:
+        """The number of the first of the events."""
+        return self.last_seq - len(self.events) + 1
 
 
 class Part(Struct):
@@ -213,9 +218,10 @@ class GroupCommit:
         lives: dict[Live, None] = {}
         for undone in reversed(parts):
             for each in undone.committed:
-                each.live.commands[:0] = each.commands
-                each.live.unwritten[:0] = each.reports
-                lives[each.live] = None
+                live = each.live
+                live.commands = [*each.commands, *live.commands]
+                live.unwritten = [*each.reports, *live.unwritten]
+                lives[live] = None
             if undone is not part or isinstance(error, Unavailable):
                 self._rows[:0] = undone.rows
         self._give_up(list(lives), error)
@@ -283,18 +289,18 @@ class GroupCommit:
     def _take(self, live: Live, batch: RowsByStatement) -> Committed:
         """What one execution has for this commit."""
         live.is_dirty = False
-        x, seq, post = live.execution, live.first_seq, live.post or ()
+        x, post = live.execution, live.post or ()
         # Whoever has a slot stays: nobody need be asked.
         leaves = not x.has_slot and live.may_leave
-        runs = put_rows(live, seq, None if leaves else self._store.worker, batch)
+        runs = put_rows(live, None if leaves else self._store.worker, batch)
         if leaves:
             self._memory.leaves(live)
         if not self.is_observed:
             runs = ()
         each = Committed(
-            live, seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten
+            live, x.seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten
         )
-        live.events, live.commands, live.unwritten = [], [], []
+        live.events = live.commands = live.unwritten = ()
         if post:
             live.post = []
         live.commits += 1

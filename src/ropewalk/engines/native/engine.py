@@ -7,7 +7,7 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 
 import uuid_utils
@@ -120,9 +120,13 @@ class NativeEngine:
         self.lending.hinted(topics)
         self.followers.hinted(topics)
 
+    def begin_closing(self) -> None:
+        """From now on nothing new begins here."""
+        self.is_closing = self.hands.is_closing = True
+
     async def close(self) -> None:
         """Let running nodes finish or hand them back, write everything down, and go."""
-        self.is_closing = True
+        self.begin_closing()
         if self.store.is_shared:
             self.children.spawn(self.takeover.leave())
         for watching in (self.claims, self.takeover, self.letters, self.offers):
@@ -160,7 +164,7 @@ class NativeEngine:
         if has_room and not is_limited and live.accepted.concurrency_key is None:
             self.take_slot(live)
         else:
-            live.commands.append(NeedSlot())
+            live.commands = (NeedSlot(),)
             self.commit.add(live)
         await self.commit.settled()
         # Dropped before its first commit, it was never accepted; after it, it goes on from its log.
@@ -256,17 +260,18 @@ class NativeEngine:
         """The same for several that came in one turn of the loop."""
         if live.is_dropped:
             return []
-        x = live.execution
-        x.room = self._room
+        x, hands = live.execution, self.hands
+        x.room = hands.room
         events = x.handle_all(signals, now)
         if events:
-            live.events = live.events + events if live.events else events
+            live.events = [*live.events, *events] if live.events else events
             if x.is_ended and not self._is_output_kept(live):
                 return []
-        for command in x.take_commands():
-            live.commands.append(command)
+        commands = x.take_commands()
+        live.commands = [*live.commands, *commands] if live.commands else commands
+        for command in commands:
             if type(command) is RunNode:
-                self.hands.promised += 1
+                hands.promised += 1
             else:
                 self.children.write_down(live, command)
         if not live.is_dirty and (events or live.commands):
@@ -290,18 +295,10 @@ class NativeEngine:
             return False
         return True
 
-    @property
-    def _room(self) -> int:
-        """How many attempts may start now, here or elsewhere."""
-        room = self.hands.free
-        if self.store.is_shared:
-            room += self.offers.room
-        return room if room > 0 and not self.is_closing else 0
-
     def feed(self) -> None:
         """Start what was ready when all hands were busy, as far as there is room now."""
         for _ in range(len(self._hungry)):
-            if not self._room:
+            if not self.hands.room:
                 break
             live = self._hungry.popleft()
             live.is_hungry = False
@@ -314,16 +311,18 @@ class NativeEngine:
             observe(self.observer, committed)
         now, is_followed = self.store.now(), self.followers.has_listeners
         for each in committed:
+            # What is left of them after a failure has not been done, and its hands are free again.
+            left = iter(each.commands)
             try:
                 # Of one that goes on in its slot nobody hears but those who listen.
                 if not each.has_slot or each.live.written.event_waits:
                     self._after_commit(each)
                 if is_followed or each.is_ended:
                     self.followers.publish(each)
-                self._follow(each, now)
+                self._follow(each, left, now)
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
-                each.live.commands += each.commands
+                each.live.commands = [*each.live.commands, *left]
                 self.recovery.lost_the_store([each.live], error)
         self.feed()  # what was promised a hand may have gone to others
 
@@ -343,12 +342,9 @@ class NativeEngine:
         if live.written.event_waits:
             self.held.doubt(each)
 
-    def _follow(self, each: Committed, now: int) -> None:
-        live, commands = each.live, each.commands
-        # Taken off one by one: what is left after a failure has not been done, and its hands are free again.
-        commands.reverse()
-        while commands:
-            command = commands.pop()
+    def _follow(self, each: Committed, commands: Iterator[Command], now: int) -> None:
+        live = each.live
+        for command in commands:
             if type(command) is RunNode:
                 self.offers.place(live, command, now)
             else:

@@ -49,12 +49,22 @@ class Hands:
         self._timer_for = NEVER
         self._idle = asyncio.Event()
         self._idle.set()
+        # How many were decided, and wait for their commit.
         self.promised = 0
+        # How many others would take besides.
+        self.helped = 0
+        self.is_closing = False
 
     @property
     def free(self) -> int:
-        """How many more attempts may start, those counted that were decided and wait for their commit."""
+        """How many more attempts may start here, those counted that were promised a hand."""
         return self._count - len(self._running) - self.promised
+
+    @property
+    def room(self) -> int:
+        """How many more may be decided to start, here or elsewhere."""
+        room = self._count + self.helped - len(self._running) - self.promised
+        return room if room > 0 and not self.is_closing else 0
 
     @property
     def has_room(self) -> bool:

@@ -1,7 +1,7 @@
 """An execution this worker owns: the machine in memory, what is not committed yet, and what is under way."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -64,12 +64,13 @@ class Live:
         self.ledger = RunLedger(version.plan, accepted)
         self.running: dict[Key, Running] = {}
         self.items: dict[int, list[Any]] = {}
-        self.events: list[Event] = []
-        self.commands: list[Command] = []
+        # What waits for the next commit is never added to but replaced: most have one decision's worth of it.
+        self.events: Sequence[Event] = ()
+        self.commands: Sequence[Command] = ()
         # What its attempts have reported in this turn of the loop.
         self.reports: list[Signal] = []
         # What they have reported before, and no commit has taken along yet.
-        self.unwritten: list[Signal] = []
+        self.unwritten: Sequence[Signal] = ()
         self.rows: list[tuple[str, Row]] = []
         # What it has to tell other executions once that is durable: inbox id, execution, signal.
         self.post: list[tuple[str, str, Signal | StartChild]] = []
@@ -92,11 +93,6 @@ class Live:
         # Whether its concurrency key is its own to hold, and not an ancestor's.
         self.has_key = False
         self.written = Written()
-
-    @property
-    def first_seq(self) -> int:
-        """The number of the first event that is not committed yet."""
-        return self.execution.seq - len(self.events) + 1
 
     @property
     def is_idle(self) -> bool:

@@ -30,7 +30,7 @@ def observe(observer: Observer, committed: list[Committed]) -> None:
 def _tell(observer: Observer, each: Committed) -> None:
     live = each.live
     if each.events:
-        runs = [RunFact(*row) for row in each.runs]
+        runs = [RunFact(*row) if len(row) == len(RunFact._fields) else RunFact.of_first(*row) for row in each.runs]
         observer.committed(Fact(live.accepted, each.events, runs))
     if each.leaves:
         observer.left(live.id)

@@ -59,12 +59,12 @@ class Offers:
 
     def __init__(self, engine: "NativeEngine", desk: Desk) -> None:
         self._engine = engine
+        self._hands = engine.hands
         self._desk = desk
         self._rows: list[tuple[Live, NewOffer]] = []
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._leased: dict[str, InHand] = {}
-        self._has_company = False
         self._pool, self._is_alone = engine.settings.pool, not engine.store.is_shared
         # Whether anybody is there to be told anything; found out anew every second.
         self.has_others = True
@@ -101,25 +101,20 @@ class Offers:
 
     # The owner's side
 
-    @property
-    def room(self) -> int:
-        """How many runs may be started beyond the own hands: others are there to take them."""
-        return MOST_OFFERED if self._has_company else 0
-
     def place(self, live: Live, command: RunNode, now: int) -> None:
         """Carry out an attempt whose start is durable, here or elsewhere; not if it was called off meanwhile.
 
         Of an execution that was dropped it is found in the log, by whoever takes that up.
         """
-        hands, x = self._engine.hands, live.execution
+        hands, x = self._hands, live.execution
         hands.promised -= 1
         work = None if live.is_dropped else x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        is_ours = (x.plan.pools[work.node] or DEFAULT_POOL) == self._pool
-        if is_ours and (self._is_alone or hands.has_room):
+        plan, node = x.plan, work.node
+        if (plan.pools[node] or DEFAULT_POOL) == self._pool and (self._is_alone or hands.has_room):
             hands.start(live, work, now)
-        elif work.item is None and x.plan.for_each[work.node] is not None:
+        elif work.item is None and plan.for_each[node] is not None:
             hands.start(live, work, now)  # the list of a map is evaluated by the owner, who needs it
         else:
             self._engine.children.spawn(self._make(live, command))
@@ -340,7 +335,8 @@ class Offers:
             if each.id != engine.store.worker and each.heartbeat_at > now - self._lease_time
         ]  # fmt: skip
         self.has_others = bool(alive)
-        self._has_company = any(each.pool == DEFAULT_POOL and each.load < each.slots for each in alive)
+        has_company = any(each.pool == DEFAULT_POOL and each.load < each.slots for each in alive)
+        engine.hands.helped = MOST_OFFERED if has_company else 0
 
     async def _extend(self, now: int) -> None:
         """Whoever has lost a run, or is to stop it, stops."""

@@ -17,7 +17,7 @@ from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.engines.native.live import Live
-from ropewalk.store.blobs import named_in
+from ropewalk.store.blobs import NAMING, named_in
 from ropewalk.store.events import NO_ITEM, subject_of
 
 Row = tuple[Any, ...]
@@ -25,7 +25,6 @@ Rows = list[tuple[str, Row]]
 RowsByStatement = defaultdict[str, list[Row]]
 """The rows of one commit, by the statement that writes them."""
 
-SUCCESS = RunState.SUCCESS.value
 # To ask a member of an enum for its value takes longer than to look it up.
 STATES = {state: state.value for state in ExecutionState}
 
@@ -34,18 +33,24 @@ _NONE: Sequence[Row] = ()
 _NUMBER = re.compile(r"\d+")
 
 
-def put_rows(live: Live, seq: int, owner: str | None, batch: RowsByStatement) -> Sequence[Row]:
+def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[Row]:
     """Put what the next commit writes for this execution into the batch; from then on it counts as written.
 
-    `seq` is the number of the first event. The rows of its runs are given back. If a row cannot be made, none is put.
+    The rows of its runs are given back. If a row cannot be made, none is put.
     """
-    x, written, runs = live.execution, live.written, _NONE
+    x, written, events = live.execution, live.written, live.events
     rows: Rows = []
-    if live.events:
-        entry = log.encode(seq, live.events)
-        for digest in named_in(entry):
-            rows.append(("insert_blob_reference", (digest, live.id)))
-        runs = _runs(live, rows)
+    statement, runs = "insert_run", _NONE
+    if events:
+        first_seq = x.seq - len(events) + 1
+        entry = log.encode(first_seq, events)
+        if NAMING in entry:
+            rows += [("insert_blob_reference", (digest, live.id)) for digest in named_in(entry)]
+        # Of one whose nodes have only started and succeeded, no run was written before its end.
+        if (first_runs := live.ledger.add(events)) is not None:
+            runs = first_runs
+        else:
+            statement, runs = "upsert_run", _runs(live, rows)
     if x.is_ended or x.state is not written.state:
         _put_execution(live, rows)
     # As long as it runs, its row says the same again and again.
@@ -58,13 +63,12 @@ def put_rows(live: Live, seq: int, owner: str | None, batch: RowsByStatement) ->
     if live.rows:
         rows += live.rows
         live.rows = []
-    if live.events:
-        batch["insert_log"].append((live.id, seq, entry))
+    if events:
+        batch["insert_log"].append((live.id, first_seq, entry))
     if runs:
-        # Of one whose nodes have only started and succeeded, no run was written before its end.
-        batch["insert_run" if live.ledger.is_simple else "upsert_run"].extend(runs)
-    for statement, row in rows:
-        batch[statement].append(row)
+        batch[statement] += runs
+    for name, row in rows:
+        batch[name].append(row)
     return runs
 
 
@@ -141,14 +145,7 @@ def _put_queue(live: Live, rows: Rows) -> None:
 
 def _runs(live: Live, rows: Rows) -> list[Row]:
     """The rows of runs these events change; those of dead letters and waits are put with the others."""
-    ledger, execution = live.ledger, live.id
-    ledger.add(live.events)
-    if ledger.is_simple:
-        return [
-            (name, execution, node, None, 1, SUCCESS, None, None, started, finished, None, None)
-            for name, node, started, finished, _ in ledger.take_first_runs()
-        ]
-    runs, letters = ledger.take()
+    runs, letters = live.ledger.take()
     for letter in letters:
         if letter.resolution is Resolution.PENDING:
             rows.append(("upsert_dead_letter", _letter(live, letter)))

@@ -143,14 +143,15 @@ class Recovery:
         if has_slot:
             live.has_slot = True
             self._end_attempts(live, reports)
-            live.commands += [command for command in x.outstanding() if isinstance(command, WakeAt)]
+            alarms = [command for command in x.outstanding() if isinstance(command, WakeAt)]
+            live.commands = [*live.commands, *alarms]
             engine.signal(live, Due())
             if x.needs_slot:  # it was claimed, and never began
                 engine.take_slot(live)
         engine.commit.add(live)
 
     def _end_attempts(self, live: Live, reports: list[Signal] | None) -> None:
-        live.unwritten += reports or ()
+        live.unwritten = [*live.unwritten, *(reports or ())]
         for report in reports or ():
             self._engine.signal(live, report)
         # Only those: others may have told it something since it was loaded, and so have started more.
@@ -188,7 +189,7 @@ class Recovery:
         engine.commit.forget(live)
         engine.hands.promised -= sum(1 for command in live.commands if type(command) is RunNode)
         # What a commit under way has taken along comes back with it, and is counted then.
-        live.commands = []
+        live.commands = ()
         engine.memory.forget(live)
         engine.memory.left(live)
         asyncio.get_running_loop().call_soon(engine.feed)

@@ -37,8 +37,7 @@ class Reports:
         now = self._engine.store.now()
         for live in lives:
             try:
-                if live.reports:
-                    self._take(live, now)
+                self._take(live, now)
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: what was reported cannot be taken in", live.id)
                 self._engine.recovery.lost_the_store([live], error)
@@ -49,8 +48,11 @@ class Reports:
         self._take(live, self._engine.store.now())
 
     def _take(self, live: Live, now: int) -> None:
-        reports, live.reports = live.reports, []
-        live.unwritten += reports
+        reports = live.reports
+        if not reports:
+            return
+        live.reports = []
+        live.unwritten = [*live.unwritten, *reports] if live.unwritten else reports
         self._engine.tell_together(live, reports, now)
         if not live.is_dirty:
             self._engine.let_go(live)  # they came too late to change anything

@@ -57,7 +57,7 @@ def shrink_output(live: Live, blobs: Blobs) -> None:
         blob = blobs.put_here(encoded)
     except BlobTooLarge as error:
         live.execution.state = ExecutionState.FAILED
-        live.events[-1] = ExecutionFailed(last.at, f"output: {error}")
+        live.events = [*live.events[:-1], ExecutionFailed(last.at, f"output: {error}")]
     else:
         live.rows.append(("insert_blob", (blob.hash, blob.size, last.at)))
-        live.events[-1] = ExecutionSucceeded(last.at, None, blob)
+        live.events = [*live.events[:-1], ExecutionSucceeded(last.at, None, blob)]

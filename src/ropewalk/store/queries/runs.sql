@@ -1,7 +1,7 @@
--- insert_run: an attempt of which there was no row before, which PostgreSQL need not look for.
+-- insert_run: a node that succeeded at its first attempt, of which there was no row before; most runs are such.
 insert into run (id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
                  error)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+values ($1, $2, $3, null, 1, 'SUCCESS', null, null, $4, $5, null, null);
 
 -- upsert_run: one attempt as it is now.
 insert into run (id, execution, node, item, attempt, state, worker, retry_after, started_at, finished_at, error_type,
