@@ -52,7 +52,7 @@ async def test_a_scenario_holds_when_every_wait_is_parked(
 
 @pytest.mark.parametrize("largest", [1, 3])
 async def test_executions_go_on_while_others_are_being_written(world: World, largest: int):
-    world.service.engine.commit.largest = largest
+    world.service.engine.commit.limit(largest)
     version = await world.save(flow(*(act(name, name) for name in "abcd"), edges="a->b a->c b->d c->d"))
 
     started = await at_most(20, asyncio.gather(*(world.service.start(version) for _ in range(20))))
@@ -66,7 +66,8 @@ async def test_a_crowd_is_written_before_the_last_of_it_is_accepted(place: World
     engine = place.service.engine
     version = await place.save(flow(act("a")))
     await at_most(20, place.run(flow(act("a"))))
-    engine.commit.largest, write, accepted = 5, engine.store.write, []
+    engine.commit.limit(5)
+    write, accepted = engine.store.write, []
 
     def counted(batch: Batch) -> Awaitable[None]:
         accepted.append(len(engine.memory.lives))
@@ -76,7 +77,26 @@ async def test_a_crowd_is_written_before_the_last_of_it_is_accepted(place: World
     started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(12))))
     ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
 
-    assert accepted[0] == 5
+    assert accepted[0] == (5 if engine.store.is_shared else 3)
+    assert {each.state for each in ended} == {ExecutionState.SUCCESS}
+
+
+async def test_a_crowd_is_written_in_two_halves(place: World, monkeypatch: pytest.MonkeyPatch):
+    engine = place.service.engine
+    version = await place.save(flow(act("a")))
+    await at_most(20, place.run(flow(act("a"))))
+    engine.commit.limit(8)
+    write, new = engine.store.write, []
+
+    def counted(batch: Batch) -> Awaitable[None]:
+        new.append(len(dict(batch).get("insert_execution", ())))
+        return write(batch)
+
+    monkeypatch.setattr(engine.store, "write", counted)
+    started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(6))))
+    ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
+
+    assert [count for count in new if count] == ([3, 3] if engine.store.is_shared else [4, 2])
     assert {each.state for each in ended} == {ExecutionState.SUCCESS}
 
 
@@ -91,7 +111,7 @@ async def test_the_usual_commits_were_rehearsed(shared_world: World):
 
 async def test_nothing_is_written_on_top_of_a_commit_that_failed(world: World, monkeypatch: pytest.MonkeyPatch):
     engine, gate = world.service.engine, world.outside.gate
-    engine.commit.largest = 1
+    engine.commit.limit(1)
     execution = await world.start(flow(node("a", "gate", gate="a"), node("b", "gate", gate="b")))
     await at_most(20, asyncio.gather(gate("a").arrived(), gate("b").arrived()))
 
@@ -115,7 +135,7 @@ async def test_nothing_begins_of_what_is_taken_up_again_since_its_next_commit_fa
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     engine, gate = world.service.engine, world.outside.gate
-    engine.commit.largest = 1
+    engine.commit.limit(1)
     document = flow(node("a", "gate", gate="a"), node("b", "gate", gate="b"), act("c", 1), edges="a->c")
     execution = await world.start(document)
     await at_most(20, asyncio.gather(gate("a").arrived(), gate("b").arrived()))
@@ -182,7 +202,7 @@ async def test_what_was_let_go_of_after_its_claim_holds_no_key(shared_world: Wor
 
 
 async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(world: World):
-    world.service.engine.commit.largest = 1
+    world.service.engine.commit.limit(1)
     version = await world.save(flow(node("a", "gate", value=1)))
     first = asyncio.ensure_future(world.service.start(version))
     others = [asyncio.ensure_future(world.service.start(version)) for _ in range(20)]

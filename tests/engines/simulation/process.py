@@ -51,7 +51,7 @@ class Process:
         store = await self._open_store()
         self.engine = NativeEngine(store, self.setup.types, self._facilities, self.native)
         # Few hands, small commits: so that what is ready to be written waits for what is being written.
-        self.engine.commit.largest = min(self.native.hands, self.engine.commit.largest)
+        self.engine.commit.limit(min(self.native.hands, self.engine.commit.largest))
         self.service = self.service_of(WORKSPACE)
         await self.engine.open()
 

@@ -25,8 +25,8 @@ from ropewalk.store.access import Batch, Store
 from ropewalk.store.errors import StoreUnavailable
 
 LARGEST_BATCH = 500
-"""So many executions are a whole commit. The store writes without the interpreter, on a thread or in another process:
-while it does, the loop makes the next commit of those that are ready."""
+"""So many executions are one commit at most. The store writes without the interpreter, on a thread or in another
+process: while it does, the loop makes the next commit, if there is half of one to make."""
 TURNS = 2
 """So many turns of the loop it takes a store to send what it is handed."""
 MOST_TURNS = 10
@@ -98,12 +98,18 @@ class GroupCommit:
         self._ready: Part | None = None
         # Handed to the store, which has begun with it, before the loop below has come to it.
         self._begun: Part | None = None
+        # How many have yet to speak, and let a whole commit go first.
+        self._giving_way = 0
         # Whether no commit is made or under way.
         self._is_resting = True
         self.commits = 0
-        self.largest = LARGEST_BATCH
+        self.limit(LARGEST_BATCH)
         # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
         self.is_observed = False
+
+    def limit(self, largest: int) -> None:
+        """Write so many executions at most with one commit."""
+        self.largest, self._half = largest, (largest + 1) // 2
 
     def open(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -117,7 +123,7 @@ class GroupCommit:
             self._wake.set()
         self._number += 1
         self._dirty[live] = self._number
-        if len(self._dirty) == self.largest:
+        if len(self._dirty) == self._half:
             asyncio.get_running_loop().call_soon(self._prepare)
 
     def add_row(self, statement: str, row: Row) -> None:
@@ -135,7 +141,7 @@ class GroupCommit:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append((self._number, waiter))
         self._wake.set()
-        if len(self._dirty) >= self.largest:
+        if len(self._dirty) >= self._half:
             self._begin()
         await waiter
 
@@ -146,15 +152,20 @@ class GroupCommit:
 
     async def give_way(self) -> None:
         """Let a whole commit be sent before more is said: a crowd that comes in one turn keeps itself waiting."""
-        for _ in range(MOST_TURNS):
-            if not self.is_crowded:
-                break
-            await asyncio.sleep(0)
+        self._giving_way += 1
+        try:
+            for _ in range(MOST_TURNS):
+                if not self.is_crowded:
+                    break
+                await asyncio.sleep(0)
+        finally:
+            self._giving_way -= 1
         for _ in range(TURNS):
             await asyncio.sleep(0)
 
     def _begin(self) -> None:
-        """Let a whole commit begin while others have yet to speak in the same turn of the loop, if the store can.
+        """Let the first of a crowd be written while others have yet to speak in the same turn of the loop, if the store
+        can.
 
         Whoever waits has said everything, and so has everyone before.
         """
@@ -170,24 +181,38 @@ class GroupCommit:
             # One turn of the loop, so that signals that came together are committed together.
             await asyncio.sleep(0)
             self._is_resting = False
-            part, self._begun = self._begun or self._next(), None
-            # What is left over is made ready while this much is written.
-            asyncio.get_running_loop().call_soon(self._prepare)
-            written = await self._commit(part)
-            while self._ready is not None or self._wake.is_set():
-                part, self._ready = self._ready or self._next(), None
-                # What came meanwhile is on its way to the disk while we do what the last commit asks for.
-                writing = asyncio.get_running_loop().create_task(self._commit(part))
-                for _ in range(TURNS):
-                    await asyncio.sleep(0)
-                self._finish(written)
-                self._prepare()
-                written = await writing
+            await self._write_on()
+
+    async def _write_on(self) -> None:
+        """One commit after another, until there is nothing more to write."""
+        create_task = asyncio.get_running_loop().create_task
+        # What is left over is made ready while this much is written.
+        asyncio.get_running_loop().call_soon(self._prepare)
+        part, self._begun = self._begun or self._next(self._first_share()), None
+        written = await self._commit(part)
+        while self._ready is not None or self._wake.is_set():
+            part, self._ready = self._ready or self._next(), None
+            # What came meanwhile is on its way to the disk while we do what the last commit asks for.
+            writing = create_task(self._commit(part))
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
             self._finish(written)
+            # To take apart the executions that are over takes a while: now, while the next are written,
+            del written
+            self._prepare()
+            written = await writing
+        self._finish(written)
+        # and the last when whoever waited for them has gone on.
+        await asyncio.sleep(0)
+
+    def _first_share(self) -> int:
+        """How many go first: half of a crowd, which goes on while the others are written, unless more are to come."""
+        count = len(self._dirty)
+        return self.largest if count < self._half or self._giving_way else (count + 1) // 2
 
     def _prepare(self) -> None:
-        """Have the next transaction ready when the one under way is through, if it will not grow any more."""
-        if self._is_writing and self._ready is None and len(self._dirty) >= self.largest:
+        """Have the next transaction ready when the one under way is through, if that is worth while already."""
+        if self._is_writing and self._ready is None and len(self._dirty) >= self._half:
             self._ready = self._next()
 
     async def _commit(self, part: Part) -> Part:
@@ -238,8 +263,8 @@ class GroupCommit:
         _answer(part.waiters, part.error)
         self._carry_out(part.committed)
 
-    def _next(self) -> Part:
-        """The next transaction, and what is to be done after it.
+    def _next(self, most: int | None = None) -> Part:
+        """The next transaction, of so many executions at most, and what is to be done after it.
 
         An execution whose rows cannot be made is given up alone; none of its rows are written.
         """
@@ -249,7 +274,7 @@ class GroupCommit:
         for statement, row in rows:
             batch[statement].append(row)
         committed: list[Committed] = []
-        for live in self._take_dirty():
+        for live in self._take_dirty(most or self.largest):
             try:
                 committed.append(self._take(live, batch))
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
@@ -262,12 +287,12 @@ class GroupCommit:
         self._take_waiters(part)
         return part
 
-    def _take_dirty(self) -> list[Live]:
+    def _take_dirty(self, most: int) -> list[Live]:
         """Those whose turn it is; they wait for it no more.
 
         Those whose last commit failed are by themselves: what the store refuses of one is refused of all it is with.
         """
-        lives = list(islice(self._dirty, self.largest))
+        lives = list(islice(self._dirty, most))
         if any(map(_setbacks, lives)):
             is_failed = bool(lives[0].setbacks)
             lives = list(takewhile(lambda live: bool(live.setbacks) is is_failed, lives))
