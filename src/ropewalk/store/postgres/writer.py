@@ -6,6 +6,7 @@ it, only one of the two can be.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -32,6 +33,8 @@ _USUAL: Final = (
     ("insert_log", "insert_run", "delete_live", "set_execution"),
 )
 """What a commit is made of when executions begin, go on, and end."""
+_LARGEST_COMMIT: Final = 2**20
+"""So many bytes most commits have at most."""
 _NEVER: Final = -1
 """The number of no commit."""
 _UNWRITABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
@@ -184,6 +187,7 @@ class Writer:
         if self._connection is None or self._connection.is_closed():
             self._hang_up()
             self._connection = await self._address.connect(self._settings, self._name)
+            _widen(self._connection)
             if not self._address.is_pooled:
                 await bounded(self._connection)
         return self._connection
@@ -201,6 +205,12 @@ class Writer:
             raise StaleWriter(taken_over(self._worker))
         number: int = row[1]
         return number
+
+
+def _widen(connection: Connection) -> None:
+    """Lets a whole commit go out in one go, if the system does: else its end waits for a busy loop to come by again,
+    and the server for it."""
+    connection._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST_COMMIT)
 
 
 def taken_over(worker: str) -> str:
