@@ -87,20 +87,20 @@ async def _watching(db: str) -> AsyncIterator[Any]:
         await connection.close()
 
 
-# Each worker accepts its part
+# Each worker accepts its own
 
 
 def own(count: int, db: str, executions: int, limit: float) -> Round:
-    """Each worker accepts an equal part and executes it; until the last has ended."""
+    """Each worker accepts and executes as many as one does that is alone; until the last has ended."""
     with workers(db, count) as children:
-        _told(children, executions // WARM_UP)
-        return _rate(executions, _told(children, executions), children)
+        _told(children, max(1, executions // WARM_UP))
+        return _rate(count * executions, _told(children, executions), children)
 
 
 def _told(children: Sequence[Child], executions: int) -> float:
     began = time.perf_counter()
     for child in children:
-        child.tell(f"execute {max(1, executions // len(children))}")
+        child.tell(f"execute {executions}")
     for child in children:
         child.words("done")
     return time.perf_counter() - began
@@ -111,3 +111,5 @@ FLEETS: Final[Mapping[str, Callable[[str, int, float], Round]]] = {
     NATIVE_2: partial(sharing, 2),
     NATIVE_2_OWN: partial(own, 2),
 }
+SHARES: Final = {NATIVE_2_OWN: 2}
+"""How often the executions of a round are carried out, if not once."""

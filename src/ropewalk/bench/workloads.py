@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.bench import claiming, killing, queueing, rounds
+from ropewalk.bench import claiming, fleet, killing, queueing, rounds
 from ropewalk.bench.figures import Figure, figures
 from ropewalk.bench.rounds import Measured
 from ropewalk.bench.shapes import Shape, chain, diamond, fan, single
@@ -34,7 +34,8 @@ class Workload(Struct, frozen=True):
         """The medians of so many rounds, or of as many as fit into the time."""
         measured = self.measure(turns, self.seconds * max(1, turns / ROUNDS), stores)
         for engine, found in measured.items():
-            yield from figures(self.name, engine, stores.name, found, self.n * len(found))
+            n = self.n * len(found) * fleet.SHARES.get(engine, 1)
+            yield from figures(self.name, engine, stores.name, found, n)
 
 
 def workloads(scale: float = 1.0) -> Mapping[str, Workload]:
