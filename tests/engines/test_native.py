@@ -81,25 +81,6 @@ async def test_a_crowd_is_written_before_the_last_of_it_is_accepted(place: World
     assert {each.state for each in ended} == {ExecutionState.SUCCESS}
 
 
-async def test_a_crowd_is_written_in_two_halves(place: World, monkeypatch: pytest.MonkeyPatch):
-    engine = place.service.engine
-    version = await place.save(flow(act("a")))
-    await at_most(20, place.run(flow(act("a"))))
-    engine.commit.limit(8)
-    write, new = engine.store.write, []
-
-    def counted(batch: Batch) -> Awaitable[None]:
-        new.append(len(dict(batch).get("insert_execution", ())))
-        return write(batch)
-
-    monkeypatch.setattr(engine.store, "write", counted)
-    started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(6))))
-    ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
-
-    assert [count for count in new if count] == ([3, 3] if engine.store.is_shared else [4, 2])
-    assert {each.state for each in ended} == {ExecutionState.SUCCESS}
-
-
 async def test_the_usual_commits_were_rehearsed(shared_world: World):
     writer = shared_world.service.engine.store._writer
     rehearsed = set(writer._prepared)

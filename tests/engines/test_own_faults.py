@@ -14,6 +14,7 @@ from ropewalk.core.rows.ledger import FirstRun, RunLedger
 from ropewalk.core.signals import Due, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native import claims
+from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.live import Live
 from tests.engines.judging import every_execution
 from tests.engines.worlds import World, act, at_most, flow, node
@@ -230,3 +231,32 @@ async def test_work_beside_everything_else_that_fails_is_told_of(world: World, c
         await asyncio.sleep(0)
 
     assert [told.rpartition(".")[2] for told in tracebacks(caplog)] == ["faulty failed"]
+
+
+async def test_hands_promised_to_an_execution_that_cannot_be_written_down_are_free_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    await world.save(flow(act("inner", 1), name="child"))
+    engine = world.service.engine
+    write_down, left = engine.children.write_down, [1]
+
+    def faulty(live: Live, command: object) -> None:
+        if left:
+            left.pop()
+            raise ZeroDivisionError
+        write_down(live, command)  # type: ignore[arg-type]
+
+    gates = [node(name, "gate", gate="both", retry=PATIENT) for name in "ab"]
+    calls = node("s", "subworkflow", workflow="child")
+    document = flow(*gates, calls, act("c", 1, retry=PATIENT), edges="a->s b->c")
+    execution = await world.start(document)
+    await at_most(20, world.outside.gate("both").arrived(2))
+    monkeypatch.setattr(engine.children, "write_down", faulty)
+    world.outside.gate("both").open()
+
+    assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS
+    assert (hands_of(world).promised, hands_of(world).busy, left) == (0, 0, [])
+
+
+def hands_of(world: World) -> Hands:
+    return world.service.engine.hands

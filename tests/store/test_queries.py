@@ -51,10 +51,12 @@ def test_a_row_has_a_field_for_every_parameter_of_its_statement(name: str):
 
 @pytest.mark.parametrize("name", [name for name in ROWS if name.startswith(("insert", "upsert"))])
 def test_an_inserted_row_names_its_columns_in_the_order_of_the_statement(name: str):
-    columns = re.search(r"insert into \w+ \(([^)]*)\)", statements()[name])
+    found = re.search(r"insert into \w+ \(([^)]*)\)\s+values \(([^)]*)\)", statements()[name])
 
-    assert columns
-    assert tuple(re.split(r",\s*", columns[1]))[: len(ROWS[name])] == ROWS[name]
+    assert found
+    columns, values = (re.split(r",\s*", text) for text in found.groups())
+    placed = {value: column for column, value in zip(columns, values, strict=True) if value.startswith("$")}
+    assert tuple(placed[f"${number}"] for number in range(1, len(placed) + 1)) == ROWS[name]
 
 
 @pytest.mark.parametrize("name", [name for name in ROWS if name.startswith(("update", "finish", "set", "resolve"))])

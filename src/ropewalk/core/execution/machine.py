@@ -101,7 +101,7 @@ class Execution(Progress):
             settle(self, now)
 
     def _leave_the_way(self, place: trail.Place, signals: Sequence[Signal], now: int) -> None:
-        """By the rules, for whoever comes to this place after."""
+        """Decide by the rules; what follows is remembered for whoever comes to this place after."""
         self.lay_out()
         before = len(self.commands)
         self._decide(signals, now)

@@ -196,7 +196,9 @@ class Books:
 
     def succeed(self, key: Key, event: NodeSucceeded | ItemSucceeded | MapExpanded) -> None:
         """The run ended well; nothing can happen to it any more."""
-        self.end(key, RunState.SUCCESS, event.at)
+        lane = self.end(key, RunState.SUCCESS, event.at)
+        if not isinstance(event, MapExpanded):
+            self.note_inputs(lane, event.inputs)
         del self.lanes[key]
 
     def fail(self, key: Key, event: NodeFailed | ItemFailed) -> None:

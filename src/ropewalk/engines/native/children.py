@@ -136,6 +136,7 @@ class Children:
         except InvalidTransition:
             engine.recovery.drop(live)
             raise
+        engine.commit.bind(live, parent)
         return events
 
     def spawn(self, coroutine: Coroutine[None, None, None]) -> None:

@@ -87,6 +87,8 @@ class GroupCommit:
         self._give_up = give_up
         # Numbered in the order they came, which is the order they are taken in.
         self._dirty: dict[Live, int] = {}
+        # Who must be written with whom.
+        self._bound: dict[Live, list[Live]] = {}
         self._number = 0
         self._rows: list[tuple[str, Row]] = []
         self._wake = asyncio.Event()
@@ -131,9 +133,15 @@ class GroupCommit:
         self._rows.append((statement, row))
         self._wake.set()
 
+    def bind(self, one: Live, other: Live) -> None:
+        """What these two have for the next commit is true together, or not at all."""
+        self._bound.setdefault(one, []).append(other)
+        self._bound.setdefault(other, []).append(one)
+
     def forget(self, live: Live) -> None:
         """What this execution had to say is not to be written."""
         self._dirty.pop(live, None)
+        self._bound.pop(live, None)
         live.is_dirty = False
 
     async def settled(self) -> None:
@@ -147,7 +155,7 @@ class GroupCommit:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether there is a whole commit, and nothing of it has begun."""
+        """Whether there is a whole commit that nobody has begun to make."""
         return len(self._dirty) >= self.largest and self._is_resting
 
     async def give_way(self) -> None:
@@ -208,7 +216,7 @@ class GroupCommit:
     def _first_share(self) -> int:
         """How many go first: half of a crowd, which goes on while the others are written, unless more are to come."""
         count = len(self._dirty)
-        return self.largest if count < self._half or self._giving_way else (count + 1) // 2
+        return self.largest if count < self._half or self._giving_way else min(self.largest, (count + 1) // 2)
 
     def _prepare(self) -> None:
         """Have the next transaction ready when the one under way is through, if that is worth while already."""
@@ -296,11 +304,23 @@ class GroupCommit:
         if any(map(_setbacks, lives)):
             is_failed = bool(lives[0].setbacks)
             lives = list(takewhile(lambda live: bool(live.setbacks) is is_failed, lives))
+        if self._bound:
+            lives = self._with_companions(lives)
         if len(lives) == len(self._dirty):
             self._dirty = {}
         else:
             for live in lives:
                 del self._dirty[live]
+        return lives
+
+    def _with_companions(self, lives: list[Live]) -> list[Live]:
+        """These, and whoever is bound to one of them and has something to say as well."""
+        taken = dict.fromkeys(lives)
+        for live in lives:
+            for other in self._bound.pop(live, ()):
+                if other not in taken and other in self._dirty:
+                    taken[other] = None
+                    lives.append(other)
         return lives
 
     def _take_waiters(self, part: Part) -> None:
@@ -334,9 +354,13 @@ class GroupCommit:
     async def close(self) -> None:
         """Write what is left, then stop."""
         try:
-            while self._dirty or self._rows or self._ready or self._begun:
+            # What is being written has left all of these already.
+            is_under_way = not self._is_resting
+            while is_under_way or self._dirty or self._rows or self._ready or self._begun:
+                is_under_way = False
                 await self.settled()
         finally:
+            self._is_resting = True
             if self._task is not None:
                 self._task.cancel()
                 await asyncio.gather(self._task, return_exceptions=True)

@@ -64,7 +64,7 @@ class Live:
         self.ledger = RunLedger(version.plan, accepted)
         self.running: dict[Key, Running] = {}
         self.items: dict[int, list[Any]] = {}
-        # What waits for the next commit is never added to but replaced: most have one decision's worth of it.
+        # These three are never added to but replaced: most have one decision's worth of them.
         self.events: Sequence[Event] = ()
         self.commands: Sequence[Command] = ()
         # What its attempts have reported in this turn of the loop.
