@@ -4,7 +4,6 @@ As durable as one in earnest: `fsync` and `synchronous_commit` are on. It listen
 to others, so it needs neither a port nor a password.
 """
 
-import asyncio
 import os
 import pwd
 import shutil
@@ -17,8 +16,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import DEVNULL, CalledProcessError, Popen, TimeoutExpired, run
 from typing import Any, Final
-
-import asyncpg
 
 from ropewalk.bench.contenders import Broken
 
@@ -33,8 +30,6 @@ SETTINGS: Final = {
     "max_wal_size": "2GB",
     "min_wal_size": "1GB",
 }
-LOG_FILES: Final = 48
-"""So many files of its log, of 16 MB each, a server has at hand that has been at work for a while."""
 _UNPRIVILEGED: Final = "nobody"
 _PATIENCE: Final = 30.0
 _LOOK_EVERY: Final = 0.05
@@ -60,9 +55,7 @@ def running(folder: str) -> Iterator[str]:
         _initialise(found, data)
         with _started(found, data, socket) as server:
             _wait_until_ready(found, socket, server)
-            url = f"postgresql://postgres@/postgres?host={socket}"
-            asyncio.run(_settle_in(url))
-            yield url
+            yield f"postgresql://postgres@/postgres?host={socket}"
 
 
 @contextmanager
@@ -113,20 +106,6 @@ def _wait_until_ready(found: Path, socket: str, server: Popen[bytes]) -> None:
         if server.poll() is not None or time.monotonic() > until:
             raise Broken(f"the server did not come up in {_PATIENCE:g} s")
         time.sleep(_LOOK_EVERY)
-
-
-async def _settle_in(url: str) -> None:
-    """Has the server make the files of its log in advance, which one at work uses again and again.
-
-    A new one takes some 20 ms, in the middle of whatever is measured: every other burst of executions would meet one.
-    """
-    connection = await asyncpg.connect(url)
-    try:
-        for _ in range(LOG_FILES):
-            await connection.execute("select pg_logical_emit_message(false, '', ''), pg_switch_wal()")
-        await connection.execute("checkpoint")
-    finally:
-        await connection.close()
 
 
 def _as_whom() -> dict[str, Any]:

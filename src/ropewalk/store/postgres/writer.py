@@ -209,8 +209,12 @@ class Writer:
 
 def _widen(connection: Connection) -> None:
     """Lets a whole commit go out in one go, if the system does: else its end waits for a busy loop to come by again,
-    and the server for it."""
-    connection._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST_COMMIT)
+    and the server for it. Over TCP the system sees to that by itself, unless it is told otherwise."""
+    end = connection._transport.get_extra_info("socket")
+    if end is not None and end.family == socket.AF_UNIX:
+        # One that is lost already says so when it is written to.
+        with suppress(OSError, ValueError):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST_COMMIT)
 
 
 def taken_over(worker: str) -> str:
