@@ -48,7 +48,7 @@ async def test_a_crowd_is_written_in_two_halves(place: World, monkeypatch: pytes
     started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(6))))
     ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
 
-    assert [count for count in new if count] == ([3, 3] if engine.store.is_shared else [4, 2])
+    assert [count for count in new if count] == [3, 3]
     assert {each.state for each in ended} == {ExecutionState.SUCCESS}
 
 

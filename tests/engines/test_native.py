@@ -77,7 +77,7 @@ async def test_a_crowd_is_written_before_the_last_of_it_is_accepted(place: World
     started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(12))))
     ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
 
-    assert accepted[0] == (5 if engine.store.is_shared else 3)
+    assert accepted[0] == 5
     assert {each.state for each in ended} == {ExecutionState.SUCCESS}
 
 

@@ -149,7 +149,7 @@ class GroupCommit:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append((self._number, waiter))
         self._wake.set()
-        if len(self._dirty) >= self._half:
+        if len(self._dirty) >= self.largest:
             self._begin()
         await waiter
 
@@ -172,8 +172,7 @@ class GroupCommit:
             await asyncio.sleep(0)
 
     def _begin(self) -> None:
-        """Let the first of a crowd be written while others have yet to speak in the same turn of the loop, if the store
-        can.
+        """Let a whole commit begin while others have yet to speak in the same turn of the loop, if the store can.
 
         Whoever waits has said everything, and so has everyone before.
         """
