@@ -41,10 +41,10 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "cache_ttl", "concurrency", "concurrency_key", "definition", "followers", "for_each", "has_error_edge",
-        "has_maps", "ids", "indegree", "index", "inputs", "max_parallel", "order", "output", "pools", "port_names",
-        "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail",
-        "types",
+        "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "followers", "for_each",
+        "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools",
+        "port_names", "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts",
+        "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -84,8 +84,7 @@ class Plan:
         # How long a node's results may be used again by the same work, if at all (µs).
         self.cache_ttl: list[int | None] = [None] * size
         self.pools: list[str | None] = [None] * size
-        # Those that were asked for by `with_template`.
-        self.inputs: list[Template | None] = [None] * size
+        self._inputs: list[Template | None] = [None] * size
         for i, node in enumerate(nodes):
             if len(node) > 2:
                 self._take_options(i, node)
@@ -119,9 +118,9 @@ class Plan:
 
     def with_template(self, i: int) -> Template:
         """The node's `with`, compiled at its first use: most executions of a large workflow see a part of it."""
-        template = self.inputs[i]
+        template = self._inputs[i]
         if template is None:
-            template = self.inputs[i] = compile_template(self.definition.nodes[i].get("with", {}))
+            template = self._inputs[i] = compile_template(self.definition.nodes[i].get("with", {}))
         return template
 
     def config_hash(self, i: int) -> str:

@@ -33,8 +33,6 @@ LATELY: Final = 24 * 3600
 """How long (s) a value is not removed after it was written or found."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
-NAMING: Final = b'","size":'
-"""What is in every log entry that names a blob, and in few others."""
 _NAMED: Final = re.compile(rb'"hash":"([0-9a-f]{64})","size":\d')
 _UNFINISHED: Final = ".unfinished"
 # By handle and never through a link: nobody can lead us out of our directory.
@@ -209,5 +207,5 @@ async def record(tx: Transaction, blob: Blob, now: int) -> None:
 
 def named_in(entry: bytes) -> list[str]:
     """The hashes of the blobs a log entry names, wherever it does; perhaps of more, never of less."""
-    # By the encoded text: no event is left out.
-    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))]
+    # By the encoded text: no event is left out, and most entries are done after one look.
+    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if b'","size":' in entry else []

@@ -102,6 +102,6 @@ def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     """The node's `with`, resolved: evaluated once, then as recorded; a requeue's overrides replace keys."""
     if work.inputs is not None:
         return work.inputs
-    template = x.plan.inputs[work.node] or x.plan.with_template(work.node)
+    template = x.plan.with_template(work.node)
     resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item))
     return {**resolved, **work.overrides} if work.overrides else resolved

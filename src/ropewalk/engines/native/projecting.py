@@ -17,7 +17,7 @@ from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.engines.native.live import Live
-from ropewalk.store.blobs import NAMING, named_in
+from ropewalk.store.blobs import named_in
 from ropewalk.store.events import NO_ITEM, subject_of
 
 Row = tuple[Any, ...]
@@ -44,8 +44,8 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     if events:
         first_seq = x.seq - len(events) + 1
         entry = log.encode(first_seq, events)
-        if NAMING in entry:
-            rows += [("insert_blob_reference", (digest, live.id)) for digest in named_in(entry)]
+        for digest in named_in(entry):
+            rows.append(("insert_blob_reference", (digest, live.id)))
         # Of one whose nodes have only started and succeeded, no run was written before its end.
         if (first_runs := live.ledger.add(events)) is not None:
             runs = first_runs
