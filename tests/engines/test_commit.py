@@ -6,9 +6,11 @@ from collections.abc import Awaitable
 
 import pytest
 
+from ropewalk.core.signals import Retry
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.live import Live
 from ropewalk.store.access import Batch
+from ropewalk.store.errors import StoreUnavailable
 from tests.engines.scenarios.children import FRAGILE, parent
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -28,28 +30,23 @@ class Written:
 
 async def test_an_execution_that_is_over_is_let_go_of_before_the_next_one_comes(place: World):
     ended = await at_most(20, place.run(flow(act("a"))))
-    async with asyncio.timeout(20):
-        while any(type(each) is Live and each.id == ended.execution for each in gc.get_objects()):
-            await asyncio.sleep(0.01)
+    # The last turns of the commit that told its end.
+    await asyncio.sleep(0.1)
+
+    assert [each.id for each in gc.get_objects() if type(each) is Live and each.id == ended.execution] == []
 
 
 async def test_a_crowd_is_written_in_two_halves(place: World, monkeypatch: pytest.MonkeyPatch):
-    engine = place.service.engine
     version = await place.save(flow(act("a")))
     await at_most(20, place.run(flow(act("a"))))
-    engine.commit.limit(8)
-    write, new = engine.store.write, []
+    place.service.engine.commit.limit(8)
+    written = Written(place, monkeypatch)
 
-    def counted(batch: Batch) -> Awaitable[None]:
-        new.append(len(dict(batch).get("insert_execution", ())))
-        return write(batch)
-
-    monkeypatch.setattr(engine.store, "write", counted)
     started = await at_most(20, asyncio.gather(*(place.service.start(version) for _ in range(6))))
-    ended = await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
+    await at_most(20, asyncio.gather(*(place.ended(each) for each in started)))
 
-    assert [count for count in new if count] == [3, 3]
-    assert {each.state for each in ended} == {ExecutionState.SUCCESS}
+    first, second, *_ = map(set, written.commits)
+    assert (len(first), len(second), first | second) == (3, 3, set(started))
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -80,6 +77,22 @@ async def test_a_reopened_child_and_its_parent_are_one_commit_however_small(
 
     assert (failed.state, ended.state) == (ExecutionState.FAILED, ExecutionState.SUCCESS)
     assert sorted(next(filter(None, written.commits))) == sorted([child, failed.execution])
+
+
+async def test_a_reopened_child_is_forgotten_with_its_parent(place: World):
+    await place.save(FRAGILE)
+    failed = await at_most(20, place.run(parent()))
+    (child,) = await place.children(failed.execution)
+    engine = place.service.engine
+    live, above = await engine.with_parent(child)
+    assert above is not None
+
+    assert engine.tell_here(live, above, Retry("ann"), "ann")
+    engine.recovery.lost_the_store([above], StoreUnavailable("it is gone"))
+    assert (live.is_dropped, above.is_dropped) == (True, True)
+
+    assert await at_most(20, place.service.retry(child))
+    assert (await at_most(20, place.ended(failed.execution))).state is ExecutionState.SUCCESS
 
 
 async def test_what_is_being_written_when_it_stops_is_written(place: World, monkeypatch: pytest.MonkeyPatch):

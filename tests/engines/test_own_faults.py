@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ropewalk.core.commands import Command
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.execution import settling
@@ -240,11 +241,11 @@ async def test_hands_promised_to_an_execution_that_cannot_be_written_down_are_fr
     engine = world.service.engine
     write_down, left = engine.children.write_down, [1]
 
-    def faulty(live: Live, command: object) -> None:
+    def faulty(live: Live, commands: Sequence[Command]) -> None:
         if left:
             left.pop()
             raise ZeroDivisionError
-        write_down(live, command)  # type: ignore[arg-type]
+        write_down(live, commands)
 
     gates = [node(name, "gate", gate="both", retry=PATIENT) for name in "ab"]
     calls = node("s", "subworkflow", workflow="child")

@@ -6,7 +6,7 @@ decides nothing.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,8 +40,12 @@ class Children:
 
     # What is to be told, written with the events that cause it
 
-    def write_down(self, live: Live, command: Command) -> None:
-        """Put what a command says to another execution into the commit of the events that caused it."""
+    def write_down(self, live: Live, commands: Sequence[Command]) -> None:
+        """Put what commands say to other executions into the commit of the events that caused them."""
+        for command in commands:
+            self._write_down(live, command)
+
+    def _write_down(self, live: Live, command: Command) -> None:
         match command:
             case Finish():
                 self._tell_parent(live)
@@ -132,11 +136,12 @@ class Children:
             self._post(live, of.execution, news)
             return events
         try:
-            engine.signal(parent, news)
+            is_told = bool(engine.signal(parent, news))
         except InvalidTransition:
             engine.recovery.drop(live)
             raise
-        engine.commit.bind(live, parent)
+        if is_told:
+            engine.commit.bind(live, parent)
         return events
 
     def spawn(self, coroutine: Coroutine[None, None, None]) -> None:

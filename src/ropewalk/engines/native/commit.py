@@ -138,6 +138,17 @@ class GroupCommit:
         self._bound.setdefault(one, []).append(other)
         self._bound.setdefault(other, []).append(one)
 
+    def with_bound(self, lives: list[Live]) -> list[Live]:
+        """These, and whoever is bound to one of them and is not written yet; bound no more."""
+        if not self._bound:
+            return lives
+        together = dict.fromkeys(lives)
+        for live in (found := list(lives)):
+            others = [other for other in self._bound.pop(live, ()) if other in self._dirty and other not in together]
+            together |= dict.fromkeys(others)
+            found += others
+        return found
+
     def forget(self, live: Live) -> None:
         """What this execution had to say is not to be written."""
         self._dirty.pop(live, None)
@@ -303,23 +314,12 @@ class GroupCommit:
         if any(map(_setbacks, lives)):
             is_failed = bool(lives[0].setbacks)
             lives = list(takewhile(lambda live: bool(live.setbacks) is is_failed, lives))
-        if self._bound:
-            lives = self._with_companions(lives)
+        lives = self.with_bound(lives)
         if len(lives) == len(self._dirty):
             self._dirty = {}
         else:
             for live in lives:
                 del self._dirty[live]
-        return lives
-
-    def _with_companions(self, lives: list[Live]) -> list[Live]:
-        """These, and whoever is bound to one of them and has something to say as well."""
-        taken = dict.fromkeys(lives)
-        for live in lives:
-            for other in self._bound.pop(live, ()):
-                if other not in taken and other in self._dirty:
-                    taken[other] = None
-                    lives.append(other)
         return lives
 
     def _take_waiters(self, part: Part) -> None:

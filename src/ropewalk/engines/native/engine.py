@@ -276,18 +276,12 @@ class NativeEngine:
         # All of them first: whatever goes wrong with the others, who drops the execution counts on that.
         hands.promised += runs
         if runs < len(commands):
-            self._write_down(live, commands)
+            self.children.write_down(live, commands)
         if not live.is_dirty and (events or live.commands):
             self.commit.add(live)
         if x.has_more and x.has_slot:
             self._remember_hungry(live)
         return events
-
-    def _write_down(self, live: Live, commands: Sequence[Command]) -> None:
-        """What concerns other executions is part of the same commit."""
-        for command in commands:
-            if type(command) is not RunNode:
-                self.children.write_down(live, command)
 
     def _remember_hungry(self, live: Live) -> None:
         """It has more to start than there are hands; it is asked again when one is free."""

@@ -166,6 +166,7 @@ class Recovery:
     def lost_the_store(self, lives: list[Live], error: Exception) -> None:
         """Forget what was decided on top of a commit that failed; the log knows better."""
         engine = self._engine
+        lives = engine.commit.with_bound(lives)
         if isinstance(error, StaleWriter) and engine.store.is_shared:
             for live in lives:
                 self.drop(live)
