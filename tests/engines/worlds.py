@@ -74,12 +74,16 @@ class World:
         """How many slots a workspace has, as far as it is limited."""
         return {} if self.default_slots is None else {"default": self.default_slots}
 
+    @property
+    def settings(self) -> Settings:
+        """What an engine of this world is opened with."""
+        return Settings(db=self.db, native=self._native, default_slots=self.default_slots, env={"REGION": "north"})
+
     async def open(self, *, default_slots: int | None = None, **native: Any) -> None:
         """Starts an engine on what the store has, with these settings from now on."""
         self.default_slots = self.default_slots if default_slots is None else default_slots
         self._native = structs.replace(self._native, **native)
-        settings = Settings(db=self.db, native=self._native, default_slots=self.default_slots, env={"REGION": "north"})
-        self.service = await self._opened.enter_async_context(open_service(settings, self.types))
+        self.service = await self._opened.enter_async_context(open_service(self.settings, self.types))
 
     async def close(self) -> None:
         """The engine stops as it is meant to."""

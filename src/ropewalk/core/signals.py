@@ -172,16 +172,20 @@ class Retry(_Signal, frozen=True):
 
 
 class Requeue(_Signal, frozen=True):
-    """One failed node or map item again; `overrides` replace top-level keys of its inputs."""
+    """One failed node or map item again; `overrides` replace top-level keys of its inputs.
+
+    `letter` is what it resolves.
+    """
 
     node: str
     by: str
     item: int | None = None
     overrides: dict[str, Any] | None = None
+    letter: str | None = None
 
 
 class Fix(_Signal, frozen=True):
-    """One failed node or map item gets its output from a person."""
+    """One failed node or map item gets its output from a person. `letter` is what it resolves."""
 
     node: str
     by: str
@@ -189,6 +193,7 @@ class Fix(_Signal, frozen=True):
     ports: tuple[str, ...] = ()
     item: int | None = None
     blob: Blob | None = None
+    letter: str | None = None
 
 
 class GiveUp(_Signal, frozen=True):
@@ -212,10 +217,11 @@ Request = Pause | Resume | Cancel | Retry | Requeue | Fix | GiveUp | Abandon
 Signal = Start | Due | Report | Arrival | Request
 
 
-def check_request(signal: Signal) -> None:
+def check_request(signal: msgspec.Struct) -> None:
     """Refuses, with InvalidInput, what a log would take and nobody could read back: a name that is a number, say."""
     try:
-        plain = msgspec.to_builtins(signal)
+        plain = {name: list(value) if type(value) is tuple else value
+                 for name, value in msgspec.to_builtins(signal).items()}  # fmt: skip
         problems = json_problems(plain, ())
         if not problems:
             msgspec.convert(plain, type(signal))

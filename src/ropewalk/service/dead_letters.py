@@ -10,10 +10,11 @@ from typing import Any, Final
 import uuid_utils
 
 from ropewalk.core.canonical import JSON, json_problems
-from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem, Unreadable
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Fix, Requeue, Signal
 from ropewalk.core.state import Resolution
+from ropewalk.engines.native.dlq import Discard, already
 from ropewalk.service import bulk
 from ropewalk.service.bulk import Bounds, Pace, Progress
 from ropewalk.store import audit, dlq, executions
@@ -21,7 +22,7 @@ from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.rows import AuditEntry, DeadLetterResolution
 
 LONGEST_NOTE: Final = 4_000
-Tell = Callable[[str, Signal, str], Awaitable[bool]]
+Tell = Callable[[str, Signal | Discard, str], Awaitable[bool]]
 
 
 def require_json(**given: JSON) -> None:
@@ -45,27 +46,44 @@ class DeadLetters:
         """Try a dead letter again, with other inputs if wanted; the id of its execution, which goes on."""
         require_json(overrides=overrides)
         found = await self._pending(letter)
-        await self._tell(found.execution, Requeue(found.node, by, found.item, overrides), by)
+        await self._tell(found.execution, Requeue(found.node, by, found.item, overrides, letter), by)
         return found.execution
 
     async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
         """Supply the output a dead letter failed to give; the id of its execution, which goes on."""
         require_json(output=output, ports=list(ports))
         found = await self._pending(letter)
-        await self._tell(found.execution, Fix(found.node, by, output, ports, found.item), by)
+        await self._tell(found.execution, Fix(found.node, by, output, ports, found.item, letter=letter), by)
         return found.execution
 
     async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
         """Close a dead letter without doing anything about it; what is noted is added to what was."""
         text = None if notes is None else _checked(notes)
         found, now = await self._pending(letter), self._store.now()
+        # Who and when is told by the resolution itself, unless others have had their say before.
+        note = text if text is None or not found.notes else _line(text, by, now)
+        if len(found.notes or "") + len(note or "") >= dlq.MOST_NOTES:
+            raise _full(letter)
+        try:
+            await self._tell(found.execution, Discard(letter, by, text, note), by)
+        except Unreadable:
+            # No other decision about it can be made while its execution cannot be read.
+            await self._discard_unread(Discard(letter, by, text, note), now)
+        if (await self._resolution(letter)) != Resolution.DISCARDED:
+            raise Conflict(f"dead letter {letter} was resolved by someone else just now")
+
+    async def _discard_unread(self, decision: Discard, now: int) -> None:
+        letter, by = decision.letter, decision.by
         async with self._store.transaction() as tx:
             if not await dlq.resolve(tx, DeadLetterResolution(Resolution.DISCARDED, now, by, None, letter)):
                 raise Conflict(f"dead letter {letter} was resolved by someone else just now")
-            if text is not None:
-                # Who and when is told by the resolution itself, unless others have had their say before.
-                await self._add(tx, letter, _line(text, by, now) if found.notes else text)
-            await self._audit(tx, now, by, "discard", letter, text)
+            if decision.note is not None:
+                await self._add(tx, letter, decision.note)
+            await self._audit(tx, now, by, "discard", letter, decision.reason)
+
+    async def _resolution(self, letter: str) -> str:
+        resolved = await dlq.resolved(self._store, letter)
+        return Resolution.PENDING if resolved is None else resolved[0]
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
         """Say something about a dead letter, whatever has become of it; who and when is kept with it."""
@@ -79,14 +97,14 @@ class DeadLetters:
             return
         if await dlq.get(tx, self._workspace, letter) is None:
             raise NotFound(f"there is no dead letter {letter}")
-        raise InvalidTransition(f"the notes on dead letter {letter} are full: {dlq.MOST_NOTES:,} characters are kept")
+        raise _full(letter)
 
     async def _pending(self, letter: str) -> dlq.DeadLetter:
         found = await dlq.get(self._store, self._workspace, letter)
         if found is None:
             raise NotFound(f"there is no dead letter {letter}")
         if found.resolution != Resolution.PENDING:
-            raise Conflict(f"dead letter {letter} was {found.resolution} by {found.reviewed_by or 'someone'} already")
+            raise Conflict(already(letter, found.resolution, found.reviewed_by))
         return found
 
     async def _audit(self, tx: Transaction, at: int, by: str, verb: str, letter: str, detail: str | None) -> None:
@@ -108,6 +126,10 @@ class DeadLetters:
     async def newest(self) -> str | None:
         """The letter that came last."""
         return await bulk.newest(self._store, self._workspace)
+
+
+def _full(letter: str) -> InvalidTransition:
+    return InvalidTransition(f"the notes on dead letter {letter} are full: {dlq.MOST_NOTES:,} characters are kept")
 
 
 def _checked(text: str) -> str:

@@ -18,6 +18,7 @@ from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import Ended, StartRequest, Version
+from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
@@ -238,7 +239,7 @@ class Service:
                       reason: str | None = None) -> bool:  # fmt: skip
         return await self._tell(execution, GiveUp(node, by, item, reason), by)
 
-    async def _tell(self, execution: str, signal: Signal, by: str) -> bool:
+    async def _tell(self, execution: str, signal: Signal | Discard, by: str) -> bool:
         return await self.engine.tell(execution, signal, by)
 
     async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None) -> str:

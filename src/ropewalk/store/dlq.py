@@ -120,6 +120,12 @@ async def get(reader: Reader, workspace: str, letter: str) -> DeadLetter | None:
     return None if row is None else DeadLetter(*row)
 
 
+async def resolved(reader: Reader, letter: str) -> tuple[str, str | None] | None:
+    """How a dead letter was resolved and by whom; None while it is not, or where there is none."""
+    row = await reader.fetch_one("dead_letter_resolution", letter)
+    return None if row is None else (row[0], row[1])
+
+
 async def listed(
     reader: Reader,
     workspace: str,

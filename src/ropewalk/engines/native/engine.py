@@ -21,6 +21,7 @@ from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.commit import Committed, GroupCommit
+from ropewalk.engines.native.dlq import Discard, LetterDecisions
 from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.lending import Lending
@@ -75,6 +76,7 @@ class NativeEngine:
         self.followers = Followers(store, self.memory.is_under_way)
         self.children = Children(self)
         self.letters = Letters(self)
+        self.dlq = LetterDecisions(self)
         self.claims = Claims(self)
         self.takeover = Takeover(self)
         self.offers, self.lending = Offers(self, desk), Lending(self)
@@ -172,19 +174,24 @@ class NativeEngine:
             raise Unavailable("the start could not be written; nothing was done, try again")
         return live.id
 
-    async def tell(self, execution: str, signal: Signal, by: str) -> bool:
+    async def tell(self, execution: str, signal: Signal | Discard, by: str) -> bool:
         """Tell an execution something, wherever it is; False if it changed nothing."""
         check_request(signal)
         try:
-            live, above = await self.with_parent(execution)
+            async with self.dlq.turn(execution, signal):
+                return await self._tell_owned(execution, signal, by)
         except OwnedElsewhere as elsewhere:
+            # Out of turn: its owner may be this worker again by the time it is told.
             return await self.letters.ask(elsewhere, signal, by)
         except VersionLost:
             if not isinstance(signal, Cancel):
                 raise
             return await cancel_lost(self, execution, signal, by)
+
+    async def _tell_owned(self, execution: str, signal: Signal | Discard, by: str) -> bool:
+        live, above = await self.dlq.addressees(execution, signal)
         try:
-            events = self.tell_here(live, above, signal, by)
+            has_changed = self.tell_here(live, above, signal, by)
         except InvalidTransition:
             if live.is_dropped:
                 await self.recovery.release(live.id)
@@ -192,11 +199,14 @@ class NativeEngine:
         await self.commit.settled()
         if live.is_dropped:
             raise Unavailable("the store could not be written; nothing was done, try again")
-        return bool(events)
+        return has_changed
 
-    def tell_here(self, live: Live, above: Live | None, signal: Signal, by: str) -> list[Event]:
-        """Tell an execution that is ours, and its parent if that is ours too."""
+    def tell_here(self, live: Live, above: Live | None, signal: Signal | Discard, by: str) -> bool:
+        """Tell an execution that is ours, and its parent if that is ours too; False if it changed nothing."""
         try:
+            if isinstance(signal, Discard):
+                self.dlq.discard(live, signal)
+                return True
             events = self.children.tell(live, signal, above)
         finally:
             for loaded in (live, above):
@@ -204,7 +214,7 @@ class NativeEngine:
                     self.let_go(loaded)
         if events:
             self.audit(live, by, type(signal).__name__.lower())
-        return events
+        return bool(events)
 
     async def with_parent(self, execution: str) -> tuple[Live, Live | None]:
         """The execution and its parent, if it has one, both in memory at the same moment.

@@ -29,6 +29,7 @@ from ropewalk.core.errors import (
     VersionLost,
 )
 from ropewalk.core.signals import Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
+from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -46,8 +47,11 @@ ANSWERS = (0.005, 0.01, 0.02, 0.05, 0.1)
 LONGEST_ANSWER = 30.0
 BY_PARENT = "parent"
 
+Said = Signal | StartChild | Discard
+"""What letters say."""
+
 _log = logging.getLogger("ropewalk.engine")
-_signals = msgspec.json.Decoder(Signal | StartChild)
+_signals = msgspec.json.Decoder(Said)
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -56,6 +60,13 @@ class Answer(msgspec.Struct, omit_defaults=True):
     changed: bool = False
     refused: str | None = None
     is_missing: bool = False
+    is_conflict: bool = False
+
+    @property
+    def refusal(self) -> RopewalkError:
+        """The refusal as it was raised where the execution is owned."""
+        kind = NotFound if self.is_missing else Conflict if self.is_conflict else InvalidTransition
+        return kind(self.refused or "")
 
 
 class NotYet(Exception):
@@ -108,17 +119,17 @@ class Letters:
                 self._unread[letter.id] = None
                 _log.error("execution %s: what it was told cannot be read, and lies in the inbox", letter.execution)
 
-    def deliver(self, post: Sequence[tuple[str, str, Signal | StartChild]]) -> None:
+    def deliver(self, post: Sequence[tuple[str, str, Said]]) -> None:
         """These are durable: tell them."""
         for letter, execution, signal in post:
             self._send(Letter(letter, execution, "", None, 0), signal)
 
-    def _send(self, letter: Letter, signal: Signal | StartChild) -> None:
+    def _send(self, letter: Letter, signal: Said) -> None:
         if letter.id not in self._under_way:
             self._under_way.add(letter.id)
             self._engine.children.spawn(self._deliver(letter, signal))
 
-    async def _deliver(self, letter: Letter, signal: Signal | StartChild) -> None:
+    async def _deliver(self, letter: Letter, signal: Said) -> None:
         """Tell it, as soon as the store lets us; what is not told before the process ends is told by the next."""
         try:
             for pause in chain(PAUSES, repeat(PAUSES[-1])):
@@ -150,7 +161,7 @@ class Letters:
         with suppress(RopewalkError):  # it was not told then: whoever takes the execution up reads the inbox again
             await self._engine.commit.settled()
 
-    async def _hand_over(self, letter: Letter, signal: Signal | StartChild) -> None:
+    async def _hand_over(self, letter: Letter, signal: Said) -> None:
         try:
             live = await self._addressee(letter, signal)
         except NotFound:
@@ -165,12 +176,12 @@ class Letters:
             return
         if isinstance(signal, StartChild):
             await self._start_child(letter, live, signal)
-        elif letter.wants_answer:
+        elif letter.wants_answer or isinstance(signal, Discard):
             await self._answer(letter, signal)
         else:
             self.tell(letter.id, live, signal)
 
-    async def _forget(self, letter: Letter, signal: Signal | StartChild) -> None:
+    async def _forget(self, letter: Letter, signal: Said) -> None:
         """There is nobody to be told; a child that is about to start is to hear it all the same."""
         # Whoever is started anew needs no retry.
         may_come = _is_verb_of_parent(signal) and not isinstance(signal, Retry)
@@ -182,7 +193,7 @@ class Letters:
         if may_come:
             raise NotYet
 
-    async def _addressee(self, letter: Letter, signal: Signal | StartChild) -> Live | None:
+    async def _addressee(self, letter: Letter, signal: Said) -> Live | None:
         """Whom it is for, in memory and ours; None if it was told already."""
         engine = self._engine
         while True:
@@ -199,7 +210,7 @@ class Letters:
                     raise NotYet
                 return live if waits else None
 
-    async def _turn(self, letter: Letter, signal: Signal | StartChild) -> tuple[bool, bool]:
+    async def _turn(self, letter: Letter, signal: Said) -> tuple[bool, bool]:
         """Whether it has yet to be told, and nothing that its parent said before."""
         store = self._engine.store
         if letter.wants_answer or not _is_verb_of_parent(signal):
@@ -228,18 +239,20 @@ class Letters:
 
     # Requests from elsewhere, with an answer
 
-    async def _answer(self, letter: Letter, signal: Signal) -> None:
+    async def _answer(self, letter: Letter, signal: Signal | Discard) -> None:
         engine = self._engine
-        live, above = await engine.with_parent(letter.execution)
-        try:
-            answer = Answer(changed=bool(engine.tell_here(live, above, signal, letter.sent_by or "unknown")))
-        except (InvalidTransition, NotFound) as refusal:
-            answer = Answer(refused=str(refusal), is_missing=isinstance(refusal, NotFound))
-            live = await engine.memory.load(letter.execution)
-        live.rows.append(("answer_inbox", (msgspec.json.encode(answer).decode(), letter.id)))
-        engine.commit.add(live)
+        async with engine.dlq.turn(letter.execution, signal):
+            try:
+                live, above = await engine.dlq.addressees(letter.execution, signal)
+                answer = Answer(changed=engine.tell_here(live, above, signal, letter.sent_by or "unknown"))
+            except (InvalidTransition, NotFound, Conflict) as refusal:
+                answer = _refused(refusal)
+                live = await engine.memory.load(letter.execution)
+            live.rows.append(("answer_inbox", (msgspec.json.encode(answer).decode(), letter.id)))
+            engine.commit.add(live)
+            await self._is_durable()
 
-    async def ask(self, elsewhere: OwnedElsewhere, signal: Signal, by: str) -> bool:
+    async def ask(self, elsewhere: OwnedElsewhere, signal: Signal | Discard, by: str) -> bool:
         """Have the execution told by its owner; whether that changed anything. Refusals are raised."""
         store = self._engine.store
         letter = str(uuid_utils.uuid7())
@@ -249,7 +262,7 @@ class Letters:
         store.hint(elsewhere.owner)
         answer = await self._answered(letter)
         if answer.refused is not None:
-            raise (NotFound if answer.is_missing else InvalidTransition)(answer.refused)
+            raise answer.refusal
         return answer.changed
 
     async def _answered(self, letter: str) -> Answer:
@@ -268,14 +281,20 @@ class Letters:
         return msgspec.json.decode(was_told, type=Answer)
 
 
-def _opened(letter: str) -> Signal | StartChild | None:
+def _refused(refusal: RopewalkError) -> Answer:
+    return Answer(
+        refused=str(refusal), is_missing=isinstance(refusal, NotFound), is_conflict=isinstance(refusal, Conflict)
+    )
+
+
+def _opened(letter: str) -> Said | None:
     """What a letter says; None if that is nothing we know: whoever wrote it was newer, or somebody damaged it."""
     try:
-        said: Signal | StartChild = _signals.decode(letter)
+        said: Said = _signals.decode(letter)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return said
 
 
-def _is_verb_of_parent(signal: Signal | StartChild | None) -> bool:
+def _is_verb_of_parent(signal: Said | None) -> bool:
     return isinstance(signal, Pause | Resume | Cancel | Retry) and signal.by == BY_PARENT

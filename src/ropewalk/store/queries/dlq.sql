@@ -25,6 +25,11 @@ select {{dead_letter}}
   from dead_letter
  where workspace = $1 and id = $2;
 
+-- dead_letter_resolution: how a dead letter was resolved, if it was.
+select resolution, reviewed_by
+  from dead_letter
+ where id = $1 and resolution <> 'PENDING';
+
 -- list_dead_letters: dead letters of a workspace in one state, newest first, before a cursor.
 -- Uses dead_letter_by_workspace.
 select {{dead_letter}}
