@@ -113,6 +113,20 @@ async def test_a_fixed_letter_gives_what_a_person_says(town: Town):
     assert (await town.service.ended(execution)).output == {"a": {"by": "hand"}}
 
 
+async def test_a_fix_goes_through_the_port_it_names_and_through_no_other(town: Town):
+    nodes = [{"id": "a", "type": "if", "with": {"condition": "{{ input }}"}}, {"id": "no", "type": "noop"}]
+    edges = [{"from": "a", "to": "no", "on": "false"}]
+    execution = await town.run({"ropewalk": 1, "name": "branch", "nodes": nodes, "edges": edges})
+    path = f"{LETTERS}/{(await town.letter(execution))['id']}/fix"
+
+    refused = [await town.tell(path, {"output": False, "ports": ports}) for ports in (["maybe"], [], ["true", "false"])]
+    fixed = await town.tell(path, {"output": False, "ports": ["false"]})
+
+    assert [(each.status_code, each.json()["problems"][0]["field"]) for each in refused] == [(422, "ports")] * 3
+    assert fixed.status_code == 202
+    assert (await town.service.ended(execution)).output == {"no": None}
+
+
 async def test_a_discarded_letter_is_closed_once_and_can_still_be_spoken_of(town: Town):
     letter = (await town.letter(await town.run(BROKEN)))["id"]
 

@@ -120,6 +120,18 @@ async def test_nobody_waits_longer_than_asked(house: House):
     assert await lease(house, waitSeconds=0) == []
 
 
+@pytest.mark.parametrize("ports", [["maybe"], ["true", "false"], []])
+async def test_ports_that_a_node_does_not_have_are_refused_and_the_run_stays_leased(house: House, ports: list[str]):
+    execution = await start(house, painted(type="if", **{"with": {"condition": True}}))
+    [run] = await lease(house)
+
+    refused = await report(house, run, "complete", output=True, ports=ports)
+    taken = await report(house, run, "complete", output=True, ports=["true"])
+
+    assert (refused.status_code, refused.json()["problems"][0]["field"], taken.status_code) == (422, "ports", 200)
+    assert (await house.service.ended(execution)).state == "SUCCESS"
+
+
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail"])
 async def test_a_second_report_changes_nothing_and_is_counted(house: House, verb: str):
     execution = await start(house)

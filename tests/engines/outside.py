@@ -1,6 +1,7 @@
 """The world outside the engine: what nodes do to it, what it sees of them, and where it holds them up."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import uuid_utils
@@ -168,6 +169,9 @@ class Watched(NodeType):
 
     def accept(self, inputs: Any) -> Any:
         return self._watched.accept(inputs)
+
+    def wrong_ports(self, parameters: Mapping[str, Any], taken: Sequence[str]) -> str | None:
+        return self._watched.wrong_ports(parameters, taken)
 
     def target(self, parameters: Any) -> str | None:
         return self._watched.target(parameters)

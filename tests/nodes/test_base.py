@@ -145,3 +145,22 @@ def test_what_could_not_be_loaded_is_logged_when_somebody_has_to_do_without_it(c
 
 def test_installed_packages_are_looked_up():
     assert Registry().load_entry_points() == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "taken", "wrong"),
+    [
+        ("if", {}, ("true",), None),
+        ("if", {}, ("maybe",), "if has no port 'maybe'; it has true, false"),
+        ("if", {}, ("true", "false"), "if takes exactly one of its ports: true, false"),
+        ("if", {}, (), "if takes exactly one of its ports: true, false"),
+        ("switch", {"cases": {"a": 1}}, ("a",), None),
+        ("switch", {"cases": {"a": 1}}, ("b",), "switch has no port 'b'; it has a, default"),
+        ("switch", {"cases": [{"port": "{{ input }}", "equals": 1}]}, ("b",), None),
+        ("noop", {}, ("b",), "noop has no port 'b'; it has none"),
+        ("approval", {}, ("expired",), None),
+        ("python", {}, ("left", "right"), None),
+    ],
+)
+def test_a_type_says_which_ports_an_output_cannot_take(name, parameters, taken, wrong):
+    assert Registry.builtin().get(name).wrong_ports(parameters, taken) == wrong

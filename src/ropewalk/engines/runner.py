@@ -173,8 +173,8 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         return _suspended(run, _checked_wait(result))
     # One that fits goes into the log, a larger one is kept apart.
     value, large = recorded(result.value, INLINE_LIMIT)
-    if result.ports != () and not _is_text(result.ports):
-        raise NodeFailure.permanent("the ports of an output must be a tuple of names")
+    if result.ports != ():
+        _check_ports(run, node_type, result.ports)
     if result.tokens is not None and not _is_count(result.tokens):
         raise NodeFailure.permanent("the tokens of an output must be how many there were")
     blob = None if large is None else await desk.shelf.keep(large)
@@ -197,6 +197,13 @@ def _checked_wait(result: Any) -> Wait:
     except (NodeFailure, msgspec.ValidationError) as error:
         raise NodeFailure.permanent(f"the wait cannot be recorded: {error}") from error
     return wait
+
+
+def _check_ports(run: Run, node_type: NodeType, ports: Any) -> None:
+    if not _is_text(ports):
+        raise NodeFailure.permanent("the ports of an output must be a tuple of names")
+    if wrong := node_type.wrong_ports(run.inputs or {}, ports):
+        raise NodeFailure.permanent(f"the output takes a port that the node does not have: {wrong}")
 
 
 def _is_text(ports: Any) -> bool:

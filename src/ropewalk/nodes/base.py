@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
-from ropewalk.core.definition.node_type import NodeTypeInfo
+from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
@@ -114,6 +114,8 @@ class NodeType(ABC):
     summary: str = ""
     Parameters: "type[BaseModel] | None" = None
     ports: tuple[str, ...] | None = ()
+    # Whether an output takes exactly one of the ports, and never several or none.
+    takes_one_port: bool = False
     is_wait: bool = False
     # Whether the parameters have rules that no schema tells: they are then tried out when a workflow is saved.
     has_rules: bool = False
@@ -134,6 +136,19 @@ class NodeType(ABC):
         Asked where `ports` is None, of parameters as written: they may not fit, and any text may be an expression.
         What it raises is told to the author as a problem of the node.
         """
+        return None
+
+    def wrong_ports(self, parameters: Mapping[str, Any], taken: Sequence[str]) -> str | None:
+        """What is wrong with an output of a node with these parameters that takes these ports, if anything is."""
+        own = self.ports if self.ports is not None else self.ports_with(parameters)
+        if own is None:
+            return None
+        own = (*own, EXPIRED_PORT) if self.is_wait else own
+        if unknown := next((port for port in taken if port not in own), None):
+            known = f"it has {', '.join(own)}" if own else "it has none"
+            return f"{self.name} has no port {unknown!r}; {known}"
+        if self.takes_one_port and len(taken) != 1:
+            return f"{self.name} takes exactly one of its ports: {', '.join(own)}"
         return None
 
     def target(self, parameters: Any) -> str | None:

@@ -39,6 +39,7 @@ class If(NodeType):
     name = "if"
     summary = "Goes on through `true` or `false`."
     ports = ("true", "false")
+    takes_one_port = True
 
     class Parameters(Inputs):
         condition: StrictBool
@@ -58,6 +59,7 @@ class Switch(NodeType):
     name = "switch"
     summary = "Goes on through the port of the first case that equals the value, else through `default`."
     ports = None
+    takes_one_port = True
 
     class Parameters(Inputs):
         value: JSON = None
@@ -134,6 +136,7 @@ class Filter(NodeType):
     name = "filter"
     summary = "Keeps the items whose fields have the wanted values, or those marked true; says if any is left."
     ports = ("some", "none")
+    takes_one_port = True
     has_rules = True
 
     class Parameters(Inputs):

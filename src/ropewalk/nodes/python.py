@@ -11,6 +11,8 @@ from ropewalk.nodes.inputs import Inputs
 class Python(NodeType):
     name = "python"
     summary = "Calls a registered Python function with keyword arguments."
+    # Only the function knows.
+    ports = None
     # The function decides; most block.
     placement = Placement.THREAD
 

@@ -128,6 +128,7 @@ class Approval(NodeType):
     name = "approval"
     summary = "Waits until a person approves or rejects; hands on `{approved, by, payload}`."
     ports = ("approved", "rejected")
+    takes_one_port = True
     is_wait = True
 
     class Parameters(Inputs):

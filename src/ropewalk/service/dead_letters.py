@@ -7,6 +7,7 @@ whoever comes second. What is done to many letters is done to one after the othe
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 import uuid_utils
 
 from ropewalk.core.canonical import JSON, json_problems
@@ -15,6 +16,7 @@ from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Fix, Requeue, Signal
 from ropewalk.core.state import Resolution
 from ropewalk.engines.native.dlq import Discard, already
+from ropewalk.nodes.base import Registry
 from ropewalk.service import bulk
 from ropewalk.service.bulk import Bounds, Pace, Progress
 from ropewalk.store import audit, dlq, executions
@@ -35,9 +37,10 @@ def require_json(**given: JSON) -> None:
 class DeadLetters:
     """The dead letters of a workspace; `tell` reaches the executions they belong to."""
 
-    def __init__(self, store: Store, tell: Tell, workspace: str) -> None:
+    def __init__(self, store: Store, tell: Tell, workspace: str, types: Registry) -> None:
         self._store = store
         self._tell = tell
+        self._types = types
         self._workspace = workspace
 
     # One letter
@@ -53,8 +56,16 @@ class DeadLetters:
         """Supply the output a dead letter failed to give; the id of its execution, which goes on."""
         require_json(output=output, ports=list(ports))
         found = await self._pending(letter)
+        self._check_ports(found, ports)
         await self._tell(found.execution, Fix(found.node, by, output, ports, found.item, letter=letter), by)
         return found.execution
+
+    def _check_ports(self, letter: dlq.DeadLetter, ports: tuple[str, ...]) -> None:
+        """Refuses ports that the node of a dead letter does not have, as far as its type is known here."""
+        node = msgspec.json.decode(letter.config or "{}")
+        node_type = self._types.get(node.get("type", ""))
+        if node_type is not None and (wrong := node_type.wrong_ports(node.get("with", {}), ports)):
+            raise InvalidInput([Problem(("ports",), wrong)])
 
     async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
         """Close a dead letter without doing anything about it; what is noted is added to what was."""

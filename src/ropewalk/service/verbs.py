@@ -73,7 +73,7 @@ class Service:
         self.engine = engine
         self.types = types
         self.workspace = workspace
-        self.letters = DeadLetters(store, self._tell, workspace)
+        self.letters = DeadLetters(store, self._tell, workspace, types)
         self._env = env
         self._limits = limits
         self.known = KnownWorkflows(store, workspace, lambda: engine.workflow_changes)

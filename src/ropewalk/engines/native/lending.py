@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
+from ropewalk.core.errors import ErrorType, InvalidInput, InvalidTransition, Problem, RunError
 from ropewalk.core.signals import Failed, Signal, Succeeded
 from ropewalk.engines.native.leased import Work
 from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
@@ -198,14 +199,26 @@ class Lending:
         return Kept(until, is_stopped)
 
     async def succeed(self, lease: Lease, output: Any, ports: tuple[str, ...], tokens: int | None = None) -> None:
-        """The run has this result; a large one is kept apart, as if a worker had made it."""
+        """The run has this result; a large one is kept apart, as if a worker had made it.
+
+        InvalidInput for ports that its node does not have; the run stays leased.
+        """
         encoded = msgspec.json.encode(output)
         is_large = len(encoded) > INLINE_LIMIT
         blob = await self._engine.store.blobs.put(encoded) if is_large else None
         value = None if is_large else output
-        await self._report(lease, lambda run: Succeeded(
-            run.offer.node, run.offer.attempt, value, ports, run.item, run.work.inputs or None, blob, tokens,
-        ))  # fmt: skip
+
+        def success(run: Leased) -> Succeeded:
+            self._check_ports(run.work, ports)
+            about = (run.item, run.work.inputs or None, blob, tokens)
+            return Succeeded(run.offer.node, run.offer.attempt, value, ports, *about)
+
+        await self._report(lease, success)
+
+    def _check_ports(self, work: Work, ports: tuple[str, ...]) -> None:
+        node_type = self._engine.types.get(work.type)
+        if node_type is not None and (wrong := node_type.wrong_ports(work.inputs or {}, ports)):
+            raise InvalidInput([Problem(("ports",), wrong)])
 
     async def fail(self, lease: Lease, error: RunError) -> None:
         """The run failed so."""
@@ -213,7 +226,7 @@ class Lending:
             Failed(run.offer.node, run.offer.attempt, error, run.item, run.work.inputs or None)
         ))  # fmt: skip
 
-    async def _report(self, lease: Lease, signal_of: Any) -> None:
+    async def _report(self, lease: Lease, signal_of: Callable[[Leased], Signal]) -> None:
         store = self._engine.store
         async with store.transaction() as tx:
             held = await self._held(tx, lease)
