@@ -1,5 +1,6 @@
 """Who published an event is written down with what came of it, or neither is."""
 
+import asyncio
 import sqlite3
 
 import pytest
@@ -44,6 +45,18 @@ async def test_an_event_is_published_under_the_name_of_who_did(either: World):
 
     assert (await either.ended(execution)).output == {"paid": 7}
     assert await published(either) == [("local", "order.paid"), ("ann", "order.paid")]
+
+
+async def test_a_storm_of_events_counts_every_wait_it_ends_once(either: World):
+    executions = [await either.start(WAITS) for _ in range(30)]
+    for execution in executions:
+        await either.until(execution, RunWaiting)
+
+    ended = await asyncio.gather(*[either.service.publish("order.paid", number) for number in range(8)])
+
+    assert sum(ended) == len(executions)
+    for execution in executions:
+        await either.ended(execution)
 
 
 @pytest.mark.parametrize("table", ["audit", "inbox"])

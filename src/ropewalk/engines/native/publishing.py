@@ -41,7 +41,7 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
         for wait in await events.waiting(tx, workspace):
             if _is_meant(wait, subject, payload):
                 signal = Matched(wait.node, wait.attempt, payload, wait.item)
-                post.append(await _written_down(tx, wait, signal, engine.store.now()))
+                post += await _written_down(tx, wait, signal, engine.store.now())
     engine.letters.deliver(post)
     return len(post)
 
@@ -111,17 +111,20 @@ class Held:
         store = self._engine.store
         async with _writing(self._engine) as tx:
             return [
-                await _written_down(tx, wait, Released(wait.node, wait.attempt, wait.item), store.now())
+                letter
                 for wait in (await events.held(tx, workspace, subject))[:most]
+                for letter in await _written_down(tx, wait, Released(wait.node, wait.attempt, wait.item), store.now())
             ]
 
 
-async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, now: int) -> Post:
+async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, now: int) -> list[Post]:
+    """The letter that ends the wait; none if another event has ended it since the waits were listed."""
+    # Gone at once: the next such event finds who waits then, and not who was told already.
+    if not await tx.execute("delete_event_wait", wait.execution, wait.node, place_of(wait.item)):
+        return []
     letter = str(uuid_utils.uuid7())
     await tx.execute("insert_inbox", letter, wait.execution, msgspec.json.encode(signal).decode(), now)
-    # Gone at once: the next such event finds who waits then, and not who was told already.
-    await tx.execute("delete_event_wait", wait.execution, wait.node, place_of(wait.item))
-    return letter, wait.execution, signal
+    return [(letter, wait.execution, signal)]
 
 
 def _is_meant(wait: WaitingForEvent, subject: str, payload: Any) -> bool:
