@@ -7,7 +7,20 @@ from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.events import NodeRequeued
 from ropewalk.core.execution.view import inputs_of
-from ropewalk.core.signals import Abandon, Cancel, Due, Fix, GiveUp, Pause, Requeue, Resume, Retry, Start, Suspended
+from ropewalk.core.signals import (
+    BY_PARENT,
+    Abandon,
+    Cancel,
+    Due,
+    Fix,
+    GiveUp,
+    Pause,
+    Requeue,
+    Resume,
+    Retry,
+    Start,
+    Suspended,
+)
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 from ropewalk.core.waits import Approval, Timer
 from tests.core.executions import (
@@ -95,6 +108,18 @@ def test_an_execution_paused_before_its_start_goes_back_to_pending():
     assert execution.state is PENDING
     tell(execution, Start())
     assert runs(execution) == ["a"]
+
+
+def test_the_pause_of_a_parent_outweighs_that_of_a_person_and_keeps_the_time_that_was_left():
+    plan = workflow([{"id": "a"}], timeout="10m")
+    execution = after(plan)
+    tell(execution, Pause("ann"), at=NOON + MINUTE)
+
+    (paused,) = tell(execution, Pause(BY_PARENT), at=NOON + 2 * MINUTE)
+    assert tell(execution, Pause("ann"), Pause(BY_PARENT), at=NOON + 3 * MINUTE) == []
+    (resumed,) = tell(execution, Resume(BY_PARENT), at=NOON + 4 * MINUTE)
+
+    assert (paused.by, resumed.deadline) == (BY_PARENT, NOON + 13 * MINUTE)
 
 
 def test_a_paused_execution_ends_only_after_resume():

@@ -19,6 +19,7 @@ from ropewalk.core.events import (
     ExecutionTimedOut,
     NodesReset,
 )
+from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import EXECUTION_STEPS, NODE_STEPS, RUN_STEPS, ExecutionState, NodeState, RunState
 from ropewalk.core.waits import Hold
 
@@ -146,7 +147,9 @@ def _execution_steps(t: Trace) -> Iterator[Violation]:
             is_started = to is ExecutionState.RUNNING or (is_started and to is not ExecutionState.PENDING)
         else:
             continue
-        if not state.is_ended and to not in EXECUTION_STEPS[state]:
+        # What a person has paused may be paused by the parent too, which alone resumes it from then on.
+        is_taken_over = state is ExecutionState.PAUSED and isinstance(event, ExecutionPaused) and event.by == BY_PARENT
+        if not state.is_ended and to not in EXECUTION_STEPS[state] and not is_taken_over:
             yield t.violation("I-06", f"the execution went from {state} to {to}", seq, since)
         state, since = to, seq
 

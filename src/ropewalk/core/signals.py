@@ -151,6 +151,10 @@ class ChildReopened(_Signal, frozen=True):
 # Requests of people
 
 
+BY_PARENT = "parent"
+"""In whose name a parent asks."""
+
+
 class Pause(_Signal, frozen=True):
     by: str
     reason: str | None = None

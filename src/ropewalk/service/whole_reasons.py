@@ -10,8 +10,8 @@ from ropewalk.core.errors import UnknownVersion, Unreadable, VersionLost
 from ropewalk.core.events import CancelRequested, ExecutionPaused, StopRequested
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.instant import moment
+from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import ExecutionState, QueueState
-from ropewalk.engines.native.letters import BY_PARENT
 from ropewalk.service.facts import Facts, Line
 from ropewalk.service.node_reasons import is_full, is_running, load, work_reason
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, nth

@@ -162,6 +162,22 @@ async def a_child_is_paused_and_resumed_by_its_parent(world: World) -> None:
     assert (await world.ended(execution)).output == {"after": {"after": None}}
 
 
+async def a_child_paused_by_its_parent_is_resumed_by_nothing_else(world: World) -> None:
+    await world.save(HELD)
+    execution = await world.start(parent())
+    child = await held_child(world, execution)
+    assert await world.service.pause(child, by="ann")
+    assert await world.service.pause(execution)
+    await world.until(child, ExecutionPaused, count=2)
+
+    with pytest.raises(InvalidTransition, match=f"its parent, execution {execution}, has paused it"):
+        await world.service.resume(child, by="ann")
+
+    world.outside.gate().open()
+    assert await world.service.resume(execution)
+    assert (await world.ended(execution)).output == {"after": {"after": None}}
+
+
 async def a_child_called_for_in_a_pause_is_paused_too(world: World) -> None:
     await world.save(HELD)
     execution = await world.start(flow(node("call", "summon", gate="door")))

@@ -44,6 +44,7 @@ from ropewalk.core.events import (
 from ropewalk.core.execution import evolving as node
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import Map, Phase, Work
+from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import ChildWait
 
@@ -102,6 +103,9 @@ def _slot_released(x: Progress, event: SlotReleased) -> None:
 
 
 def _paused(x: Progress, event: ExecutionPaused) -> None:
+    x.is_paused_by_parent = event.by == BY_PARENT
+    if x.state is ExecutionState.PAUSED:
+        return  # a person has paused it before, and its own children with it
     x.state = ExecutionState.PAUSED
     x.remaining = None if x.deadline is None else max(0, x.deadline - event.at)
     x.deadline = None
@@ -113,6 +117,7 @@ def _resumed(x: Progress, event: ExecutionResumed) -> None:
     x.state = ExecutionState.RUNNING if x.is_started else ExecutionState.PENDING
     _set_deadline(x, event.deadline)
     x.remaining = None
+    x.is_paused_by_parent = False
     x.commands.extend(ResumeChild(wait.child) for wait in _children(x))
 
 
@@ -188,7 +193,7 @@ def _close(x: Progress, state: ExecutionState) -> None:
     x.timers.clear()
     x.state = state
     x.is_ended = True
-    x.has_slot = False
+    x.has_slot = x.is_paused_by_parent = False
     x.ending = x.deadline = x.grace_until = x.remaining = None
     x.commands.append(Finish(state))
 

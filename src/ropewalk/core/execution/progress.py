@@ -30,7 +30,8 @@ class Progress:
 
     __slots__ = (
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "deadline", "ending", "errors",
-        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_simple", "is_started", "is_timed",
+        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_paused_by_parent", "is_simple", "is_started",
+        "is_timed",
         "listeners", "maps", "new_failures", "nodes", "now", "open_nodes", "outputs", "place", "plan", "ports", "ready",
         "ready_count", "ready_first", "remaining", "room", "running", "seq", "signals", "started_at", "state",
         "timers", "to_skip", "unhandled", "waiting", "works",
@@ -92,7 +93,7 @@ class Progress:
         self.is_timed = False
         self.started_at: int | None = None
         self.is_started = self.is_ended = False
-        self.has_slot = False
+        self.has_slot = self.is_paused_by_parent = False
         self.ending: ExecutionState | None = None
         self.deadline: int | None = None
         self.grace_until: int | None = None

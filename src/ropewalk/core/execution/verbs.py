@@ -20,24 +20,30 @@ from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.settling import GRACE, give_up, settle_map
 from ropewalk.core.execution.work import Phase, Work
-from ropewalk.core.signals import Abandon, Cancel, Failed, Fix, GiveUp, Pause, Requeue, Resume, Retry
+from ropewalk.core.signals import BY_PARENT, Abandon, Cancel, Failed, Fix, GiveUp, Pause, Requeue, Resume, Retry
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 
 
 def pause(x: Progress, request: Pause, now: int) -> None:
     """Nothing new starts; what runs finishes, and the clock of the time limit stands still."""
-    if x.state is ExecutionState.PAUSED and x.ending is None:
+    is_parent = request.by == BY_PARENT
+    if x.state is ExecutionState.PAUSED and x.ending is None and (x.is_paused_by_parent or not is_parent):
         return
-    if x.state not in (ExecutionState.PENDING, ExecutionState.RUNNING) or x.ending is not None:
+    if x.is_ended or x.ending is not None:
         raise x.refusal("pause")
     record(x, ExecutionPaused(now, request.by, request.reason))
 
 
 def resume(x: Progress, request: Resume, now: int) -> None:
+    """Go on; what the parent has paused, the parent alone resumes."""
     if x.state in (ExecutionState.PENDING, ExecutionState.RUNNING) and x.ending is None:
         return
     if x.state is not ExecutionState.PAUSED or x.ending is not None:
         raise x.refusal("resume")
+    if x.is_paused_by_parent and request.by != BY_PARENT:
+        above = x.accepted.parent if x.accepted is not None else None
+        named = "" if above is None else f", execution {above.execution},"
+        raise InvalidTransition(f"cannot resume: its parent{named} has paused it; resume that one")
     record(x, ExecutionResumed(now, request.by, None if x.remaining is None else now + x.remaining))
 
 

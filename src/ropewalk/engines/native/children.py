@@ -15,11 +15,10 @@ import uuid_utils
 from ropewalk.core.commands import CancelChild, Command, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event, ExecutionReopened, Parent
-from ropewalk.core.signals import Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
+from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.followers import ending
-from ropewalk.engines.native.letters import BY_PARENT
 from ropewalk.engines.native.live import Live
 from ropewalk.store import executions
 

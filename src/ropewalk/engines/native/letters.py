@@ -28,7 +28,7 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
+from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
 from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
@@ -45,7 +45,6 @@ PAUSES = (0.05, 0.5, 1, 5, 30)
 EVERY = 1.0
 ANSWERS = (0.005, 0.01, 0.02, 0.05, 0.1)
 LONGEST_ANSWER = 30.0
-BY_PARENT = "parent"
 
 Said = Signal | StartChild | Discard
 """What letters say."""
