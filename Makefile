@@ -95,3 +95,7 @@ million: setup ## W1 and the claim beside a million finished executions
 .PHONY: crash
 crash: setup ## 500 kill -9 cycles and power losses
 	@$(BIN)/python -m tools.crash --cycles 500
+
+.PHONY: faults
+faults: setup ## disks that fail, stores that are replaced or go back in time, slow names, worst documents
+	@$(BIN)/python -m tools.faults

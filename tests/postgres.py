@@ -59,7 +59,7 @@ class PostgresServer:
         """Without settings it is in haste, not durable: `fsync="on"` for tests of durability."""
         self._settings = {**_SETTINGS, **_HASTE, **settings}
         self._folder = Path(tempfile.mkdtemp(prefix="ropewalk-pg-"))
-        self._data = self._folder / "data"
+        self.data = self._folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
         self._clean: list[str] = []
@@ -67,7 +67,7 @@ class PostgresServer:
         if os.geteuid() == 0:
             shutil.chown(self._folder, _UNPRIVILEGED)
         self._run("initdb", "--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres")
-        (self._data / "pg_hba.conf").write_text(_DOORS)
+        (self.data / "pg_hba.conf").write_text(_DOORS)
         self.start()
         asyncio.run(self._make_template())
 
@@ -78,7 +78,7 @@ class PostgresServer:
     def start(self) -> None:
         """Starts, and waits until it answers. On the main thread: the server dies with the thread that started it."""
         options = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
-        program = [str(_PROGRAMS / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
+        program = [str(_PROGRAMS / "postgres"), "-D", str(self.data), "-p", str(self.port), *options]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(program, stdout=log, stderr=log, preexec_fn=_die_with_parent, **_as_whom())
         for _ in range(600):
@@ -147,7 +147,7 @@ class PostgresServer:
             await connection.close()
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(_PROGRAMS / program), "-D", str(self._data), *arguments]
+        command = [str(_PROGRAMS / program), "-D", str(self.data), *arguments]
         subprocess.run(command, check=True, capture_output=True, **_as_whom())
 
     def _pause(self) -> None:

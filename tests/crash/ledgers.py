@@ -35,6 +35,10 @@ class Ledger(Generic[Line]):
         if is_synced:
             os.fsync(self._descriptor)
 
+    def rewrite(self, lines: list[Line]) -> None:
+        """Have these lines and no others."""
+        self._path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+
     def read(self) -> list[Line]:
         """Every line so far, in order."""
         text = self._path.read_bytes() if self._path.exists() else b""

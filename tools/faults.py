@@ -1,0 +1,75 @@
+"""Faults other than a killed process: disks that fail, stores that are replaced, slow names, worst documents.
+
+python -m tools.faults                       # everything, in full size; exit 1 if a promise was broken
+python -m tools.faults --small               # the sizes of CI
+python -m tools.faults --only eio,replaced   # some of it
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.faults.disk import failing_disk
+from tests.faults.figures import Outcome
+from tests.faults.replaced import replaced_file
+from tests.faults.travel import time_travel
+
+MOST_SHOWN: Final = 20
+Experiment = Callable[[Path, bool], Outcome]
+
+EXPERIMENTS: Final[dict[str, Experiment]] = {
+    "eio": lambda folder, is_small: asyncio.run(failing_disk(folder, "EIO", 2 if is_small else 15)),
+    "full": lambda folder, is_small: asyncio.run(failing_disk(folder, "ENOSPC", 2 if is_small else 15)),
+    "travel": lambda folder, is_small: time_travel(folder, 1 if is_small else 5),
+    "replaced": lambda folder, _: asyncio.run(replaced_file(folder)),
+}
+
+
+def shown(outcome: Outcome, seconds: float) -> None:
+    """The figures as JSON lines, and what was broken for a person."""
+    for each in outcome.figures:
+        line = {"workload": f"faults-{outcome.experiment}", "metric": each.metric, "value": each.value}
+        print(json.dumps(line | {"unit": each.unit, "n": each.n}), flush=True)
+    verdict = "held" if not outcome.violations else f"{len(outcome.violations)} promises broken"
+    print(f"{outcome.experiment}: {verdict} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+    for violation in outcome.violations[:MOST_SHOWN]:
+        print(f"  {violation}", file=sys.stderr)
+
+
+def campaign(names: list[str], *, is_small: bool) -> int:
+    """1 if a promise was broken; then what the experiments left is kept."""
+    folder = Path(tempfile.mkdtemp(prefix="ropewalk-faults-"))
+    broken = 0
+    for name in names:
+        began = time.monotonic()
+        print(f"{name} …", file=sys.stderr, flush=True)
+        outcome = EXPERIMENTS[name](folder / name, is_small)
+        shown(outcome, time.monotonic() - began)
+        broken += len(outcome.violations)
+    if broken:
+        print(f"\n{broken} promises broken; what was left is kept: {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help=f"some of {', '.join(EXPERIMENTS)}, with commas between them")
+    parser.add_argument("--small", action="store_true", help="the sizes of CI")
+    options = parser.parse_args()
+    names = options.only.split(",") if options.only else list(EXPERIMENTS)
+    if unknown := [name for name in names if name not in EXPERIMENTS]:
+        parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+    return campaign(names, is_small=options.small)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
