@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import ErrorType
-from ropewalk.core.retry import RetryPolicy, classify_status, delay_after, is_retryable
+from ropewalk.core.retry import RetryPolicy, classify_status, delay_after, is_retryable, least_delay
 
 STEADY = RetryPolicy(jitter=0.0)
 
@@ -24,8 +24,22 @@ def test_jitter_adds_its_share_after_the_cap():
     assert delay_after(policy, 1, u=0.5) == 75 * SECOND
 
 
-def test_no_delay_stays_no_delay():
-    assert delay_after(RetryPolicy(delay=0), 50, u=0.9) == 0
+@pytest.mark.parametrize(
+    ("failures", "least"), [(1, 0), (2, SECOND // 10), (4, SECOND // 10), (5, SECOND), (50, SECOND), (10**9, SECOND)]
+)
+@pytest.mark.parametrize("policy", [RetryPolicy(delay=0, jitter=0.0), RetryPolicy(delay=0, max_delay=0, jitter=0.0)])
+def test_a_policy_without_a_delay_spares_the_counterpart_from_the_second_failure_on(policy, failures, least):
+    assert delay_after(policy, failures, u=0.9) == least
+
+
+def test_the_least_delay_is_spread_by_the_jitter_too():
+    assert delay_after(RetryPolicy(delay=0, jitter=0.5), 9, u=0.5) == 1.25 * SECOND
+
+
+def test_a_log_from_before_the_floor_is_judged_by_its_policy_alone():
+    assert least_delay(RetryPolicy(delay=0), 50) == 0
+    assert least_delay(STEADY, 3) == 4 * SECOND
+    assert least_delay(STEADY, 1, retry_after=7.0) == 7 * SECOND
 
 
 def test_a_factor_of_one_never_grows():
@@ -58,7 +72,7 @@ def test_retry_after_wins_only_when_longer_and_at_most_an_hour(retry_after, expe
 def test_the_delay_is_bounded_whatever_the_policy(failures, delay, factor, jitter, u):
     policy = RetryPolicy(delay=delay, factor=factor, jitter=jitter)
 
-    assert 0 <= delay_after(policy, failures, u) <= 2 * policy.max_delay
+    assert least_delay(policy, failures) <= delay_after(policy, failures, u) <= 2 * policy.max_delay
 
 
 @given(failures=st.integers(1, 200), factor=st.floats(1, 100))

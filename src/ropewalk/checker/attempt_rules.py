@@ -22,7 +22,7 @@ from ropewalk.core.events import (
     RunFailed,
     RunWaiting,
 )
-from ropewalk.core.retry import delay_after, is_retryable
+from ropewalk.core.retry import is_retryable, least_delay
 from ropewalk.core.state import GaveUp, NodeState
 from ropewalk.core.waits import SignalWait
 
@@ -225,7 +225,7 @@ def _hasty_retries(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation
                 lost[mark.number] = None
             is_at_once = mark.event.lost and len(lost) == 1
             wish = None if mark.event.lost else mark.event.error.retry_after
-            delay = 0 if is_at_once else delay_after(t.plan.retries[lane.node], used, 0.0, wish)
+            delay = 0 if is_at_once else least_delay(t.plan.retries[lane.node], used, wish)
             if mark.event.retry_at < mark.event.at + delay:
                 yield t.violation("I-23", f"{t.name(lane)} is to be tried again too early", mark.seq)
 

@@ -8,6 +8,8 @@ from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import ErrorType
 
 LONGEST_RETRY_AFTER = HOUR
+FLOORS = ((5, SECOND), (2, SECOND // 10))
+"""From the nth failure on, no policy makes the wait shorter than this (µs)."""
 TRANSIENT_STATUSES = frozenset({408, 425, 429})
 
 
@@ -25,9 +27,22 @@ DEFAULT_RETRY = RetryPolicy()
 
 
 def delay_after(policy: RetryPolicy, failures: int, u: float, retry_after: float | None = None) -> int:
-    """Microseconds to wait after the nth failure; a longer Retry-After (seconds) wins, up to an hour."""
-    backoff = int(_backoff(policy, failures) * (1 + policy.jitter * u))
+    """Microseconds to wait after the nth failure; a longer Retry-After (seconds) wins, up to an hour.
+
+    Never less than the floor, so that a policy without a delay does not wear out the counterpart it calls.
+    """
+    backoff = int(max(_backoff(policy, failures), _floor(failures)) * (1 + policy.jitter * u))
     return max(backoff, _wish(retry_after))
+
+
+def least_delay(policy: RetryPolicy, failures: int, retry_after: float | None = None) -> int:
+    """What the policy and the counterpart ask for, whatever the floor: logs from before there was one keep to this."""
+    return max(_backoff(policy, failures), _wish(retry_after))
+
+
+def _floor(failures: int) -> int:
+    """The first retry may follow at once; whoever goes on failing is given time."""
+    return next((floor for since, floor in FLOORS if failures >= since), 0)
 
 
 def _backoff(policy: RetryPolicy, failures: int) -> int:

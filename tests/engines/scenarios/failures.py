@@ -60,11 +60,18 @@ async def the_other_sides_wish_to_wait_wins_over_a_shorter_delay(world: World) -
 
 
 async def delays_grow_with_every_failure(world: World) -> None:
-    retry = {"maxAttempts": 4, "delay": "4ms", "factor": 3, "maxDelay": "30ms", "jitter": 0}
+    retry = {"maxAttempts": 4, "delay": "40ms", "factor": 3, "maxDelay": "150ms", "jitter": 0}
     ended = await world.run(flow(act("a", fails=3, retry=retry)))
 
     delays = [event.retry_at - event.at for event in await world.events(ended.execution, RunFailed)]
-    assert delays == [4 * MILLISECOND, 12 * MILLISECOND, 30 * MILLISECOND]
+    assert delays == [40 * MILLISECOND, 120 * MILLISECOND, 150 * MILLISECOND]
+
+
+async def a_retry_without_a_delay_spares_the_counterpart(world: World) -> None:
+    ended = await world.run(flow(act("a", fails=3, retry={"maxAttempts": 4, "delay": 0, "jitter": 0})))
+
+    delays = [event.retry_at - event.at for event in await world.events(ended.execution, RunFailed)]
+    assert delays == [0, 100 * MILLISECOND, 100 * MILLISECOND]
 
 
 async def inputs_that_cannot_be_evaluated_fail_for_good(world: World) -> None:

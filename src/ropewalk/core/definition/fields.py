@@ -37,7 +37,10 @@ _positive = Duration(shortest=MILLISECOND)
 RETRY = Record(
     {
         "maxAttempts": Field(Whole(1, 100), "Attempts in all; 1 means no retries. Default 3."),
-        "delay": Field(Duration(), "Wait after the first failure. Default 1s."),
+        "delay": Field(
+            Duration(),
+            "Wait after the first failure. Default 1s. After the second it is at least 100ms, from the fifth on 1s.",
+        ),
         "factor": Field(Number(1, 100), "What the wait is multiplied by after each further failure. Default 2."),
         "maxDelay": Field(Duration(), "The longest wait, before jitter. Default 1m, or the delay if that is longer."),
         "jitter": Field(Number(0, 1), "Random share added to each wait. Default 0.5."),
