@@ -67,7 +67,7 @@ async def test_what_sleeps_is_woken_though_a_damaged_one_is_due_before_it(world:
     await spoil(world, damaged, how)
     await meddle(world.service.store, f"update live set wake_at = case when execution = '{damaged}' then 1 else 2 end")
 
-    await at_most(PATIENCE, world.service.engine.claims.wake_parked())
+    await at_most(PATIENCE, world.service.engine.claims.waking.wake())
     await world.service.engine.commit.settled()
     rows = [await live.get(world.service.store, each) for each in (damaged, other)]
 

@@ -14,7 +14,7 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.rows.ledger import FirstRun, RunLedger
 from ropewalk.core.signals import Due, Signal
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import claims
+from ropewalk.engines.native import claims, waking
 from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.live import Live
 from tests.engines.judging import every_execution
@@ -146,7 +146,7 @@ async def test_a_fault_when_one_is_due_keeps_no_other_asleep(
     world: World, park_after: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(settling, "PARK_AFTER", park_after)
-    monkeypatch.setattr(claims, "POSTPONED", 1)
+    monkeypatch.setattr(waking, "POSTPONED", 1)
     faulty = FaultyWhenDue(world)
     delays = flow(node("d", "delay", **{"for": "50ms"}), act("b"), edges="d->b")
     version = await world.save(delays)

@@ -57,8 +57,8 @@ insert into worker select 'o' || n, 1, '', 1, '', '', 0, 0, 0, n, 0, 0 from gene
 HOT = [
     "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_offers",
     "list_executions", "list_failed_executions", "list_inbox", "list_runs",
-    "list_workflow_executions", "log_entries", "next_wake", "owned_live", "own_live",
-    "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of",
+    "list_workflow_executions", "log_entries", "next_wake", "owned_live",
+    "take_due_live", "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of",
 ]  # fmt: skip
 READ = ("owning_workers", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of")
 # A table of one row per worker or per workspace is read faster without an index.
@@ -73,6 +73,7 @@ ARGUMENTS = {
     "search_execution_dead_letters": "'w5', 'PENDING', '~', null, null, 0, 99999, null, 'e5', 50",
     "owned_live": "'o2', '', 50",
     "due_live": "99999, 50",
+    "take_due_live": "'o2', 99999, 50",
     "claimable": "'w1', 99999, 50",
     "whole_logs": """'["e00000005"]'""",
     "written_rows": """'["e00000005"]'""",

@@ -146,8 +146,8 @@ def test_many_statements_say_which_index_they_use():
 
 
 def test_a_marker_becomes_the_words_of_the_dialect():
-    assert postgresql.statements()["due_live"].endswith("limit $2 for update skip locked")
-    assert sqlite.statements()["due_live"].endswith("limit ?2")
+    assert "limit $3 for update skip locked)" in postgresql.statements()["take_due_live"]
+    assert "limit ?3)" in sqlite.statements()["take_due_live"]
 
 
 def test_a_script_is_split_without_its_comments():

@@ -1,9 +1,6 @@
 """What is not over: who owns each execution, and when the parked ones wake."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ropewalk.store.access import Reader, Transaction
 
@@ -34,11 +31,6 @@ async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 10
     return [Live(*row) for row in await reader.fetch("owned_live", worker, after, limit)]
 
 
-async def own(tx: Transaction, worker: str, executions: Sequence[str]) -> None:
-    """The worker is the owner from now on, each under a fence one higher."""
-    await tx.execute_many("own_live", [(worker, execution) for execution in executions])
-
-
 async def acquire(tx: Transaction, worker: str, execution: str) -> str | None:
     """Gives the worker an execution that nobody has, be it over or not; whose it is then, None if there is none."""
     while not await tx.execute("acquire_live", worker, execution):
@@ -66,16 +58,14 @@ async def abandon(tx: Transaction, worker: str, execution: str) -> None:
     await tx.execute("abandon_live", execution, worker)
 
 
-async def due(reader: Reader, now: int, limit: int) -> list[Live]:
+async def due(reader: Reader, now: int, limit: int) -> list[str]:
     """Parked executions whose time has come, the earliest first."""
-    return [Live(*row) for row in await reader.fetch("due_live", now, limit)]
+    return [row[0] for row in await reader.fetch("due_live", now, limit)]
 
 
-async def take_due(tx: Transaction, worker: str, now: int, limit: int) -> list[Live]:
-    """The same, owned by the worker from now on; `fence` is the one it writes under."""
-    found = await due(tx, now, limit)
-    await own(tx, worker, [live.execution for live in found])
-    return [replace(live, owner=worker, fence=live.fence + 1) for live in found]
+async def take_due(tx: Transaction, worker: str, now: int, limit: int) -> list[str]:
+    """The earliest of them, in no particular order, owned by the worker from now on, each under a fence one higher."""
+    return [row[0] for row in await tx.fetch("take_due_live", worker, now, limit)]
 
 
 async def next_wake(reader: Reader) -> int | None:

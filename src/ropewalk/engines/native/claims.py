@@ -1,4 +1,4 @@
-"""Claims what waits in the queue as far as there are slots, and wakes what is parked when its time has come.
+"""Claims what waits in the queue as far as there are slots; in its loop, what is parked is woken as well (`waking.py`).
 
 The store is the truth about slots and keys: claim, slot, key and ownership are one transaction there, so the limits are
 exact however many workers claim. Hints only say when it may be worth asking.
@@ -24,21 +24,19 @@ from ropewalk.core.errors import (
 from ropewalk.core.signals import Abandon, Due
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
-from ropewalk.store import live, queue, workspaces
+from ropewalk.engines.native.waking import Waking
+from ropewalk.store import queue, workspaces
 from ropewalk.store.queue import Claimed, Returned
 from ropewalk.telemetry.facts import Undispatched
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
-BATCH = 100
 SAFETY_NET = 5.0
 PAUSES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """How long to wait while something waits that cannot be claimed; another claimer may have been at it (s)."""
 BACKOFFS = (1 * SECOND, 10 * SECOND, 60 * SECOND)
 LIMIT_KEPT = 1 * SECOND
-POSTPONED = 60 * SECOND
-AGAIN = 1 * SECOND
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -48,6 +46,7 @@ class Claims:
 
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
+        self.waking = Waking(engine)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         # What was claimed and has not begun, and the name it was claimed under.
@@ -56,7 +55,6 @@ class Claims:
         self._looked_at_last = ""
         self._in_vain = 0
         self._is_anyone_waiting = True
-        self._next_due: int | None = None
         self._limits: dict[str, tuple[int, int | None]] = {}
 
     def open(self) -> None:
@@ -82,8 +80,7 @@ class Claims:
 
     def parked(self, due: int) -> None:
         """An execution is to be woken then."""
-        if self._next_due is None or due < self._next_due:
-            self._next_due = due
+        if self.waking.parked(due):
             self._wake.set()
 
     async def limit(self, workspace: str) -> int | None:
@@ -132,7 +129,7 @@ class Claims:
         """Do what can be done; how long until something may be to do again (s)."""
         try:
             await self._engine.recovery.find_strays()
-            return min(await self.claim(), await self.wake_parked())
+            return min(await self.claim(), await self.waking.wake())
         except RopewalkError as error:
             _log.warning("nothing can be claimed for now: %s", error)
             self._engine.recovery.suspect_strays()
@@ -143,12 +140,14 @@ class Claims:
     # Claiming
 
     async def claim(self) -> float:
-        """Start what waits in the queue, as far as there are slots."""
+        """Start what waits in the queue, as far as there are slots; a round at a time while others are to be woken."""
         while await self._dispatch_owed() and await self._claim():
             self._in_vain = 0
             await self._dispatch_owed()
             # Whatever was decided about them before they were claimed is written by now, and nothing is uncounted.
             await self._engine.commit.settled()
+            if self.waking.is_due:
+                return 0.0
         return self._until_worth_asking()
 
     async def _claim(self) -> bool:
@@ -186,6 +185,9 @@ class Claims:
 
     async def _dispatch_owed(self) -> bool:
         """Begin what was claimed, each for itself; whether nothing is left over."""
+        with suppress(Unavailable):  # each is tried by itself below, and tells why not
+            begun = [entry.execution for entry in self._owed.values() if entry.first_entry is None]
+            await self._engine.memory.load_together(begun)
         for entry in list(self._owed.values()):
             try:
                 await self._dispatch(entry)
@@ -269,49 +271,3 @@ class Claims:
         failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
         async with engine.store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, failed)
-
-    # Waking
-
-    async def wake_parked(self) -> float:
-        """Tell those whose time has come; how long until the next (s)."""
-        engine = self._engine
-        if self._next_due is None or self._next_due <= engine.store.now():
-            told: set[str] = set()
-            while rows := await engine.ownership.take_due(BATCH):
-                for execution in rows:
-                    # Whoever was told, and is due all the same, would keep us at it for ever.
-                    await (self._postpone(execution, AGAIN) if execution in told else self._wake_up(execution))
-                told.update(rows)
-                await engine.commit.settled()
-            soonest, latest = await live.next_wake(engine.store), engine.store.now() + SAFETY_NET * SECOND
-            self._next_due = round(latest if soonest is None else min(soonest, latest))
-        return max(0.001, (self._next_due - engine.store.now()) / SECOND)
-
-    async def _wake_up(self, execution: str) -> None:
-        """Tell one; what cannot be loaded keeps nobody else asleep."""
-        engine = self._engine
-        try:
-            due = await engine.memory.load(execution, is_ours=True)
-        except OwnedElsewhere:
-            engine.recovery.suspect_strays()
-            return
-        except Unavailable:
-            raise
-        except RopewalkError as error:
-            _log.error("execution %s cannot be woken; it is tried again later: %s", execution, error)
-            await self._postpone(execution, POSTPONED)
-            return
-        try:
-            engine.signal(due, Due())
-        except Exception:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
-            _log.exception("execution %s cannot be woken; it is tried again later", execution)
-            engine.recovery.drop(due)
-            await self._postpone(execution, POSTPONED)
-        # Also when nothing came of it, so that its row says so.
-        engine.commit.add(due)
-
-    async def _postpone(self, execution: str, pause: int) -> None:
-        """Nobody is to wake it before then, nor has it in hand."""
-        engine = self._engine
-        await engine.recovery.release(execution)
-        engine.commit.add_row("postpone_live", (engine.store.now() + pause, execution))

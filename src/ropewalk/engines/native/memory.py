@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,6 +25,7 @@ from ropewalk.store.access import Store
 from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.queue import Claimed
 
+GoOn = Callable[[list[Live]], Awaitable[None]]
 MOST_VERSIONS = 1_000
 VERSIONS_AT_ONCE = 20
 """How many are read together: each may be some megabytes."""
@@ -193,16 +194,31 @@ class Memory:
         Left out is whatever somebody else is at, and whatever there is trouble with, which `load` tells. `heard` is
         called whenever there was an answer.
         """
+        lives: list[Live] = []
+
+        async def keep(piece: list[Live]) -> None:
+            lives.extend(piece)
+
+        await self.load_in_pieces(executions, keep, heard)
+        return [live for live in lives if self.owns(live)]
+
+    async def load_in_pieces(
+        self, executions: Sequence[str], go_on: GoOn, heard: Callable[[], None] = _nobody
+    ) -> dict[str, None]:
+        """The same for executions that may leave again before the next are read: `go_on` is told of each piece.
+
+        A piece is as many as there are of a few megabytes of logs. The ids of all that were loaded are given back.
+        """
         new = [execution for execution in executions if not self.knows(execution)]
         if not new:
-            return []
-        loading = asyncio.ensure_future(self._load_together(new, heard))
+            return {}
+        loading = asyncio.ensure_future(self._load_in_pieces(new, go_on, heard))
         loading.add_done_callback(_heard)
         self._loading.update(dict.fromkeys(new, loading))
-        await asyncio.shield(loading)
-        return [self.lives[execution] for execution in new if execution in self.lives]
+        return await asyncio.shield(loading)
 
-    async def _load_together(self, executions: list[str], heard: Callable[[], None]) -> None:
+    async def _load_in_pieces(self, executions: list[str], go_on: GoOn, heard: Callable[[], None]) -> dict[str, None]:
+        loaded: dict[str, None] = {}
         try:
             found = await recorded(self._store, executions)
             heard()
@@ -210,11 +226,16 @@ class Memory:
             for piece in in_pieces(found):
                 logs = await stored_log.whole(self._store, piece)
                 heard()
+                lives = []
                 for execution in piece:
-                    await self._fold_one(found[execution].written, logs.get(execution, []))
+                    if live := await self._fold_one(found[execution].written, logs.pop(execution, [])):
+                        lives.append(live)
                     heard()
                     # Folding many takes a while, which is not to be everyone's.
                     await asyncio.sleep(0)
+                loaded.update((live.id, None) for live in lives)
+                await go_on(lives)
+            return loaded
         finally:
             for execution in executions:
                 del self._loading[execution]
@@ -230,15 +251,16 @@ class Memory:
                     _log.debug("version %d of %s cannot be read: %s", found.version, found.workflow, error)
             heard()
 
-    async def _fold_one(self, written: Written, entries: list[bytes]) -> None:
+    async def _fold_one(self, written: Written, entries: list[bytes]) -> Live | None:
         """One of several is in memory from now on, if it can be."""
         try:
             live = await self._folded(written, list(log.decode_all(entries)))
-            self._take_in(live, live.owner)
+            return self._take_in(live, live.owner)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 -- what one is ill with keeps no other waiting; by itself it is told
             _log.debug("left out: %s", error)
+            return None
 
     async def _acquire(self, execution: str) -> None:
         try:

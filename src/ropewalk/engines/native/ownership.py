@@ -4,6 +4,7 @@ On a store of its own a worker owns everything, and there is nobody to ask.
 """
 
 import asyncio
+from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -30,8 +31,8 @@ class Ownership(Protocol):
     async def release(self, execution: str) -> None:
         """The execution is nobody's, though nothing was written about it."""
 
-    async def take_due(self, limit: int) -> list[str]:
-        """Parked executions whose time has come, ours from now on."""
+    async def take_due(self, limit: int, told: Collection[str]) -> list[str]:
+        """Parked executions whose time has come, ours from now on; without those that were `told` so a moment ago."""
 
     def claiming(self) -> AbstractAsyncContextManager[Any]:
         """Nobody acquires what is being claimed: what he reads of it would be as it was before."""
@@ -52,8 +53,10 @@ class SoleOwner:
     async def release(self, execution: str) -> None:
         """And stays so."""
 
-    async def take_due(self, limit: int) -> list[str]:
-        return [due.execution for due in await live.due(self._store, self._store.now(), limit)]
+    async def take_due(self, limit: int, told: Collection[str]) -> list[str]:
+        # Until what they were told is written, their rows say that they are due.
+        found = await live.due(self._store, self._store.now(), limit + len(told))
+        return [execution for execution in found if execution not in told][:limit]
 
     def claiming(self) -> AbstractAsyncContextManager[Any]:
         return self._claiming
@@ -77,9 +80,9 @@ class OneOfMany:
         async with self._store.transaction() as tx:
             await live.release(tx, tx.worker, execution)
 
-    async def take_due(self, limit: int) -> list[str]:
+    async def take_due(self, limit: int, told: Collection[str]) -> list[str]:
         async with self._store.transaction() as tx:
-            return [due.execution for due in await live.take_due(tx, tx.worker, self._store.now(), limit)]
+            return await live.take_due(tx, tx.worker, self._store.now(), limit)
 
     def claiming(self) -> AbstractAsyncContextManager[Any]:
         """The store keeps them apart, row by row."""

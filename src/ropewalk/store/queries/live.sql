@@ -36,12 +36,7 @@ select {{live}}
  order by execution
  limit $3;
 
--- own_live: the worker is the owner from now on; whoever was before is refused.
-update live
-   set owner = $1, fence = fence + 1
- where execution = $2;
-
--- acquire_live: the same for one that nobody has.
+-- acquire_live: the worker is the owner of an execution that has none.
 update live
    set owner = $1, fence = fence + 1
  where execution = $2 and owner is null;
@@ -109,11 +104,24 @@ update live
  where execution = $2 and owner is null;
 
 -- due_live: parked executions whose time has come, the earliest first. Uses live_by_wake.
-select {{live}}
+select execution
   from live
  where owner is null and wake_at is not null and wake_at <= $1
  order by wake_at
- limit $2 {{skip_locked}};
+ limit $2;
+
+-- take_due_live: the same, owned by a worker from now on; what another worker takes at this moment is left out.
+-- Uses live_by_wake.
+with due as materialized (
+    select execution as due_execution from live
+     where owner is null and wake_at is not null and wake_at <= $2
+     order by wake_at
+     limit $3 {{skip_locked}})
+update live
+   set owner = $1, fence = fence + 1
+  from due
+ where execution = due_execution
+returning execution;
 
 -- next_wake: when the next parked execution is due. Uses live_by_wake.
 select min(wake_at)

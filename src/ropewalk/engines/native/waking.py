@@ -1,0 +1,165 @@
+"""Wakes parked executions when their time has come: many at once, since many may be due in the same second.
+
+A batch is taken in one transaction, its logs are read together, and what the machine decides is one commit, which is
+written while the next batch is read. Where nothing limits a workspace, an execution that has something to start takes
+its slot in that same commit; elsewhere it goes through the queue, and the claims see to the limit. Between two batches
+the claims have their turn.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ropewalk.core.commands import WakeAt
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import RopewalkError, Unavailable
+from ropewalk.core.signals import Due
+from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.store import live as stored
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
+
+BATCH = 500
+AT_A_TIME = 20
+"""So many are told before other tasks of the loop have their turn."""
+SAFETY_NET = 5.0
+POSTPONED = 60 * SECOND
+AGAIN = 1 * SECOND
+
+_log = logging.getLogger("ropewalk.engine")
+
+
+class Waking:
+    """Knows when the next parked execution is due."""
+
+    def __init__(self, engine: "NativeEngine") -> None:
+        self._engine = engine
+        self._next_due: int | None = None
+        # The last batch of a row of them: an execution that was told, and is due all the same, would never end the row.
+        self._told: frozenset[str] = frozenset()
+        # Done when what the last batch was told is written.
+        self._writing: asyncio.Future[None] | None = None
+
+    def parked(self, due: int) -> bool:
+        """An execution is to be woken then; whether that is sooner than all that was known."""
+        is_sooner = self._next_due is None or due < self._next_due
+        if is_sooner:
+            self._next_due = due
+        return is_sooner
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the time of a parked execution has come, as far as is known."""
+        return self._next_due is not None and self._next_due <= self._engine.store.now()
+
+    async def wake(self) -> float:
+        """Wake executions whose time has come, a whole batch at most; how long until there may be more (s)."""
+        engine = self._engine
+        if self._next_due is None or self.is_due:
+            while found := await self._take_due():
+                await self._wake_batch(found)
+                if len(found) == BATCH:
+                    return 0.0
+            self._told = frozenset()
+            soonest, latest = await stored.next_wake(engine.store), engine.store.now() + SAFETY_NET * SECOND
+            self._next_due = round(latest if soonest is None else min(soonest, latest))
+        return max(0.001, (self._next_due - engine.store.now()) / SECOND)
+
+    async def _take_due(self) -> list[str]:
+        """Parked executions that are due and ours; none only when every batch before is written."""
+        is_writing = self._writing is not None and not self._writing.done()
+        found = await self._engine.ownership.take_due(BATCH, self._told if is_writing else frozenset())
+        if not found and is_writing:
+            await self._written()
+            found = await self._engine.ownership.take_due(BATCH, frozenset())
+        return found
+
+    async def _wake_batch(self, executions: Sequence[str]) -> None:
+        told, self._told = self._told, frozenset(executions)
+        woken = [execution for execution in executions if execution not in told]
+        for execution in executions:
+            if execution in told:
+                await self._postpone(execution, AGAIN)
+        loaded = await self._engine.memory.load_in_pieces(woken, self._go_on)
+        for execution in woken:
+            if execution not in loaded:
+                await self._wake_alone(execution)
+        self._write()
+
+    async def _go_on(self, lives: Sequence[Live]) -> None:
+        """Tell executions that were read together, once those before are written; the next are read meanwhile."""
+        engine = self._engine
+        await self._written()
+        for first in range(0, len(lives), AT_A_TIME):
+            for due in lives[first : first + AT_A_TIME]:
+                is_limited = await engine.claims.limit(due.accepted.workspace) is not None
+                if engine.is_closing:
+                    engine.let_go(due)
+                elif engine.memory.owns(due):
+                    await self._tell(due, is_limited=is_limited)
+            await asyncio.sleep(0)
+        self._write()
+
+    def _write(self) -> None:
+        """Everything told so far is on its way to the disk."""
+        self._writing = asyncio.ensure_future(self._engine.commit.settled())
+        self._writing.add_done_callback(_heard)
+
+    async def _written(self) -> None:
+        """Wait until it is there; raises what kept it from being so."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await asyncio.shield(writing)
+
+    async def _wake_alone(self, execution: str) -> None:
+        """The same for one that is in memory already, or cannot be read: that keeps no other asleep."""
+        engine = self._engine
+        try:
+            due = await engine.memory.load(execution, is_ours=True)
+        except OwnedElsewhere:
+            engine.recovery.suspect_strays()
+            return
+        except Unavailable:
+            raise
+        except RopewalkError as error:
+            _log.error("execution %s cannot be woken; it is tried again later: %s", execution, error)
+            await self._postpone(execution, POSTPONED)
+            return
+        await self._tell(due, is_limited=True)
+
+    async def _tell(self, due: Live, *, is_limited: bool) -> None:
+        engine = self._engine
+        try:
+            engine.signal(due, Due())
+            if not is_limited and self._may_take_slot(due):
+                engine.take_slot(due)
+                # So far its next wake-up was for this room to watch; the machine does not tell of it again.
+                due.commands = [*due.commands, WakeAt(due.execution.wake_at)]
+        except Exception:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
+            _log.exception("execution %s cannot be woken; it is tried again later", due.id)
+            engine.recovery.drop(due)
+            await self._postpone(due.id, POSTPONED)
+        # Also when nothing came of it, so that its row says so.
+        engine.commit.add(due)
+
+    def _may_take_slot(self, due: Live) -> bool:
+        """Whether it may start what it has without the queue, as a new start may where nothing limits the workspace."""
+        engine = self._engine
+        has_room = engine.settings.claims and len(engine.memory.lives) <= engine.settings.executions
+        is_free = due.accepted.concurrency_key is None and due.written.queued is None
+        return has_room and is_free and due.execution.needs_slot
+
+    async def _postpone(self, execution: str, pause: int) -> None:
+        """The execution is nobody's, and is not woken before then."""
+        engine = self._engine
+        await engine.recovery.release(execution)
+        engine.commit.add_row("postpone_live", (engine.store.now() + pause, execution))
+
+
+def _heard(writing: asyncio.Future[None]) -> None:
+    """Why it failed is told to the task that waits for it, if that has not gone away; and to the log in any case."""
+    if not writing.cancelled():
+        writing.exception()
