@@ -134,7 +134,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "server.allow_remote", False, "Let other machines in, if the host is reached from there.", "--allow-remote"
     ),
     _integer(
-        "server.workers", 1, "How many processes execute, on PostgreSQL; the server is one of them.", 1, 64, "--workers"
+        "server.workers",
+        1,
+        "How many processes execute, on PostgreSQL; if several, not the server.",
+        1,
+        64,
+        "--workers",
     ),
     _seconds("server.drain", 10.0, "How long requests may take when the server leaves (s).", 0),
     _seconds("server.header_timeout", 10.0, "How long the headers of a request may take (s)."),

@@ -1,6 +1,8 @@
 """Node types that tests can see at work: their effects are lines in a file, and a gate holds them."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 from ropewalk.nodes.base import NodeContext, NodeFailure, Output
@@ -27,6 +29,20 @@ async def stay() -> None:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             continue
+
+
+@node
+def crash() -> None:
+    """Takes its process along, as a fault in native code does."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@node
+async def spin() -> None:
+    """Keeps the loop of its process busy for ever, once it has said so."""
+    Path("spinning").touch()
+    while True:
+        pass
 
 
 @node

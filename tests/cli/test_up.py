@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,19 +136,77 @@ async def joined(database: str, pids: set[int], gone: set[int] = frozenset()) ->
     raise AssertionError("the workers do not join")
 
 
-async def test_further_workers_are_replaced_when_they_die_and_leave_with_the_server(database: str, tmp_path: Path):
+async def test_workers_are_replaced_when_they_die_and_leave_with_the_server(database: str, tmp_path: Path):
     with up(tmp_path, "--workers", "2", "--db", database) as server:
-        found = await joined(database, {1, 2})
-        (worker,) = children(server)
-        os.kill(worker, signal.SIGKILL)
-        again = await joined(database, {1, 2}, {worker})
+        found = await joined(database, {1, 2, 3})
+        first, second = children(server)
+        os.kill(first, signal.SIGKILL)
+        again = await joined(database, {1, 2, 3}, {first})
         others = children(server)
         server.kill()
+        told = said_by(server)
 
-    assert found == {server.process.pid, worker}
+    assert found == {server.process.pid, first, second}
     assert again == {server.process.pid} | others
-    # Whoever loses its server drains and signs off.
-    assert await signed_off(database, next(iter(others)))
+    # A worker that loses its server drains and signs off.
+    assert all([await signed_off(database, each) for each in others])
+    assert f"a worker process {first} was ended by SIGKILL; the next one starts in 0.5 s" in told
+
+
+def said_by(server: UpServer) -> list[str]:
+    """What a server that has ended, and its workers, have said."""
+    assert server.process.stdout is not None
+    return [str(json.loads(line).get("message")) for line in server.process.stdout]
+
+
+def state_of(server: UpServer, execution: str, *wanted: str) -> str:
+    """The state of the execution, as soon as it is a wanted one; the server answers all the while."""
+    for _ in range(LOOKS):
+        assert httpx2.get(f"{server.url}/healthz", timeout=PATIENCE).status_code == 200
+        state = str(server.ask("GET", f"/workflow/executions/{execution}").json()["state"])
+        if state in wanted:
+            return state
+        time.sleep(0.02)
+    raise AssertionError(f"the execution stays {state}")
+
+
+def started(server: UpServer, *nodes: dict[str, Any]) -> str:
+    document = {"ropewalk": 1, "name": "started", "nodes": list(nodes)}
+    workflow = server.ask("POST", "/workflow/definitions?publish=true", json=document).json()["id"]
+    answer = server.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
+    return str(answer.json()["executionId"])
+
+
+async def test_a_node_that_ends_its_process_ends_no_server_with_several(database: str, tmp_path: Path):
+    with up(tmp_path, "--workers", "2", "--db", database) as server:
+        await joined(database, {1, 2, 3})
+        poison = {"id": "a", "type": "crash", "retry": {"maxAttempts": 2}}
+        ended = state_of(server, started(server, poison), "FAILED", "SUCCESS")
+        letters = server.ask("GET", "/workflow/dead-letters").json()["items"]
+        code = server.terminate()
+        told = said_by(server)
+
+    assert (ended, [each["reason"] for each in letters]) == ("FAILED", ["worker lost"])
+    assert code == 0
+    assert sum("was ended by SIGSEGV" in each for each in told) == 2
+
+
+async def test_a_worker_whose_loop_is_busy_does_not_outlive_its_server(database: str, tmp_path: Path):
+    settings = tmp_path / "ropewalk.toml"
+    settings.write_text("drain = 0.1\n" + settings.read_text(encoding="utf-8"), encoding="utf-8")
+    with up(tmp_path, "--workers", "2", "--db", database) as server:
+        await joined(database, {1, 2, 3})
+        workers = children(server)
+        started(server, {"id": "a", "type": "spin"})
+        while not (tmp_path / "spinning").exists():
+            await asyncio.sleep(0.01)
+        server.kill()
+        for _ in range(LOOKS):
+            if not any(threads(each) for each in workers):
+                break
+            await asyncio.sleep(0.01)
+
+    assert [each for each in workers if threads(each)] == []
 
 
 async def signed_off(database: str, pid: int) -> bool:
@@ -159,13 +218,14 @@ async def signed_off(database: str, pid: int) -> bool:
     return False
 
 
-async def owned_by(database: str, pid: int) -> None:
-    """A worker of this process has something in hand."""
+async def owner_among(database: str, pids: set[int]) -> int:
+    """The one of these processes whose worker has something in hand."""
     for _ in range(LOOKS):
-        if await ask(database, "select 1 from live where owner like $1", f"%-{pid}-%"):
-            return
+        for pid in pids:
+            if await ask(database, "select 1 from live where owner like $1", f"%-{pid}-%"):
+                return pid
         await asyncio.sleep(0.01)
-    raise AssertionError("the worker takes nothing")
+    raise AssertionError("no worker takes anything")
 
 
 def threads(pid: int) -> int:
@@ -178,14 +238,14 @@ def threads(pid: int) -> int:
 
 async def test_a_worker_that_drains_goes_on_draining_when_its_server_ends(database: str, tmp_path: Path, answer: Any):
     with up(tmp_path, "--workers", "2", "--db", database) as server:
-        await joined(database, {1, 2})
-        (worker,) = children(server)
-        # While nobody else can take it.
+        await joined(database, {1, 2, 3})
+        workers = children(server)
         server.process.send_signal(signal.SIGSTOP)
         await asyncio.to_thread(answer, "run", "held.yaml", "--detach", "--db", database)
-        await owned_by(database, worker)
+        worker = await owner_among(database, workers)
         # As a service manager does that signals everyone in a unit.
-        os.kill(worker, signal.SIGTERM)
+        for each in workers:
+            os.kill(each, signal.SIGTERM)
         before = threads(worker)
         server.kill()
         for _ in range(100):  # others may begin meanwhile, and its time to drain is short

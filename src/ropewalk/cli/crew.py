@@ -1,10 +1,12 @@
-"""Further worker processes beside a server: started, restarted when they die, and gone when the server goes.
+"""The worker processes of a server that executes nothing itself: started, replaced when they die, gone when it goes.
 
 Each holds the reading end of a pipe; when the server ends in whatever way, the pipe ends too, and the worker drains.
+One that does not come to an end of its own is ended by the kernel.
 """
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -18,7 +20,7 @@ from ropewalk.cli.watching import LEAVE
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 LONG_LIFE: Final = 60.0
-"""Who has lived so long (s) did not die of its beginning: the next one starts at once."""
+"""One that has lived so long (s) did not die of its beginning: the pauses begin anew."""
 GRACE: Final = 5.0
 """How much longer than the drain a worker may take (s) before it is killed, which is as safe as a crash."""
 
@@ -41,16 +43,19 @@ async def _keep_alive(project: Project, view: View) -> None:
     while True:
         began = loop.time()
         try:
-            told = f"ended with code {await _live(project)}"
+            told = await _live(project)
         except OSError as error:  # no room for another process, or the program is being replaced
             told = f"cannot be started ({error})"
-        pause = FIRST_PAUSE if loop.time() - began > LONG_LIFE else min(2 * pause, LONGEST_PAUSE)
+        if loop.time() - began > LONG_LIFE:
+            pause = FIRST_PAUSE
         view.say(f"a worker process {told}; the next one starts in {pause:g} s")
         await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def _live(project: Project) -> int:
-    """The whole life of one worker; if this is cancelled, it is told to drain."""
+async def _live(project: Project) -> str:
+    """The whole life of one worker, and how it ended; if this is cancelled, it is told to drain."""
+    patience = project.settings.native.drain_seconds + GRACE
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -62,11 +67,18 @@ async def _live(project: Project) -> int:
         # Ctrl-C is for the server, which tells the others.
         start_new_session=True,
     )
+    assert process.stdin is not None
+    process.stdin.write(str(patience).encode())
     try:
-        return await process.wait()
+        code = await process.wait()
     except asyncio.CancelledError:
-        await _dismiss(process, project.settings.native.drain_seconds + GRACE)
+        await _dismiss(process, patience)
         raise
+    return f"{process.pid} {_ended(code)}"
+
+
+def _ended(code: int) -> str:
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
 
 async def _dismiss(process: asyncio.subprocess.Process, patience: float) -> None:
@@ -86,12 +98,16 @@ def _command(project: Project) -> list[str]:
 
 
 def _heed_the_pipe() -> None:
-    """Drain when whoever started this process is gone."""
+    """Drain when the server that started this process is gone; it has said how long that may take (s)."""
 
     def wait() -> None:
+        patience = b""
         # Past Python's own buffer: whoever waits in that at the end of the process is a fatal error.
-        while os.read(sys.stdin.fileno(), 1024):
-            pass
+        while part := os.read(sys.stdin.fileno(), 1024):
+            patience += part
+        if patience:
+            # By the kernel: a node that keeps the loop busy keeps everything else of this process waiting.
+            signal.setitimer(signal.ITIMER_REAL, float(patience))
         # No SIGTERM: service managers send one to everyone they have started, and a second one would not drain.
         os.kill(os.getpid(), LEAVE)
 

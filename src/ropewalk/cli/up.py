@@ -1,4 +1,4 @@
-"""`ropewalk up`: everything in one process."""
+"""`ropewalk up`: everything in one process, or a server that accepts and worker processes that execute."""
 
 import asyncio
 import gc
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
               help="0 is any that is free. [env: ROPEWALK_SERVER_PORT; default: 8470]")  # fmt: skip
 @click.option("--allow-remote", is_flag=True, help="Let other machines in, if --host is reached from there.")
 @click.option("--workers", type=click.IntRange(1, 64),
-              help="How many processes execute, on PostgreSQL; this is one of them. [default: 1]")  # fmt: skip
+              help="How many processes execute, on PostgreSQL; if several, not the server. [default: 1]")  # fmt: skip
 @click.option("--no-dispatch", is_flag=True, help="Accept, and leave executing to others.")
 @click.option("--new-token", is_flag=True, help="Print another token with all rights; for when the first was lost.")
 @on_project
@@ -100,9 +100,9 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
         async with open_office(_engine_settings(project), known.types, known.functions) as office:
             lookup.observer = office.service(workspaces.DEFAULT).engine.observer
             app = create_app(office, version("ropewalk"))
-            others = said["server.workers"] - 1 if said["dispatcher.enabled"] else 0
+            workers = _processes(project)
             async with (
-                crew(project, others, view) if others else nullcontext(),
+                crew(project, workers, view) if workers else nullcontext(),
                 serving(app, listener, _server_settings(project)),
             ):
                 token = await ensure_admin(office.store)
@@ -119,9 +119,15 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
     return Code.OK
 
 
+def _processes(project: Project) -> int:
+    """How many worker processes there are beside the server: with more than one, no node can bring the server down."""
+    said = project.configuration
+    return said["server.workers"] if said["dispatcher.enabled"] and said["server.workers"] > 1 else 0
+
+
 def _engine_settings(project: Project) -> Settings:
     settings = project.settings
-    if project.configuration["dispatcher.enabled"]:
+    if project.configuration["dispatcher.enabled"] and not _processes(project):
         return settings
     return replace(settings, native=replace(settings.native, claims=False, hands=0, executions=0))
 
