@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Self
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 DEFAULT_DB = "ropewalk.db"
 FIRST_SWEEP = 60.0
 METRICS_EVERY = 15.0
+SENDING = 10.0
+"""How long the receiver of telemetry is waited for (s)."""
 
 _log = logging.getLogger("ropewalk.telemetry")
 
@@ -289,8 +291,7 @@ async def _watched(
         async with nullcontext() if endpoint is None else _sent(engine.store, kept, endpoint, settings.service_name):
             yield
     finally:
-        # The last spans are sent by a thread that may have to wait for the receiver.
-        await asyncio.to_thread(observer.close)
+        await _on_a_thread(observer.close)
 
 
 @asynccontextmanager
@@ -306,7 +307,7 @@ async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: s
             await asyncio.sleep(METRICS_EVERY)
             try:
                 metrics.show(await sampler.sample())
-                await asyncio.to_thread(sender.send)
+                await _on_a_thread(sender.send)
             except Exception:  # noqa: BLE001 -- the figures of one moment; those of the next are sent again
                 _log.exception("the metrics cannot be sent now; it is tried again")
 
@@ -316,7 +317,21 @@ async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: s
     finally:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        await asyncio.to_thread(sender.close)
+        await _on_a_thread(sender.close)
+
+
+async def _on_a_thread(send: Callable[[], None]) -> None:
+    """Send something to a receiver that may be silent, or have a name without an answer; abandoned if it takes long."""
+    from ropewalk.nodes.work import Threads  # here, as in `open_service`
+
+    threads = Threads(1)
+    try:
+        async with asyncio.timeout(SENDING):
+            await threads.call(send, {})
+    except TimeoutError:
+        _log.warning("telemetry could not be sent within %g s: is the receiver there?", SENDING)
+    finally:
+        threads.close()
 
 
 @asynccontextmanager

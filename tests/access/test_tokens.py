@@ -5,6 +5,8 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -339,6 +341,26 @@ async def test_people_of_several_issuers_are_told_apart(clock: Clock, issuer: Jw
     actors = [await tokens.actor(signed(claims(clock, iss=each))) for each in (ISSUER, second, "https://third.test/")]
 
     assert [each and each.subject for each in actors] == [f"user:{ISSUER}|ann", f"user:{second}|ann", None]
+
+
+async def test_an_issuer_whose_name_has_no_answer_holds_no_thread_that_the_process_waits_for(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    may_answer, asked = threading.Event(), []
+
+    def silent(*arguments: Any, **more: Any) -> Any:
+        asked.append(threading.current_thread())
+        may_answer.wait(60)
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    named = Issuer(issuer=ISSUER, audience=AUDIENCE, jwks_url="https://issuer.silent/keys", timeout=0.1)
+
+    with pytest.raises(Unavailable):
+        await Tokens(clock.now, [named]).actor(signed(claims(clock)))
+
+    may_answer.set()
+    assert [(each.name, each.daemon) for each in asked] == [("ropewalk-lookup", True)]
 
 
 @pytest.mark.parametrize(

@@ -321,3 +321,34 @@ def test_a_server_does_not_end_with_whoever_read_its_log(start: Start):
     server.send_signal(signal.SIGTERM)
 
     assert code_of(server) == 0
+
+
+SILENT_NAMES = """
+import socket, time
+known = socket.getaddrinfo
+
+def getaddrinfo(host, *arguments, **more):
+    if str(host).endswith(".silent"):
+        open("asked", "a").close()
+        time.sleep(600)
+    return known(host, *arguments, **more)
+
+socket.getaddrinfo = getaddrinfo
+"""
+
+
+def test_host_names_without_an_answer_keep_no_server_from_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "sitecustomize.py").write_text(SILENT_NAMES, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("ROPEWALK_DRAIN", "0.1")
+    nodes = [
+        {"id": f"n{each}", "type": "http.request", "with": {"url": f"http://n{each}.silent/"}} for each in range(40)
+    ]
+    with up(tmp_path) as server:
+        started(server, *nodes)
+        while not (tmp_path / "asked").exists():
+            time.sleep(0.01)
+        server.process.send_signal(signal.SIGTERM)
+        code = server.process.wait(20)
+
+    assert code == 0

@@ -3,7 +3,10 @@
 import asyncio
 import io
 import logging
+import socket
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -66,6 +69,28 @@ async def test_figures_are_sent_after_those_of_one_moment_could_not_be(
     assert [each.getMessage() for each in caplog.records if each.exc_info] == [
         "the metrics cannot be sent now; it is tried again"
     ]
+
+
+async def test_a_receiver_whose_name_has_no_answer_keeps_no_worker_from_leaving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    may_answer, known = threading.Event(), socket.getaddrinfo
+
+    def silent(host: Any, *arguments: Any, **more: Any) -> Any:
+        if host == "collector.silent":
+            may_answer.wait(60)
+        return known(host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    monkeypatch.setattr(wiring, "SENDING", 0.1)
+    telemetry = TelemetrySettings(otlp_endpoint="http://collector.silent:4318")
+    try:
+        async with asyncio.timeout(20), open_service(Settings(db=str(tmp_path / "ropewalk.db"), telemetry=telemetry)):
+            pass
+    finally:
+        may_answer.set()
+
+    assert "telemetry could not be sent within 0.1 s: is the receiver there?" in caplog.text
 
 
 @pytest.mark.parametrize(

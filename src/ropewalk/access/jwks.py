@@ -1,6 +1,7 @@
 """The public keys of an issuer: fetched within limits, kept for a while, and asked for again at most so often."""
 
 import asyncio
+from ipaddress import ip_address
 from typing import Any, Final
 
 import aiohttp
@@ -11,6 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from ropewalk.access.settings import Issuer
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import Unavailable
+from ropewalk.nodes.lookups import Lookups
+from ropewalk.nodes.network import Address
+from ropewalk.nodes.session import Resolver
 
 LARGEST: Final = 256 * 1024
 MOST_KEYS: Final = 64
@@ -27,6 +31,7 @@ class KeySet:
 
     def __init__(self, issuer: Issuer) -> None:
         self._issuer = issuer
+        self._lookups = Lookups(deadline=issuer.timeout)
         self._keys: dict[str, jwt.PyJWK] = {}
         self._fetched: int | None = None
         self._tried: int | None = None
@@ -56,7 +61,7 @@ class KeySet:
 
     async def _fetch(self) -> dict[str, jwt.PyJWK] | None:
         try:
-            document = msgspec.json.decode(await _read(self._issuer.jwks_url, self._issuer.timeout))
+            document = msgspec.json.decode(await self._read())
         except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
             return None
         listed = document.get("keys") if isinstance(document, dict) else None
@@ -65,23 +70,29 @@ class KeySet:
         usable = [key for each in listed[:MOST_KEYS] if (key := _usable(each)) is not None]
         return {str(key.key_id): key for key in usable}
 
+    async def _read(self) -> bytes:
+        """What is there, if it is there at once, as it is, and not too much."""
+        timeout = aiohttp.ClientTimeout(total=self._issuer.timeout)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        connector = aiohttp.TCPConnector(resolver=Resolver(self._addresses), use_dns_cache=False)
+        async with (
+            aiohttp.ClientSession(
+                connector=connector, timeout=timeout, trust_env=False, auto_decompress=False
+            ) as session,
+            session.get(self._issuer.jwks_url, headers=headers, allow_redirects=False) as answer,
+        ):
+            if answer.status != 200:
+                raise ValueError(f"the issuer answered {answer.status}")
+            body = bytearray()
+            async for chunk in answer.content.iter_chunked(16 * 1024):
+                body += chunk
+                if len(body) > LARGEST:
+                    raise ValueError("the issuer has too much to say")
+            return bytes(body)
 
-async def _read(url: str, seconds: float) -> bytes:
-    """What is there, if it is there at once, as it is, and not too much."""
-    timeout = aiohttp.ClientTimeout(total=seconds)
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    async with (
-        aiohttp.ClientSession(timeout=timeout, trust_env=False, auto_decompress=False) as session,
-        session.get(url, headers=headers, allow_redirects=False) as answer,
-    ):
-        if answer.status != 200:
-            raise ValueError(f"the issuer answered {answer.status}")
-        body = bytearray()
-        async for chunk in answer.content.iter_chunked(16 * 1024):
-            body += chunk
-            if len(body) > LARGEST:
-                raise ValueError("the issuer has too much to say")
-        return bytes(body)
+    async def _addresses(self, host: str, port: int) -> list[Address]:
+        """The operator names the issuer, so every address it has will do."""
+        return [ip_address(found) for found in await self._lookups.resolve(host, port)]
 
 
 def _usable(described: Any) -> jwt.PyJWK | None:

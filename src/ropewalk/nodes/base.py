@@ -20,12 +20,14 @@ from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
+from ropewalk.nodes import lookups
 from ropewalk.nodes.facilities import Facilities
 from ropewalk.nodes.failure import LONGEST_MESSAGE, NodeFailure, failure_of, shortened
 from ropewalk.nodes.values import Output, check_output
 from ropewalk.nodes.work import Placement
 
 if TYPE_CHECKING:
+    import socket
     from importlib.metadata import EntryPoint
 
     import aiohttp
@@ -94,8 +96,14 @@ class NodeContext(Struct, frozen=True, kw_only=True):
 
     @property
     def http(self) -> "aiohttp.ClientSession":
-        """The shared session, behind the network guard."""
+        """The shared session, behind the network guard; names are looked up for this workspace from now on."""
+        lookups.workspace.set(self.workspace)
         return self.facilities.http
+
+    async def connect(self, host: str, port: int) -> "socket.socket":
+        """A connection to this host, behind the network guard."""
+        lookups.workspace.set(self.workspace)
+        return await self.facilities.guard.connect(host, port)
 
     def log(self, message: str, /, **fields: Any) -> None:
         """Writes a structured line that names this attempt."""

@@ -156,7 +156,7 @@ async def _deliver(
     message: EmailMessage, envelope: list[str], server: SmtpSettings, context: NodeContext
 ) -> dict[str, str]:
     """Hands the message over; gives back whom the server refused while it took the others."""
-    connection = await context.facilities.guard.connect(server.host, server.port)
+    connection = await context.connect(server.host, server.port)
     try:
         async with _client(connection, server) as client:
             refused, _ = await client.send_message(message, recipients=envelope)

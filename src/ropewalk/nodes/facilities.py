@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ropewalk.nodes.functions import Function, Functions
-from ropewalk.nodes.network import Guard, NetworkPolicy, Resolve, system_resolve
+from ropewalk.nodes.network import Guard, NetworkPolicy, Resolve
 from ropewalk.nodes.work import Placement, Processes, Threads
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Facilities:
         smtp: "SmtpSettings | None" = None,
         sender: str | None = None,
         functions: Functions | None = None,
-        resolve: Resolve = system_resolve,
+        resolve: Resolve | None = None,
         threads: int = MOST_THREADS,
         processes: int = MOST_PROCESSES,
     ) -> None:

@@ -1,9 +1,9 @@
 """The guard in front of the network: which addresses a node may reach.
 
-A host is resolved once; every one of its addresses must be globally routable or allowed by the operator, and the
-connection goes to one of exactly these. The session's connector asks the guard twice, when it resolves a name and when
-it makes a socket, so a redirect, an address written in place of a name, and a node type that uses the session in its
-own way all come through here.
+A host is resolved once (`lookups.py`); every one of its addresses must be globally routable or allowed by the
+operator, and the connection goes to one of exactly these. The session's connector asks the guard when it resolves a
+name and when it makes a socket, so a redirect, an address written in place of a name, and a node type that uses the
+session in its own way all come through here.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.lookups import Lookups
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -145,18 +146,12 @@ def _as_address(host: str) -> Address | None:
         return None
 
 
-async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """What the machine's resolver says."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
-
-
 class Guard:
     """Vets hosts and addresses by one policy."""
 
-    def __init__(self, policy: NetworkPolicy | None = None, resolve: Resolve = system_resolve) -> None:
+    def __init__(self, policy: NetworkPolicy | None = None, resolve: Resolve | None = None) -> None:
         self.policy = policy or NetworkPolicy()
-        self._resolve = resolve
+        self._resolve = resolve or Lookups().resolve
         # Private addresses of hosts allowed by name: the socket factory sees only addresses.
         self._admitted: dict[tuple[str, int], None] = {}
 
