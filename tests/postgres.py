@@ -12,6 +12,8 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,7 +61,8 @@ class PostgresServer:
         """Without settings it is in haste, not durable: `fsync="on"` for tests of durability."""
         self._settings = {**_SETTINGS, **_HASTE, **settings}
         self._folder = Path(tempfile.mkdtemp(prefix="ropewalk-pg-"))
-        self.data = self._folder / "data"
+        self._data = self._folder / "data"
+        self._copy = self._folder / "copy"
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
         self._clean: list[str] = []
@@ -67,7 +70,7 @@ class PostgresServer:
         if os.geteuid() == 0:
             shutil.chown(self._folder, _UNPRIVILEGED)
         self._run("initdb", "--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres")
-        (self.data / "pg_hba.conf").write_text(_DOORS)
+        (self._data / "pg_hba.conf").write_text(_DOORS)
         self.start()
         asyncio.run(self._make_template())
 
@@ -78,7 +81,7 @@ class PostgresServer:
     def start(self) -> None:
         """Starts, and waits until it answers. On the main thread: the server dies with the thread that started it."""
         options = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
-        program = [str(_PROGRAMS / "postgres"), "-D", str(self.data), "-p", str(self.port), *options]
+        program = [str(_PROGRAMS / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(program, stdout=log, stderr=log, preexec_fn=_die_with_parent, **_as_whom())
         for _ in range(600):
@@ -100,6 +103,26 @@ class PostgresServer:
         """Stops as in an accident, then starts anew; every connection is lost."""
         self.stop(signal.SIGQUIT)
         self.start()
+
+    def keep_copy(self) -> None:
+        """Stops, copies everything there is, and starts anew."""
+        self.stop()
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self._data, self._copy, symlinks=True)
+        self.start()
+
+    def go_back(self) -> None:
+        """Stops as in an accident, and starts from the copy: what was committed since is lost."""
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self._data)
+        shutil.copytree(self._copy, self._data, symlinks=True)
+        self._own(self._data)
+        self.start()
+
+    def _own(self, folder: Path) -> None:
+        if os.geteuid() == 0:
+            for path in (folder, *folder.rglob("*")):
+                shutil.chown(path, _UNPRIVILEGED)
 
     def remove(self) -> None:
         """Stops and leaves nothing behind."""
@@ -147,7 +170,7 @@ class PostgresServer:
             await connection.close()
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(_PROGRAMS / program), "-D", str(self.data), *arguments]
+        command = [str(_PROGRAMS / program), "-D", str(self._data), *arguments]
         subprocess.run(command, check=True, capture_output=True, **_as_whom())
 
     def _pause(self) -> None:
@@ -163,6 +186,41 @@ async def ask(url: str, text: str, *arguments: Any) -> list[tuple[Any, ...]]:
     connection = await asyncpg.connect(url)
     try:
         return [tuple(row) for row in await connection.fetch(text, *arguments)]
+    finally:
+        await connection.close()
+
+
+class Copy:
+    """A database as it was at one moment, to go back to under whoever is connected."""
+
+    def __init__(self, url: str, tables: list[str]) -> None:
+        self._url = url
+        self._tables = tables
+
+    async def go_back(self) -> None:
+        """Everything is as it was then."""
+        orders = ["begin", "set local session_replication_role = replica"]
+        for table in self._tables:
+            orders += [f"delete from {table}", f"insert into {table} select * from kept.{table}"]
+        await _told(self._url, *orders, "commit")
+
+
+@asynccontextmanager
+async def a_copy(url: str) -> AsyncIterator[Copy]:
+    """What the database has now, until the end."""
+    tables = [row[0] for row in await ask(url, _TABLES)]
+    kept = [f"create table kept.{table} as table {table}" for table in tables]
+    await _told(url, "create schema kept", *kept)
+    try:
+        yield Copy(url, tables)
+    finally:
+        await _told(url, "drop schema kept cascade")
+
+
+async def _told(url: str, *orders: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("; ".join(orders))
     finally:
         await connection.close()
 

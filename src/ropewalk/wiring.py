@@ -285,6 +285,7 @@ async def _watched(
     spans = None if endpoint is None else open_spans(endpoint, settings.service_name)
     kept = Metrics() if metrics is None else metrics
     kept.count_stale_writes(lambda: engine.store.stale_writes)
+    kept.count_rewinds(lambda: len(engine.store.rewinds))
     observer = Watch(kept, spans)
     watch(engine, observer)
     try:

@@ -1,8 +1,6 @@
 """A PostgreSQL that goes back in time under living workers: a failover to a lagging replica, or a restore."""
 
 import asyncio
-import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Final
@@ -57,19 +55,17 @@ async def _go_back(postgres: PostgresServer, field: Ground, place: Place) -> tup
 
     What nodes did meanwhile is forgotten with it: they do it again, as the contract says.
     """
-    copy = postgres.data.with_name("copy")
     postgres.stop()
-    subprocess.run(["cp", "-a", str(postgres.data), str(copy)], check=True)
-    since, effects = time.monotonic(), place.effects.read()
-    postgres.start()
+    effects = place.effects.read()
+    postgres.keep_copy()
+    # Clients hear nothing while the copy is made: whatever they are told from here on is not in it.
+    since = time.monotonic()
     await field.serves(since, SERVING_WITHIN)
     await asyncio.sleep(BEFORE)
     postgres.stop()
-    shutil.rmtree(postgres.data)
-    copy.rename(postgres.data)
     until = time.monotonic()
     place.effects.rewrite(effects)
-    postgres.start()
+    postgres.go_back()
     return since, until
 
 

@@ -41,6 +41,7 @@ def everything() -> Metrics:
     """Figures that have something to show under every name."""
     metrics = Metrics()
     metrics.count_stale_writes(lambda: 3)
+    metrics.count_rewinds(lambda: 1)
     metrics.show(Sample(1, 2, 3, {"OPEN": 4}))
     metrics.ended.labels("SUCCESS").inc()
     metrics.runs.labels("SUCCESS", "").inc()

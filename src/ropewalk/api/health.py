@@ -1,17 +1,34 @@
 """Whether this server lives, and whether it can do its work."""
 
+from typing import Any, Final
+
 from fastapi import Request
 
 from ropewalk.api.routes import Routes
 from ropewalk.api.shapes import Answer
+from ropewalk.core.duration import MINUTE
+from ropewalk.core.instant import rfc3339
+from ropewalk.store.access import Store
 
 routes = Routes("", "Health")
+
+
+SHOWN: Final = 60 * MINUTE
+"""How long an incident is part of the answer: it is over, and somebody has to know of it."""
+
+
+class Incident(Answer):
+    """Something that is over, and after which people have to look at what is lost."""
+
+    at: str
+    what: str
 
 
 class Health(Answer):
     """How the server is."""
 
     status: str
+    incidents: list[Incident] = []
 
 
 @routes.public("GET", "/healthz", response_model=Health)
@@ -21,8 +38,22 @@ async def get_health() -> dict[str, str]:
 
 
 @routes.public("GET", "/readyz", response_model=Health)
-async def get_readiness(request: Request) -> dict[str, str]:
-    """The store answers and can be written; 503 while it does not, or its disk is full."""
+async def get_readiness(request: Request) -> dict[str, Any]:
+    """The store answers and can be written; 503 while it does not, or its disk is full.
+
+    For an hour it also tells that the database went back in time.
+    """
+    store: Store = request.app.state.office.store
     # Nothing of its own: on a file a transaction leaves the time there, and everywhere it asks whether we may write.
-    async with request.app.state.office.store.transaction():
-        return {"status": "ready"}
+    async with store.transaction():
+        return {"status": "ready", "incidents": _incidents(store)}
+
+
+def _incidents(store: Store) -> list[dict[str, str]]:
+    """Without the names of workers: anyone may ask."""
+    since = store.now() - SHOWN
+    return [
+        {"at": rfc3339(rewind.at), "what": "the database went back in time"}
+        for rewind in store.rewinds
+        if rewind.at > since
+    ]

@@ -150,9 +150,10 @@ async def _place(channel: Channel, after: str | None) -> int | None:
     if isinstance(channel, RoomChannel):
         return channel.place_of(after)
     assert isinstance(channel, ExecutionChannel)
-    if not after.isdecimal() or not await channel.has(int(after)):
+    if not after.isdecimal():
         raise Refused(422, "this is no number of an event of this execution", "after")
-    return int(after)
+    # What was told of an execution may be lost with its database: then it is shown as it is now.
+    return int(after) if await channel.has(int(after)) else None
 
 
 async def _until_gone(telling: Coroutine[Any, Any, None], receive: Receive) -> None:

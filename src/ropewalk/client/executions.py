@@ -175,10 +175,11 @@ def followed(path: str, after: int | None, patience: float) -> Series[Event]:
                 if not message.data:
                     continue  # only says how long to wait before coming back
                 number = int(message.id)
-                if seq is not None and number <= seq:
-                    continue
-                seq, trial = number, Trial(patience)
-                if message.event != "snapshot":
+                if message.event == "snapshot":
+                    # Of a database that went back in time it may be earlier than what was told before.
+                    seq, trial = number, Trial(patience)
+                elif seq is None or number > seq:
+                    seq, trial = number, Trial(patience)
                     yield Item(msgspec.json.decode(message.data))
         except httpx2.TransportError:
             pass  # a cut like any other: what was missed comes with the next stream

@@ -111,6 +111,8 @@ class Channel(ABC):
         self.head = 0
         self.readers = 0
         self.beats = 0
+        # How often what was told turned out not to be so: then everyone needs a new snapshot.
+        self.renewals = 0
         self._most = most
         self._most_bytes = most_bytes
         self._kept: list[Message] = []
@@ -148,6 +150,14 @@ class Channel(ABC):
             dropped = self._kept[: max(1, len(self._kept) // 4)]
             del self._kept[: len(dropped)]
             self._size -= sum(message.size for message in dropped)
+
+    def renew(self, head: int) -> None:
+        """What was told is not so any more; go on after this number."""
+        self._kept.clear()
+        self._batches.clear()
+        self._size, self.head = 0, head
+        self.renewals += 1
+        self.wake()
 
     def after(self, number: int) -> Batch:
         """What follows this number, as much as is sent at once; it must be kept."""
@@ -216,7 +226,7 @@ class ExecutionChannel(Channel):
         self._store = store
         self._followers = followers
         self._state: ExecutionState | None = None
-        self._is_behind = False
+        self._is_behind = self._is_outdated = False
         self._filling: asyncio.Task[None] | None = None
         self._snapshot: tuple[float, int, bytes] | None = None
         self._taking = asyncio.Lock()
@@ -256,6 +266,10 @@ class ExecutionChannel(Channel):
         if head is None or head > self.head:
             self._fall_behind()
 
+    def begin_anew(self) -> None:
+        self._is_outdated = True
+        self._fall_behind()
+
     def _add(self, first: int, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events, first):
             if seq == self.head + 1:
@@ -272,12 +286,27 @@ class ExecutionChannel(Channel):
         while self._is_behind:
             self._is_behind = False
             try:
+                if self._is_outdated:
+                    await self._renew()
                 for _, entry in await stored_log.entries(self._store, self.execution, start=self.head + 1):
                     self._add(*log.decode(entry))
             except RopewalkError as error:
                 _log.warning("execution %s cannot be read on for now: %s", self.execution, error)
                 self._is_behind = True
                 await asyncio.sleep(RETRY)
+
+    async def _renew(self) -> None:
+        self._is_outdated, self._snapshot = False, None
+        try:
+            head, last = await streams.last_event(self._store, self.execution)
+        except NotFound:
+            self.renew(0)  # readers are told so when they ask for their snapshot
+            return
+        except RopewalkError:
+            self._is_outdated = True
+            raise
+        self._state = TERMINAL.get(type(last))
+        self.renew(head)
 
     # What readers ask
 

@@ -69,6 +69,7 @@ class RoomChannel(Channel):
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_whole = True
+        self._is_outdated = False
 
     async def open(self) -> None:
         self._since = self._store.now()
@@ -149,6 +150,10 @@ class RoomChannel(Channel):
             self._to_read[execution] = None
         self._wanted.set()
 
+    def begin_anew(self) -> None:
+        self._is_outdated = True
+        self._wanted.set()
+
     def _add(self, execution: str, known: Known, first: int, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events, first):
             if seq == known.seq + 1:
@@ -183,7 +188,18 @@ class RoomChannel(Channel):
         self._is_to_look = True
         self._wanted.set()
 
+    async def _renew(self) -> None:
+        """Begin again with what is there now, under another name."""
+        self._name = uuid4().hex[:12]
+        self._known.clear()
+        self._to_read.clear()
+        await self._begin()
+        self._is_outdated = False
+        self.renew(0)
+
     async def _read_on(self) -> None:
+        if self._is_outdated:
+            await self._renew()
         if self._is_to_look:
             self._is_to_look = False
             await self._look()

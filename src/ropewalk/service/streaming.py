@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from ropewalk.core.errors import RopewalkError, Unavailable
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
@@ -112,6 +112,7 @@ class Reader:
         # Whether it reads what is kept: then it has to keep up. Whoever comes from further back is given time.
         self._is_live = False
         self._beats = channel.beats
+        self._renewals = channel.renewals
         self.ending: Ending | None = None
         self._sending_since: float | None = None
         self._task: asyncio.Task[None] | None = None
@@ -145,13 +146,17 @@ class Reader:
         try:
             while self.ending is None:
                 await self._go_on(line)
+        except NotFound as error:
+            self.ending = Ending(Reason.GONE, self._id, None, str(error))
         except RopewalkError as error:
             self.ending = Ending(Reason.RECONNECT, self._id, None, str(error))
         await self._send(line.end(self.ending))
 
     async def _go_on(self, line: Line) -> None:
         channel = self.channel
-        if self._place < channel.floor:
+        if self._renewals != channel.renewals:
+            await self._begin_anew(line)
+        elif self._place < channel.floor:
             await self._catch_up(line)
         elif self._place < channel.head:
             self._is_live = True
@@ -165,6 +170,13 @@ class Reader:
             await channel.news()
             # It was up to date: should more have come at once than is kept, that is not its fault.
             self._is_live = False
+
+    async def _begin_anew(self, line: Line) -> None:
+        """What was told is not so any more: the reader gets a new snapshot, and an id that goes with it."""
+        self._renewals = self.channel.renewals
+        self._place, self._id, snapshot = await self.channel.snapshot()
+        self._is_live = False
+        await self._send(line.snapshot(self._id, snapshot))
 
     async def _catch_up(self, line: Line) -> None:
         if self._is_live:

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from ropewalk.core.events import Blob
 
@@ -59,6 +60,18 @@ class Blobs(Protocol):
         """Removes what was never finished; how many there were."""
 
 
+CONNECTED: Final = "connected"
+"""The topic of a hint that the store gives itself: it has a new connection, and perhaps another server."""
+
+
+class Rewind(Struct, frozen=True):
+    """A worker found that the database went back in time: when by the store's time, under which name, and by what."""
+
+    at: int
+    worker: str
+    why: str
+
+
 class Store(Reader, Protocol):
     """The store of one worker: what it writes counts only while nobody has taken over from it."""
 
@@ -84,6 +97,10 @@ class Store(Reader, Protocol):
     @property
     def stale_writes(self) -> int:
         """How many writes were refused because someone has taken over."""
+
+    @property
+    def rewinds(self) -> Sequence[Rewind]:
+        """How often this process has found that the database went back in time."""
 
     @property
     def blobs(self) -> Blobs:

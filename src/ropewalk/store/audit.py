@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Rewind, Transaction
 from ropewalk.store.rows import AuditEntry
 
 NEWEST: Final = "~"
@@ -21,10 +21,25 @@ class Filter(Struct, frozen=True, kw_only=True):
 
 ANY: Final = Filter()
 
+NO_WORKSPACE: Final = ""
+REWOUND: Final = "rewound"
+
 
 async def append(tx: Transaction, entry: AuditEntry) -> None:
     """It was done; in the transaction that did it."""
     await tx.execute("insert_audit", *entry)
+
+
+async def note_rewind(tx: Transaction, new_id: str, rewind: Rewind) -> None:
+    """A worker found that the database went back in time; of no workspace."""
+    about = (NO_WORKSPACE, f"worker:{rewind.worker}", REWOUND, "store", None, None, rewind.why)
+    await append(tx, AuditEntry(new_id, rewind.at, *about))
+
+
+async def rewinds(reader: Reader, limit: int) -> list[Rewind]:
+    """When the database went back in time, as far as the workers that found it could note it; newest first."""
+    found = await listed(reader, NO_WORKSPACE, Filter(verb=REWOUND), limit=limit)
+    return [Rewind(each.at, each.actor.removeprefix("worker:"), each.detail or "") for each in found]
 
 
 async def listed(

@@ -21,6 +21,7 @@ _DELETE: Final = re.compile(r"delete from (\w+)\s+where (.*)", re.DOTALL)
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 _EQUALS: Final = re.compile(r"\b(\w+) = \$(\d+)")
 _EQUALS_ONLY: Final = re.compile(r"\w+ = \$\d+(\s+and \w+ = \$\d+)*")
+_EXPECTED: Final = re.compile(r"select 1\s+from (\w+)\s+where (\w+ = \$\d+(?:\s+and \w+ = \$\d+)*)")
 _TABLE: Final = re.compile(r"create table (\w+) \((.*)\)", re.DOTALL)
 _KEY: Final = re.compile(r"(\w+) \w+ primary key|primary key \(([^)]*)\)")
 _BYTES: Final = re.compile(r"(\w+) bytea")
@@ -49,6 +50,11 @@ class Bulk(Struct, frozen=True):
     bytes_at: int | None = None
 
     @property
+    def is_condition(self) -> bool:
+        """Whether it writes nothing, and finds a row only where one is missing that must be there."""
+        return self.text.startswith("select")
+
+    @property
     def is_update(self) -> bool:
         return self.text.startswith("update")
 
@@ -61,7 +67,7 @@ class Bulk(Struct, frozen=True):
 def bulk(name: str) -> Bulk:
     """The form for many rows of the statement of this name."""
     text = statements().get(name, "")
-    for pattern, form in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete)):
+    for pattern, form in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete), (_EXPECTED, _expected)):
         if found := pattern.fullmatch(text):
             return form(found, len(set(_PARAMETER.findall(text))))
     raise StoreDefect(f"{name} cannot be part of a batch: it is no plain insert, update or delete")
@@ -93,6 +99,13 @@ def _delete(found: re.Match[str], width: int) -> Bulk:
     wanted = ", ".join(f"x.p{number}" for number in values)
     text = f"delete from {table} where ({', '.join(columns)}) in (select {wanted} from {{rows}}) and {{passed}}"
     return Bulk(table, width, _named_by(table, condition), text)
+
+
+def _expected(found: re.Match[str], width: int) -> Bulk:
+    """Named by a table of its own: it may be together with what changes the same row."""
+    table, condition = found.groups()
+    text = f"select 1 from {{rows}} where not exists (select 1 from {table} where {_from_rows(condition)})"
+    return Bulk(f"expected {table}", width, _named_by(table, condition), text)
 
 
 def _alike(placed: Sequence[tuple[str, str]], width: int) -> tuple[int, ...]:

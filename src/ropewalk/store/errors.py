@@ -40,5 +40,10 @@ class StaleWriter(Unavailable):
     another name in a moment, a file is in the hands of another process, which can be asked."""
 
 
+class WentBack(StaleWriter):
+    """The database has forgotten what it had committed for this worker: it was restored, or a replica that lagged behind
+    took over. The worker comes back under another name; operators read docs/operations.md."""
+
+
 class StoreDefect(RopewalkError):
     """A statement and what it was given do not fit: a mistake of ours, nobody else can mend it."""

@@ -10,6 +10,9 @@ from ropewalk.store.access import Reader, Transaction, json_list
 MOST_SHOWN: Final = 1_000
 """How many of them people see."""
 
+NEVER: Final = 2**62
+"""Later than any time."""
+
 
 class Worker(Struct, frozen=True):
     """A process that owns executions; what it writes counts only under its current epoch."""
@@ -47,9 +50,9 @@ async def listed(reader: Reader, limit: int = 100) -> list[Worker]:
     return [Worker(*row) for row in await reader.fetch("list_workers", limit)]
 
 
-async def silent(reader: Reader, before: int, limit: int) -> list[str]:
-    """Workers not heard of since `before` that left something behind, the longest silent first."""
-    return [row[0] for row in await reader.fetch("silent_workers", before, limit)]
+async def silent(reader: Reader, before: int, after: int, limit: int) -> list[str]:
+    """Workers that left something behind and were heard of neither since `before` nor until `after`, a time to come."""
+    return [row[0] for row in await reader.fetch("silent_workers", before, after, limit)]
 
 
 async def owning(reader: Reader, workers: Sequence[str], limit: int) -> list[str]:
@@ -57,14 +60,14 @@ async def owning(reader: Reader, workers: Sequence[str], limit: int) -> list[str
     return [row[0] for row in await reader.fetch("owning_workers", json_list(workers), limit)]
 
 
-async def take_over(tx: Transaction, dead: str, worker: str, before: int, limit: int) -> list[str]:
+async def take_over(tx: Transaction, dead: str, worker: str, before: int, limit: int, after: int = NEVER) -> list[str]:
     """Gives the worker up to `limit` executions of a dead one, whose late writes are refused from now on.
 
-    Nothing, if the store has heard of it since `before`: it is not dead. Nor while a transaction has its row, be it its
+    Nothing, if the store has heard of it since `before` and until `after`: it is not dead. Nor while a transaction has its row, be it its
     own or that of another who takes over from it.
     """
     heard = await tx.fetch_one("lock_worker", dead)
-    if heard is None or heard[0] >= before:
+    if heard is None or before <= heard[0] <= after:
         return []
     await expel(tx, dead)
     return [row[0] for row in await tx.fetch("take_over_live", worker, dead, limit)]

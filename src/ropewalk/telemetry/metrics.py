@@ -81,7 +81,13 @@ class Metrics:
 
     def count_stale_writes(self, count: Callable[[], int]) -> None:
         """Shows what somebody else counts: writes of a worker that was taken over from."""
-        self.registry.register(_StaleWrites(count))
+        about = "Writes refused because another worker had taken over."
+        self.registry.register(_Counted("ropewalk_stale_writes_refused", about, count))
+
+    def count_rewinds(self, count: Callable[[], int]) -> None:
+        """Shows what somebody else counts: how often the database went back in time."""
+        about = "How often this process found that the database went back in time."
+        self.registry.register(_Counted("ropewalk_store_rewinds", about, count))
 
     def show(self, sample: Sample | None) -> None:
         """What the store says; None if it does not answer."""
@@ -112,10 +118,13 @@ class Metrics:
         return Gauge(f"ropewalk_{name}", about, labels, registry=self.registry)
 
 
-class _StaleWrites(Collector):
-    def __init__(self, count: Callable[[], int]) -> None:
+class _Counted(Collector):
+    """What somebody else counts."""
+
+    def __init__(self, name: str, about: str, count: Callable[[], int]) -> None:
+        self._name = name
+        self._about = about
         self._count = count
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        about = "Writes refused because another worker had taken over."
-        yield CounterMetricFamily("ropewalk_stale_writes_refused", about, value=self._count())
+        yield CounterMetricFamily(self._name, self._about, value=self._count())

@@ -15,7 +15,7 @@ from random import Random
 
 from msgspec import Struct
 
-from ropewalk.store.access import Batch, Row, Value
+from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
 from ropewalk.store.sqlite.connection import connect_writer, statements
@@ -158,6 +158,7 @@ class SharedStore:
         self.epoch = 0
         self.load = 0
         self.stale_writes = 0
+        self.rewinds: Sequence[Rewind] = ()
         self.on_lost: Callable[[str], None] = lambda why: None
         self.on_hint: Callable[[list[str]], None] = lambda topics: None
         self.blobs = BlobFiles(f"{database.path}.blobs")
@@ -271,7 +272,8 @@ class SharedStore:
             async with self._committing():
                 for name, rows in batch:
                     self.database.watch.look_at(self.worker, name, rows)
-                    self.database.connection.executemany(statements()[name], rows)
+                    if name != "expect_live":
+                        self.database.connection.executemany(statements()[name], rows)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SharedTransaction]:

@@ -59,6 +59,9 @@ class Watch:
                 for execution, seq, entry in rows:
                     self._check_owner(worker, execution, seq)
                     self._check_lost(execution, entry)
+            case "expect_live":
+                for execution, _ in rows:
+                    self._check_owner(worker, execution, "expected")
             case "end_offer":
                 for row in rows:
                     self._look_at_report(*row)

@@ -336,6 +336,8 @@ class GroupCommit:
         x, post = live.execution, live.post or ()
         # Whoever has a slot stays: nobody need be asked.
         leaves = not x.has_slot and live.may_leave
+        if live.is_unconfirmed:
+            self._expect(live, batch)
         runs = put_rows(live, None if leaves else self._store.worker, batch)
         if leaves:
             self._memory.leaves(live)
@@ -349,6 +351,12 @@ class GroupCommit:
             live.post = []
         live.commits += 1
         return each
+
+    def _expect(self, live: Live, batch: RowsByStatement) -> None:
+        """It was taken in a transaction, which has no number: this commit finds it ours, or writes nothing."""
+        live.is_unconfirmed = False
+        if self._store.is_shared:
+            batch["expect_live"].append((live.id, self._store.worker))
 
     async def close(self) -> None:
         """Write what is left, then stop."""

@@ -42,7 +42,7 @@ from ropewalk.engines.native.timers import Timers
 from ropewalk.engines.runner import Desk
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
-from ropewalk.store.access import Store
+from ropewalk.store.access import CONNECTED, Store
 
 WORKFLOWS = "workflows"
 """The topic of hints that one was changed."""
@@ -119,6 +119,10 @@ class NativeEngine:
             self.offers.asked()
         if "*" in topics or WORKFLOWS in topics:
             self.workflow_changes += 1
+        if CONNECTED in topics:
+            # What was asked of the server before may be another answer there.
+            self.memory.forget_versions()
+            self.recovery.suspect_strays()
         self.lending.hinted(topics)
         self.followers.hinted(topics)
 

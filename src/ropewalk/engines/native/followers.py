@@ -27,7 +27,7 @@ TERMINAL = {
     ExecutionCancelled: ExecutionState.CANCELLED,
     ExecutionTimedOut: ExecutionState.TIMEOUT,
 }
-Item = tuple[int, Event] | None
+Item = tuple[int, Event] | Unavailable | None
 EVERY = 0.1
 """How often the logs of those followed are looked at, without a hint (s)."""
 ANNOUNCED = 5.0
@@ -44,6 +44,9 @@ class Watcher(Protocol):
 
     def moved(self, execution: str | None, head: int | None) -> None:
         """There may be more in the log of this one (None: of any), an entry of this number if that is known."""
+
+    def begin_anew(self) -> None:
+        """The database went back in time: what was told before may not be so."""
 
 
 class Followers:
@@ -122,6 +125,14 @@ class Followers:
         watching.remove(watcher)
         if not watching:
             del self._watchers[topic]
+
+    def begin_anew(self) -> None:
+        """The database went back in time: whoever follows has heard of what may never have been."""
+        self._seen.clear()
+        for execution in list(self._queues):
+            self._put(execution, Unavailable("the database went back in time: follow the execution from its beginning"))
+        for watcher in self._watching(*self._watchers):
+            watcher.begin_anew()
 
     # On a shared store, what others write
 
@@ -253,6 +264,8 @@ class Followers:
             if type(last) in TERMINAL and queue.empty():
                 return
             while (item := await queue.get()) is not None:
+                if isinstance(item, Unavailable):
+                    raise item
                 for seq, event in await self._missing(execution, seen, item):
                     seen = seq
                     yield seq, event

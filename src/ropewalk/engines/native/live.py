@@ -51,7 +51,7 @@ class Live:
 
     __slots__ = (
         "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
-        "id", "is_dirty", "is_dropped", "is_hungry", "items", "ledger", "offered", "pins", "post", "reports", "rows",
+        "id", "is_dirty", "is_dropped", "is_hungry", "is_unconfirmed", "items", "ledger", "offered", "pins", "post", "reports", "rows",
         "running", "setbacks", "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
@@ -86,6 +86,8 @@ class Live:
         # How many in a row have failed.
         self.setbacks = 0
         self.is_dirty = self.is_hungry = False
+        # Whether it was taken from the store, and no commit has said since that it is ours.
+        self.is_unconfirmed = False
         # Whether what was decided here was thrown away, since a commit failed.
         self.is_dropped = False
         # Whether a slot is counted for it; given back only after the commit that says so.
@@ -162,6 +164,7 @@ def folded(version: Version, accepted: ExecutionAccepted, events: list[Event], w
     live.ledger.add(events)
     live.ledger.take()
     live.written = written
+    live.is_unconfirmed = True
     live.found_running = _running(live.execution)
     live.has_blobs = has_blobs(live)
     live.has_key = bool(live.written.live and live.written.live[3])

@@ -308,6 +308,7 @@ class Memory:
         live.ledger.take()
         state = live.execution.state
         live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state)
+        live.is_unconfirmed = True
         return self._take_in(live, owner)
 
     def _was_here(self, execution: str) -> bool:
@@ -389,6 +390,10 @@ class Memory:
 
     def _keep_stored(self, found: workflows.Version) -> None:
         self.keep(Version(found.workflow, found.version, found.hash, load_plan(found.document.encode())))
+
+    def forget_versions(self) -> None:
+        """They are read again: of a database that went back, the same number may be another version."""
+        self._versions.clear()
 
     def keep(self, version: Version) -> None:
         self._versions[version.workflow, version.version] = version

@@ -13,13 +13,16 @@ from contextlib import suppress
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+import uuid_utils
+
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, UnknownVersion
 from ropewalk.core.signals import Due, Lost, Returned, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.store import audit, offers
 from ropewalk.store import live as owned
-from ropewalk.store import offers
+from ropewalk.store.access import Rewind
 from ropewalk.store.errors import StaleWriter
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ class Recovery:
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
         self._is_rejoining = False
+        # How many times the database went back that people were told of.
+        self._rewinds = 0
         # What is taken up again from its log as soon as the store lets us.
         self._lost: set[str] = set()
 
@@ -310,3 +315,21 @@ class Recovery:
         self._is_rejoining = engine.memory.is_away = False
         _log.warning("back as worker %s", engine.store.worker)
         engine.claims.asked()
+        if len(engine.store.rewinds) > self._rewinds:
+            await self._begin_anew(engine.store.rewinds[self._rewinds :])
+
+    async def _begin_anew(self, rewinds: Sequence[Rewind]) -> None:
+        """The database went back in time: nothing of what was read before is to be believed, and people must know."""
+        engine = self._engine
+        self._rewinds += len(rewinds)
+        engine.memory.forget_versions()
+        engine.workflow_changes += 1
+        engine.followers.begin_anew()
+        for rewind in rewinds:
+            _log.error("worker %s: %s; see docs/operations.md, and run `ropewalk check`", rewind.worker, rewind.why)
+        try:
+            async with engine.store.transaction() as tx:
+                for rewind in rewinds:
+                    await audit.note_rewind(tx, str(uuid_utils.uuid7()), rewind)
+        except RopewalkError as error:
+            _log.error("that the database went back in time cannot be noted in its audit log: %s", error)

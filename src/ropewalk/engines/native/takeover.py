@@ -22,7 +22,6 @@ EVERY = 1.0
 MOST_WORKERS = 20
 LEAST = 10
 """How many a worker takes that has no room: there may be nobody else."""
-NEVER = 2**62
 GRACE = 2.0
 
 _log = logging.getLogger("ropewalk.engine")
@@ -104,10 +103,15 @@ class Takeover:
         store = self._engine.store
         return store.now() - round(store.lease_seconds * SECOND)
 
+    @property
+    def _to_come(self) -> int:
+        """A heartbeat after then was written under another clock, before the database went back or was replaced."""
+        return self._silence + 2 * round(self._engine.store.lease_seconds * SECOND)
+
     async def _dead(self) -> dict[str, int]:
         """Who is dead, and since when they must not have been heard of."""
         store, silence = self._engine.store, self._silence
-        silent = await workers.silent(store, silence, MOST_WORKERS)
+        silent = await workers.silent(store, silence, self._to_come, MOST_WORKERS)
         self._step()
         departed = await store.departed()
         self._step()
@@ -116,12 +120,12 @@ class Takeover:
             self._step()
         if self._stepped_at - self._back_at < GRACE:
             return {}  # whoever was away cannot tell who else is
-        return dict.fromkeys(silent, silence) | dict.fromkeys(departed, NEVER)
+        return dict.fromkeys(silent, silence) | dict.fromkeys(departed, workers.NEVER)
 
     async def _take(self, dead: str, before: int, most: int) -> list[str]:
         """Some of what the worker left behind, ours from now on; nothing while somebody else has its row."""
         async with self._engine.store.transaction() as tx:
-            taken = await workers.take_over(tx, dead, tx.worker, before, most)
+            taken = await workers.take_over(tx, dead, tx.worker, before, most, self._to_come)
         if taken:
             _log.warning("worker %s is dead; %d of its executions go on here", dead, len(taken))
         return taken

@@ -24,12 +24,12 @@ Told = tuple[tuple[Form, ...], list[Any]]
 """A layer as it is sent: in which forms, and the arguments."""
 
 FENCE: Final = (
-    "with fence as (update worker set commits = $1 where id = $2 and epoch = $3 and commits = $4 returning 1)"
+    "with fence as (update worker set commits = $1 where id = $2 and epoch = $3 and commits = $4{expected} returning 1)"
 )
-"""The writer is who it was when it last wrote: takes the number of this commit, the worker, its epoch and the number of
-the commit before."""
+"""The writer is who it was when it last wrote, and what it expects is there: takes the number of this commit, the
+worker, its epoch and the number of the commit before."""
 FENCE_ARGUMENTS: Final = 4
-_NO_FENCE: Final = "with fence as (select 1)"
+_NO_FENCE: Final = "with fence as (select 1 where true{expected})"
 _PASSED: Final = "exists (select 1 from fence)"
 
 
@@ -76,12 +76,18 @@ def nothing(forms: Sequence[Form], types: Types) -> list[Any]:
 def composed(forms: Sequence[Form], types: Types, *, is_fenced: bool) -> str:
     """One statement for all of these, which tells how many rows the fence gave: one, or nothing was written."""
     place = FENCE_ARGUMENTS if is_fenced else 0
-    parts = [FENCE if is_fenced else _NO_FENCE]
+    expected = ""
+    parts: list[str] = []
     for number, form in enumerate(forms):
         name, kinds = form[0], types[form[0]]
-        parts.append(f"s{number} as ({bulk(name).written(_rows(form, kinds, place), _PASSED)})")
+        text = bulk(name).written(_rows(form, kinds, place), _PASSED)
+        if bulk(name).is_condition:
+            expected += f" and not exists ({text})"
+        else:
+            parts.append(f"s{number} as ({text})")
         place += len(kinds)
-    return f"{', '.join(parts)} select count(*) from fence"
+    fence = (FENCE if is_fenced else _NO_FENCE).format(expected=expected)
+    return f"{', '.join([fence, *parts])} select count(*) from fence"
 
 
 def _rows(form: Form, kinds: Sequence[str], place: int) -> str:

@@ -1,7 +1,8 @@
 """The heartbeat: proof of life from a thread, a loop and a connection of its own.
 
 So a blocked event loop does not cost a worker its lease. Every beat renews the lease and learns the time. A worker that
-cannot renew for a whole lease, or whose epoch has been raised, gives up by itself: others take over from then on.
+cannot renew for a whole lease, or whose epoch has been raised, gives up by itself: others take over from then on. So
+does one that finds an older beat than its last, or fewer commits than were answered: the database went back in time.
 
 The connection also holds a lock of its session, which the database releases the moment it sees the connection go: a
 second sign of death, faster than the lease. Behind a pooler there is no session to hold it.
@@ -15,10 +16,11 @@ from contextlib import suppress
 from typing import Final
 
 from ropewalk.store.clock import SharedClock, ticks
+from ropewalk.store.errors import StaleWriter, WentBack
 from ropewalk.store.postgres.connection import BEATING, Address, Connection, closed, statements
 from ropewalk.store.postgres.faults import DRIVER_ERRORS
 from ropewalk.store.postgres.migrating import DATABASE_TIME
-from ropewalk.store.postgres.writer import taken_over
+from ropewalk.store.postgres.writer import GONE_BACK, refused, taken_over
 
 HELD: Final = (
     "select (cast(classid as bigint) << 32) | cast(objid as bigint) from pg_locks "
@@ -28,9 +30,11 @@ HELD: Final = (
 """The numbers of the locks that sessions of this database hold."""
 
 _BEAT: Final = (
-    f"update worker set heartbeat_at = {DATABASE_TIME}, load = $1, has_lock = $2 where id = $3 and epoch = $4 "
-    "returning heartbeat_at"
+    "with before as (select heartbeat_at as beat from worker where id = $3 and epoch = $4 for no key update) "
+    f"update worker set heartbeat_at = {DATABASE_TIME}, load = $1, has_lock = $2 from before "
+    "where id = $3 and epoch = $4 returning heartbeat_at, before.beat, commits"
 )
+"""Tells the time of this beat and of the one before, and the number of the worker's last commit."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _JOIN_SECONDS: Final = 15.0
@@ -45,7 +49,9 @@ class Heartbeat:
     """Renews the lease of one worker until told to leave."""
 
     def __init__(self, address: Address, worker: str, epoch: int, clock: SharedClock, *, lease: float, beat: float,
-                 load: Callable[[], int], lose: Callable[[str], None]) -> None:  # fmt: skip
+                 load: Callable[[], int], answered: Callable[[], int],
+                 lose: Callable[[StaleWriter], None]) -> None:  # fmt: skip
+        """`answered` tells the number of the last commit that was answered; `lose` hears why the lease is lost."""
         self._address = address
         self._worker = worker
         self._epoch = epoch
@@ -54,7 +60,10 @@ class Heartbeat:
         self._lease = int(lease * 1_000_000)
         self._beat_seconds = beat
         self._load = load
+        self._answered = answered
         self._lose = lose
+        # The time of the last beat that was answered.
+        self._beaten_at = 0
         self._renewed_at = ticks()
         self._connection: Connection | None = None
         self.has_lock = False
@@ -86,7 +95,7 @@ class Heartbeat:
                 runner.run(self._live())
             finally:
                 if not self._has_left:
-                    self._lose(f"the heartbeat of {self._worker} failed: it has given up its executions")
+                    self._lose(StaleWriter(f"the heartbeat of {self._worker} failed: it has given up its executions"))
                 self._is_up.set()
 
     async def _live(self) -> None:
@@ -116,25 +125,35 @@ class Heartbeat:
         try:
             # A second try on another connection is worth more than a long wait on this one.
             async with asyncio.timeout(max(0.05, min(self._left(), max(self._beat_seconds, 2.0)))):
-                is_ours = await self._renew()
+                loss = await self._renew()
         except DRIVER_ERRORS:
             self._hang_up()
             return False
-        if not is_ours:
-            self._lose(taken_over(self._worker))
+        if loss is not None:
+            self._lose(loss)
             return None
         self._renewed_at = asked_at
         self.beats += 1
         return True
 
-    async def _renew(self) -> bool:
+    async def _renew(self) -> StaleWriter | None:
+        """Renews the lease; why not, if it is not ours to renew."""
         connection = await self._connected()
+        # Asked before the beat: what is answered later need not be known to it.
+        answered = self._answered()
         async with self._address.whole(connection, BEATING, self._name):
-            now = await connection.fetchval(_BEAT, self._load(), int(self.has_lock), self._worker, self._epoch)
-        if now is None:
-            return False
+            beat = await connection.fetchrow(_BEAT, self._load(), int(self.has_lock), self._worker, self._epoch)
+            if beat is None:
+                row = await connection.fetchrow(statements()["last_commit"], self._worker)
+                return refused(row, self._worker, self._epoch, answered) or StaleWriter(taken_over(self._worker))
+        now, before, commits = beat
+        if (loss := refused((self._epoch, commits), self._worker, self._epoch, answered)) is not None:
+            return loss
+        if before < self._beaten_at:
+            return WentBack(f"{GONE_BACK} the last heartbeat of worker {self._worker} is not there")
         self._clock.learn(now, ticks())
-        return True
+        self._beaten_at = now
+        return None
 
     def _left(self) -> float:
         """Seconds until the lease runs out."""
@@ -143,7 +162,11 @@ class Heartbeat:
     def _has_run_out(self) -> bool:
         if self._left() > 0:
             return False
-        self._lose(f"{self._worker} could not renew its lease at {self._address.place}: it has given up its executions")
+        self._lose(
+            StaleWriter(
+                f"{self._worker} could not renew its lease at {self._address.place}: it has given up its executions"
+            )
+        )
         return True
 
     async def _connected(self) -> Connection:

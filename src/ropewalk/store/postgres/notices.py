@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from ropewalk.store.access import CONNECTED
 from ropewalk.store.postgres.connection import CHANGING, Address, Connection, closed
 from ropewalk.store.postgres.faults import DRIVER_ERRORS
 
@@ -62,7 +63,7 @@ class Notices:
         connection.add_termination_listener(lambda _: self._wake.set())
         await connection.add_listener(channel, lambda *heard: self._hear(heard[3].split("\n")))
         # Whatever was hinted at while nobody listened.
-        self._hear([ANY])
+        self._hear([ANY, CONNECTED])
         while not connection.is_closed():
             if self._topics:
                 await self._send(connection, channel)

@@ -9,15 +9,15 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
-from ropewalk.store.access import Batch, Row, Value
+from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.clock import SharedClock, ticks
-from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
+from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable, WentBack
 from ropewalk.store.finishing import finished
 from ropewalk.store.postgres.blobs import PostgresBlobs, with_blobs
 from ropewalk.store.postgres.connection import CHANGING, Address, Connection, begun, closed, parsed, statements, undone
@@ -27,7 +27,7 @@ from ropewalk.store.postgres.migrating import DATABASE_TIME, migrate
 from ropewalk.store.postgres.notices import Notices
 from ropewalk.store.postgres.reader import Pool, PostgresReader
 from ropewalk.store.postgres.transaction import PostgresTransaction
-from ropewalk.store.postgres.writer import PATIENCE_SECONDS, Writer, taken_over
+from ropewalk.store.postgres.writer import PATIENCE_SECONDS, Writer, refused, taken_over
 
 LEASE_SECONDS: Final = 15.0
 BEAT_SECONDS: Final = 5.0
@@ -68,6 +68,7 @@ class PostgresStore:
         self.epoch = 0
         self.load = 0
         self.stale_writes = 0
+        self.rewinds: list[Rewind] = []
         self.on_lost: Callable[[str], None] = _no_one
         self.on_hint: Callable[[list[str]], None] = _no_one
         self.blobs = PostgresBlobs(self)
@@ -78,9 +79,10 @@ class PostgresStore:
         self._loop = asyncio.get_running_loop()
         self._turn = asyncio.Lock()
         self._inside: set[asyncio.Task[object]] = set()
-        self._lost: str | None = None
+        self._lost: StaleWriter | None = None
         self._vanished: dict[str, int] = {}
         self._is_closed = False
+        self._answered_last = 0
         self._reader = PostgresReader(address)
         self._pool = Pool(address, CHANGING, self._changes, is_bounded=True)
         self._writer: Writer | None = None
@@ -126,7 +128,8 @@ class PostgresStore:
         async with self._turn:
             self._require_open()
             await self._part()
-            self.worker = _unique()
+            await self._look_back()
+            self.worker, self.epoch = _unique(), 0
             await self._pool.rename(self._changes)
             await self._join()
             self._lost = None
@@ -159,12 +162,34 @@ class PostgresStore:
             await self._writer.open()
         self._heartbeat = Heartbeat(
             self._address, self.worker, self.epoch, self._clock,
-            lease=self.lease_seconds, beat=self.beat_seconds, load=lambda: self.load, lose=self._lose,
+            lease=self.lease_seconds, beat=self.beat_seconds, load=lambda: self.load, answered=self._answered,
+            lose=self._lose,
         )  # fmt: skip
         await self._heartbeat.open()
 
+    def _answered(self) -> int:
+        return self._writer.answered if self._writer is not None else self._answered_last
+
+    def _refusal(self, row: Sequence[Any] | None) -> StaleWriter | None:
+        return refused(row, self.worker, self.epoch, self._answered())
+
+    async def _look_back(self) -> None:
+        """What the old name knew must be there, whatever the lease was lost for."""
+        if not self.epoch:
+            return  # it tried to come back under this name, and never was
+        async with self._pool.asking() as connection:
+            why = self._refusal(await connection.fetchrow(statements()["last_commit"], self.worker))
+        if isinstance(why, WentBack):
+            self._note(why)
+
+    def _note(self, why: WentBack) -> None:
+        """The database went back; one loss is noted once."""
+        if not self.rewinds or self.rewinds[-1].worker != self.worker:
+            self.rewinds.append(Rewind(self.now(), self.worker, str(why)))
+
     async def _part(self) -> None:
         """Lets go of what belongs to the worker alone."""
+        self._answered_last = self._answered()
         for part in (self._heartbeat, self._writer):
             if part is not None:
                 await part.close()
@@ -293,7 +318,8 @@ class PostgresStore:
         opening = self._address.beginning(CHANGING, self._changes)
         status = await begun(connection, f"{opening}; {check}")
         if status != "SELECT 1":
-            raise StaleWriter(taken_over(self.worker))
+            row = await connection.fetchrow(statements()["last_commit"], self.worker)
+            raise self._refusal(row) or StaleWriter(taken_over(self.worker))
 
     @contextmanager
     def _counting_refusals(self, worker: str) -> Iterator[None]:
@@ -303,7 +329,7 @@ class PostgresStore:
         except StaleWriter as error:
             self.stale_writes += 1
             if worker == self.worker:
-                self._lose(str(error))
+                self._lose(error)
             raise
 
     async def _commit(self, connection: Connection) -> None:
@@ -318,7 +344,7 @@ class PostgresStore:
     def _require_usable(self) -> None:
         self._require_open()
         if self._lost is not None:
-            raise StaleWriter(self._lost)
+            raise type(self._lost)(str(self._lost))
 
     def _check_turn(self) -> None:
         if asyncio.current_task() in self._inside:
@@ -326,12 +352,14 @@ class PostgresStore:
 
     # What others tell us
 
-    def _lose(self, reason: str) -> None:
+    def _lose(self, why: StaleWriter) -> None:
         """Writes no more, and says so to the engine; from any thread."""
         if self._lost is None and not self._is_closed:
-            self._lost = reason
+            self._lost = why
+            if isinstance(why, WentBack):
+                self._note(why)
             with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
-                self._loop.call_soon_threadsafe(lambda: self.on_lost(reason))
+                self._loop.call_soon_threadsafe(lambda: self.on_lost(str(why)))
 
     def _heard(self, topics: list[str]) -> None:
         self.on_hint(topics)

@@ -3,6 +3,10 @@
 Every commit leaves its number in the worker's row, under the condition that the number before is still there. So when a
 connection dies in mid-commit, the row tells whether the commit was carried out; and if the server is still busy with
 it, only one of the two can be.
+
+The row has the number of the commit that was sent last, or of one that was not answered before it, or of the last that
+was. Any other number proves that the database has gone back in time, and so does a row that is gone or has an older
+epoch. What was taken in a transaction, which has no number, the first commit about it expects to find (`EXPECTED`).
 """
 
 import asyncio
@@ -17,7 +21,7 @@ from msgspec import Struct
 from ropewalk.store.access import Batch
 from ropewalk.store.bulk import Form, bulk
 from ropewalk.store.clock import ticks
-from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
+from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable, WentBack
 from ropewalk.store.postgres.bulk import Layer, Message, Told, composed, nothing, tell, without_nul
 from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, REPEATABLE, is_lost, translated
@@ -60,13 +64,14 @@ class Writer:
         self._types: dict[str, tuple[str, ...]] = {}
         self._number = 0
         self._expected: int | None = None
+        # The number of the last commit that was answered.
+        self.answered = 0
         self._check = check
 
     async def open(self) -> None:
         """Connects, and learns the number of the last commit."""
         connection = await self._connected()
-        self._expected = await self._last_commit(connection)
-        self._number = self._expected
+        self._number = self._expected = self.answered = await self._last_commit(connection)
         if not self._address.is_pooled:
             await self._rehearse(connection)
 
@@ -111,11 +116,15 @@ class Writer:
             connection = await self._connected()
             if self._expected is None:
                 self._expected = await self._last_commit(connection)
+                self._require_known(self._expected, attempt)
             if self._expected != self._number:
                 # Nobody knows until the answer is here.
                 before, self._expected = self._expected, None
                 is_done = await self._carry_out(connection, attempt, before)
                 self._expected = self._number if is_done else None
+                attempt.refused_after = None if is_done else before
+            if self._expected == self._number:
+                self.answered = self._number
             return self._expected == self._number
         except DRIVER_ERRORS as error:
             await self._judge(error, attempt)
@@ -201,10 +210,17 @@ class Writer:
     async def _last_commit(self, connection: Connection) -> int:
         async with self._address.whole(connection, self._settings, self._name):
             row = await connection.fetchrow(statements()["last_commit"], self._worker)
-        if row is None or row[0] != self._epoch:
-            raise StaleWriter(taken_over(self._worker))
+        if (refusal := refused(row, self._worker, self._epoch, self.answered)) is not None:
+            raise refusal
         number: int = row[1]
         return number
+
+    def _require_known(self, found: int, attempt: "_Attempt") -> None:
+        """Raises if the last commit the database knows is none of those it may be."""
+        if found > self._number:
+            raise WentBack(f"{GONE_BACK} commit {found} of worker {self._worker} was never sent")
+        if found == attempt.refused_after:
+            raise WentBack(f"{GONE_BACK} what worker {self._worker} had taken to execute is not its own there")
 
 
 def _widen(connection: Connection) -> None:
@@ -215,6 +231,24 @@ def _widen(connection: Connection) -> None:
         # One that is lost already says so when it is written to.
         with suppress(OSError, ValueError):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST_COMMIT)
+
+
+GONE_BACK: Final = "the database went back in time:"
+
+
+def refused(row: Sequence[Any] | None, worker: str, epoch: int, answered: int) -> StaleWriter | None:
+    """Why a worker may write no more, by what its row says (epoch, last commit); None if it may.
+
+    `answered` is the number of its last commit that was answered.
+    """
+    if row is None:
+        return WentBack(f"{GONE_BACK} it does not know worker {worker}")
+    if row[1] < answered:
+        known = f"commit {answered} of worker {worker} was answered, and the last it knows of is {row[1]}"
+        return WentBack(f"{GONE_BACK} {known}")
+    if row[0] < epoch:
+        return WentBack(f"{GONE_BACK} worker {worker} has epoch {epoch}, and the database knows epoch {row[0]}")
+    return StaleWriter(taken_over(worker)) if row[0] > epoch else None
 
 
 def taken_over(worker: str) -> str:
@@ -228,3 +262,5 @@ class _Attempt(Struct):
     until: int
     pause: float = _FIRST_PAUSE
     is_clean: bool = False
+    # The number of the last commit the database knew when it refused this one.
+    refused_after: int | None = None

@@ -20,6 +20,11 @@ update live
    set last_seq = $1
  where execution = $2;
 
+-- expect_live: this worker owns it, as it must before the first commit about it writes anything.
+select 1
+  from live
+ where execution = $1 and owner = $2;
+
 -- delete_live: the execution is over; slot and key are free with it.
 delete from live
  where execution = $1;

@@ -43,12 +43,13 @@ select id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_a
  order by heartbeat_at desc, id
  limit $1;
 
--- silent_workers: workers not heard of since then that left something behind, the longest silent first.
+-- silent_workers: workers that left something behind and were not heard of since $1, the longest silent first; nor can
+-- have been after $2, which is yet to come: the database had another clock then.
 select id
   from worker
- where heartbeat_at < $1 and exists (select 1 from live where live.owner = worker.id)
+ where (heartbeat_at < $1 or heartbeat_at > $2) and exists (select 1 from live where live.owner = worker.id)
  order by heartbeat_at
- limit $2;
+ limit $3;
 
 -- owning_workers: those of these workers ($1: a JSON list) that have something in hand. Uses live_by_owner.
 select id

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, Self
 
 from ropewalk.core.errors import RopewalkError
-from ropewalk.store.access import Batch, Row, Value
+from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
@@ -143,6 +143,7 @@ class SqliteStore:
 
     is_shared = False
     lease_seconds = 0.0
+    rewinds: Sequence[Rewind] = ()
 
     def hint(self, topic: str) -> None:
         """There is nobody else to tell."""
