@@ -62,15 +62,14 @@ async def test_readers_get_a_new_snapshot_and_readyz_tells_what_happened(databas
 
 
 async def test_a_reader_of_an_execution_that_is_lost_is_told_that_it_is_gone(database: str):
-    async with idle_house(database) as house, served(house) as url:
-        async with a_copy(database) as copy:
-            execution = await begun(house)
-            listener = await Listener.connect(url, path(execution), house.root)
-            await listener.take(1)
-            await copy.go_back()
-            await refused(house)
-            async with asyncio.timeout(PATIENCE):
-                said = await listener.everything()
+    async with idle_house(database) as house, served(house) as url, a_copy(database) as copy:
+        execution = await begun(house)
+        listener = await Listener.connect(url, path(execution), house.root)
+        await listener.take(1)
+        await copy.go_back()
+        await refused(house)
+        async with asyncio.timeout(PATIENCE):
+            said = await listener.everything()
 
     assert [each.data["reason"] for each in said if each.kind == "end"] == ["gone"]
     assert await ask(database, "select 1 from execution") == []

@@ -61,8 +61,10 @@ from tests.checker.stories import (
     drop,
     exchange,
     insert,
+    meddled,
     move,
     repeat,
+    sealed,
     seen,
     story,
     under,
@@ -152,6 +154,7 @@ RERUN = drop(drop(RERUN, NodesStarted), NodeSucceeded)
 PARTED = insert(CHAIN, ExecutionStarted, NodesCarriedOver(NOON, "e0", {"b": None}))
 PARTED = drop(drop(PARTED, NodesStarted, 1), NodeSucceeded, 1)
 WATCHED = seen(RETRIED, ("a", 1, "k"), ("a", 3, "k"))
+SEALED = sealed(replace(MAP, events=change(MAP, ExecutionAccepted, priority=7).events))
 KEPT = replace(RETRIED, rows=rows(RETRIED.plan, RETRIED.events))
 
 
@@ -236,6 +239,9 @@ FORGERIES = [
     Forgery("I-01", "a gap", CHAIN, replace(CHAIN, seqs=(1, 2, 3, 5, 6, 7, 8))),
     Forgery("I-01", "a repeat", CHAIN, replace(CHAIN, seqs=(1, 2, 2, 3, 4, 5, 6))),
     Forgery("I-01", "a number too many", CHAIN, replace(CHAIN, seqs=(1, 2, 3, 4, 5, 6, 7, 8))),
+    Forgery("I-02", "an output that is changed everywhere", SEALED, meddled(SEALED, b"[10,11,12]", b"[10,11,13]")),
+    Forgery("I-02", "an input that nothing reads", SEALED, meddled(SEALED, b'"priority":7', b'"priority":8')),
+    Forgery("I-02", "an entry of another log", SEALED, replace(SEALED, entries=SEALED.entries[1:])),
     Forgery("I-03", "another definition", CHAIN, change(CHAIN, ExecutionAccepted, hash="other")),
     Forgery("I-03", "no version", CHAIN, change(CHAIN, ExecutionAccepted, version=0)),
     Forgery("I-03", "accepted twice", CHAIN, repeat(CHAIN, ExecutionAccepted)),

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ropewalk.checker import Effect, History
+from ropewalk.core import log
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
@@ -16,15 +17,15 @@ from tests.core.executions import NOON
 def story(plan: Plan, *told: Signal | int, **accepted: Any) -> History:
     """What the machine records when it is told these; a number lets so much time pass first."""
     execution = Execution(plan)
-    log: list[Event] = [acceptance(plan, **accepted)]
-    execution.apply(log)
+    told_so_far: list[Event] = [acceptance(plan, **accepted)]
+    execution.apply(told_so_far)
     now = NOON
     for each in told:
         if isinstance(each, int):
             now += each
         else:
-            log += execution.handle(each, now)
-    return History(plan, tuple(log))
+            told_so_far += execution.handle(each, now)
+    return History(plan, tuple(told_so_far))
 
 
 def acceptance(plan: Plan, **fields: Any) -> ExecutionAccepted:
@@ -92,3 +93,17 @@ def with_events(history: History, events: Iterable[Event]) -> History:
 def replacing(events: Iterable[Event], at: int, *others: Event) -> tuple[Event, ...]:
     known = tuple(events)
     return (*known[:at], *others, *known[at + 1 :])
+
+
+def sealed(history: History) -> History:
+    """The same with the entries it was committed as, of two events each."""
+    entries, seal = [], 0
+    for start in range(0, len(history.events), 2):
+        entry, seal = log.sealed(start + 1, history.events[start : start + 2], seal)
+        entries.append((start + 1, entry))
+    return replace(history, entries=entries)
+
+
+def meddled(history: History, was: bytes, is_now: bytes) -> History:
+    """Somebody has changed the entries."""
+    return replace(history, entries=[(seq, entry.replace(was, is_now)) for seq, entry in history.entries])

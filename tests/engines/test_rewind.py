@@ -49,6 +49,11 @@ async def noticed(world: World) -> None:
     await until(is_noted)
 
 
+async def exhausted(following: AsyncIterator[object]) -> None:
+    async for _ in following:
+        continue
+
+
 async def over(world: World) -> None:
     """Nothing is under way any more."""
 
@@ -115,9 +120,7 @@ async def test_whoever_follows_is_told_to_begin_anew(world: World):
         with pytest.raises(Unavailable):
             await world.start(FINE)
         with pytest.raises(Unavailable, match="from its beginning"):
-            async with asyncio.timeout(20):
-                async for _ in following:
-                    pass
+            await at_most(20, exhausted(following))
         await noticed(world)
         world.outside.gate().open()
         await over(world)

@@ -120,7 +120,8 @@ LIES = {
     "an event wait of nobody": (f"update event_wait set execution = {ENDED}", "nobody waits there"),
     "something that was not told": (f"insert into inbox (id, execution, signal, sent_at) values ('x', {ENDED}, '', 0)",
                                     "yet to be told 1 things"),
-    "an entry's number": ("""update log set entry = replace(cast(entry as text), '"seq":1,', '"seq":9,')""",
+    "an entry's number": ("update log set "
+                          """entry = cast(replace(cast(entry as text), '"seq":1,', '"seq":9,') as blob)""",
                           "the entry kept as 1 says it is 9"),
     "a log that is lost": (f"delete from log where execution = {ENDED}", "its log does not begin with"),
     "a blob nobody knows": ("delete from blob", "the store does not know"),
@@ -178,14 +179,17 @@ async def test_a_row_of_an_execution_that_does_not_exist_is_told(db: str, table:
 
 # What may be for a moment, while someone executes on the store
 
+W = "insert into worker values ('w', 1, 'host', 7, '1', 'default', 0, 0, 0, 0, 0, 0)"
 CLAIM = (
+    W,
     f"update live set owner = 'w', has_slot = 1, fence = fence + 1 where execution = {named('queued')}",
     "update queue set state = 'CLAIMED', claimed_by = 'w'",
 )
 MOMENTS = {
     "a claim whose execution has not begun": CLAIM,
-    "one that is held to be told something": ("update live set owner = 'w' where has_slot = 0",),
+    "one that is held to be told something": (W, "update live set owner = 'w' where has_slot = 0"),
     "one that is over and held to be told something": (
+        W,
         f"insert into live select id, workspace, 'w', 1, 0, null, 0, 0, null, 5 from execution where id = {ENDED}",
     ),
     "something one that is over has yet to be told": (

@@ -1,5 +1,6 @@
 """Whether this server lives, and whether it can do its work."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastapi import Request
@@ -28,7 +29,7 @@ class Health(Answer):
     """How the server is."""
 
     status: str
-    incidents: list[Incident] = []
+    incidents: Sequence[Incident] = ()
 
 
 @routes.public("GET", "/healthz", response_model=Health)

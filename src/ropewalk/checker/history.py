@@ -22,7 +22,8 @@ class Effect(Struct, frozen=True):
 class History(Struct, frozen=True):
     """One execution's log, and what else is known about it.
 
-    `seqs` are the numbers the events were stored under (None: 1 to n); `effects` what the outside world saw, empty if
+    `seqs` are the numbers the events were stored under (None: 1 to n); `entries` are the bytes they were stored as, by
+    the number of the first event in each, empty if nobody has them; `effects` what the outside world saw, empty if
     nobody watched; `is_quiescent` says that nothing more will happen; `rows` are the tables as they were kept.
     """
 
@@ -32,6 +33,7 @@ class History(Struct, frozen=True):
     effects: Sequence[Effect] = ()
     is_quiescent: bool = True
     rows: Rows | None = None
+    entries: Sequence[tuple[int, bytes]] = ()
 
 
 class Violation(Struct, frozen=True):

@@ -13,6 +13,7 @@ from ropewalk.checker import (
     letters,
     log_rules,
     replay,
+    seals,
 )
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import History, Violation
@@ -32,6 +33,7 @@ class Invariant(NamedTuple):
 
 LOG: Final[dict[str, Invariant]] = {
     "I-01": Invariant("Events are numbered 1 to n, without gap or repeat.", log_rules.is_numbered_without_gap),
+    "I-02": Invariant("Entries are what was committed.", seals.entries_are_as_committed),
     "I-03": Invariant("An execution is accepted first and once, with version and hash.", log_rules.is_accepted_once),
     "I-04": Invariant("Ends and reopenings alternate.", log_rules.ends_alternate_with_reopenings),
     "I-05": Invariant("Only a reopening follows an end.", log_rules.nothing_follows_the_end),

@@ -10,13 +10,17 @@ from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.rendering.text import plain
 from ropewalk.cli.session import finish
 from ropewalk.cli.view import View
+from ropewalk.core.instant import rfc3339
 from ropewalk.service.auditing import BLOBS, Audit
+from ropewalk.service.requests import SENTENCES
+from ropewalk.store import audit
 
 MOST_SHOWN = 100
 MOST_TOLD = 10_000
 PROGRESS_EVERY = 1000
 _SENTENCES = {name: invariant.sentence for name, invariant in INVARIANTS.items()} | {
-    BLOBS: "Every large value is kept, and is what was recorded."
+    BLOBS: "Every large value is kept, and is what was recorded.",
+    **SENTENCES,
 }
 
 
@@ -32,9 +36,13 @@ def check(project: Project) -> int:
     async def look() -> Code:
         async with reading_from(project) as reader:
             seen, found = await _checked(Audit(reader, load_blob=blobs_of(project, reader).get))
+            rewinds = await audit.rewinds(reader, MOST_SHOWN)
         if project.is_json:
-            print_json({"executions": seen, "violations": [_as_json(each) for each in found]})
+            told = [{"at": rfc3339(each.at), "worker": each.worker, "message": each.why} for each in rewinds]
+            print_json({"executions": seen, "violations": [_as_json(each) for each in found], "rewinds": told})
         else:
+            for rewind in rewinds:
+                print(plain(f"{rfc3339(rewind.at)} {rewind.why}"))
             for violation in found[:MOST_SHOWN]:
                 print(plain(str(violation)))
             print(

@@ -54,6 +54,8 @@ class ExecutionAccepted(_Event, frozen=True):
     priority: int = 5
     concurrency_key: str | None = None
     trace: str | None = None
+    once: str | None = None
+    """A hash of the idempotency key it was started under, and of what was asked."""
 
 
 class NodesCarriedOver(_Event, frozen=True):

@@ -3,10 +3,15 @@
 What one append adds to one execution's log is one entry: `{"v": 2, "seq": 7, "events": [...]}`, the events
 numbered from `seq`. Old versions are read for ever: an entry of version n goes through every upcaster from n
 on, on plain JSON, before it becomes events.
+
+An entry ends with its seal, `"sum"`: the CRC-32 of everything before it in the log, entry by entry without the seals,
+so that one that was changed, exchanged or taken away later does not fit. It tells damage and meddling, not forgery by
+those who make the seal anew. Entries of earlier versions have none, and the next one begins anew after them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +21,7 @@ from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.instant import rfc3339
 
 VERSION: Final = 2
+_LONGEST_SEAL: Final = len(b',"sum":4294967295}')
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -38,6 +44,19 @@ _events = msgspec.json.Decoder(list[Event])
 def encode(seq: int, events: Sequence[Event]) -> bytes:
     """One log entry; `seq` is the number of its first event."""
     return _encoder.encode(_CurrentEntry(VERSION, seq, events))
+
+
+def sealed(seq: int, events: Sequence[Event], seal: int) -> tuple[bytes, int]:
+    """One log entry with its seal, which goes on from that of the entry before; and the seal."""
+    entry = _encoder.encode(_CurrentEntry(VERSION, seq, events))
+    seal = crc32(entry, seal)
+    return b'%b,"sum":%d}' % (entry[:-1], seal), seal
+
+
+def seal_of(entry: bytes) -> int:
+    """What the seal of the next entry goes on from; 0 after one that has none."""
+    seal = entry[-_LONGEST_SEAL:].rpartition(b',"sum":')[2][:-1]
+    return int(seal) if seal.isdigit() else 0
 
 
 def decode(entry: bytes) -> tuple[int, list[Event]]:

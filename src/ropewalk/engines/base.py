@@ -44,6 +44,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     execution: str | None = None
     carried: tuple[Event, ...] = ()
     trace: str | None = None
+    once: str | None = None
 
     def concurrency_key(self) -> str | None:
         """Evaluated at acceptance, on the input only."""

@@ -20,6 +20,7 @@ from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.service.comparing import differences
 from ropewalk.service.reading import Recorded, recorded
+from ropewalk.service.requests import Requests
 from ropewalk.store import auditing, workflows
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Reader
@@ -60,10 +61,12 @@ class Audit:
         self._effects = effects or {}
         self._load_blob = load_blob
         self._sharing = Sharing(limits or {})
+        self._requests = Requests(reader)
         self._plans: dict[tuple[str, int], Plan] = {}
 
     async def executions(self) -> AsyncIterator[Audited]:
         """Every execution there is, newest first, each held to its own log."""
+        await self._requests.open()
         async for execution in auditing.every_execution(self._reader):
             found = await self._audited(execution)
             if found is not None:
@@ -71,7 +74,7 @@ class Audit:
 
     async def together(self) -> list[Violation]:
         """What the executions seen so far show together, and what belongs to none that is there."""
-        return [*self._sharing.violations(), *await self._strays()]
+        return [*self._sharing.violations(), *await self._strays(), *await self._requests.violations()]
 
     def most_slots(self) -> dict[str, int]:
         """How many slots of each limited workspace were held at most at one moment."""
@@ -85,8 +88,8 @@ class Audit:
             if not entries and kept is None:
                 return None  # it was removed as a whole, since its id was read
             told = _decoded(entries)
-            history = await self._history(execution, told)
-            found = check(history) or [Violation(ROWS, each, execution, 0) for each in told.misnumbered]
+            history = await self._history(execution, told, entries)
+            found = [*check(history), *(Violation(ROWS, each, execution, 0) for each in told.misnumbered)]
             if not found:
                 found = [each async for each in self._beyond_the_log(execution, history, kept)]
         except Unavailable:
@@ -95,6 +98,7 @@ class Audit:
             why = str(error) if isinstance(error, RopewalkError) else f"{type(error).__name__}: {error}"
             return Audited(execution, [Violation(ROWS, f"cannot be read: {why}", execution, 0)])
         self._sharing.add(history)
+        self._requests.add(execution, history)
         return Audited(execution, found, history)
 
     async def _settled(self, execution: str) -> tuple[list[tuple[int, bytes]], auditing.Kept | None]:
@@ -107,11 +111,12 @@ class Audit:
                 return before, kept
         return before, None
 
-    async def _history(self, execution: str, told: "_Told") -> History:
+    async def _history(self, execution: str, told: "_Told", entries: list[tuple[int, bytes]]) -> History:
         accepted = log.acceptance(told.events)
         plan = await self._plan(accepted.workflow, accepted.version)
         is_over = isinstance(told.events[-1], TERMINAL)
-        return History(plan, told.events, told.seqs, self._effects.get(execution, ()), is_quiescent=is_over)
+        effects = self._effects.get(execution, ())
+        return History(plan, told.events, told.seqs, effects, is_quiescent=is_over, entries=entries)
 
     async def _plan(self, workflow: str, version: int) -> Plan:
         plan = self._plans.get((workflow, version))

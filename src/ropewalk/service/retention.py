@@ -133,7 +133,7 @@ async def _forget(tx: Transaction, worker: str, policy: Policy, cut: Cutoffs, li
     await inbox.drop_answers(tx, cut.now - HOUR)
     return (
         await retention.forget_letters(tx, cut.letters, limit),
-        await idempotency.forget_expired(tx, cut.now, limit),
+        await retention.forget_keys(tx, cut.now, limit),
         await cache.forget_expired(tx, cut.now, limit),
         0 if policy.audit is None else await retention.forget_audit(tx, cut.now - policy.audit, limit),
     )

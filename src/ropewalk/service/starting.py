@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.core.canonical import JSON, content_hash
 from ropewalk.core.errors import Conflict, InvalidInput, Problem
@@ -68,11 +69,18 @@ async def _once(engine: NativeEngine, tx: Transaction, requests: Sequence[StartR
     known = await answered(tx, workspace, once, now)
     if known is not None:
         return known
-    ids = await accept(engine, tx, requests)
+    body_hash = content_hash(once.asked)
+    mark = once_of(workspace, once.route, once.key, body_hash)
+    ids = await accept(engine, tx, [replace(request, once=mark) for request in requests])
     answer = msgspec.json.encode(ids).decode()
-    entry = IdempotencyEntry(workspace, once.route, once.key, content_hash(once.asked), answer, now)
+    entry = IdempotencyEntry(workspace, once.route, once.key, body_hash, answer, now)
     await idempotency.remember(tx, entry)
     return ids
+
+
+def once_of(workspace: str, route: str, key: str, body_hash: str) -> str:
+    """What an execution says of the key it was started under: half of it is about the key, half about the request."""
+    return content_hash([workspace, route, key])[:16] + body_hash[:16].ljust(16)
 
 
 def said(request: StartRequest) -> JSON:

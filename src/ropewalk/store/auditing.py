@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from ropewalk.core.events import Blob
 from ropewalk.store import dlq, runs
-from ropewalk.store.access import Reader
+from ropewalk.store.access import Reader, json_list
 from ropewalk.store.executions import NEWEST, Execution
 from ropewalk.store.live import Live
 from ropewalk.store.queue import QueueEntry
@@ -44,6 +45,17 @@ class Kept(Struct, frozen=True):
     runs: list[runs.Run]
     letters: list[dlq.DeadLetter]
     event_waits: list[KeptEventWait]
+
+
+class KeptAnswer(Struct, frozen=True):
+    """What an idempotency key was answered with."""
+
+    workspace: str
+    route: str
+    key: str
+    body_hash: str
+    executions: list[str]
+    created_at: int
 
 
 async def every_execution(reader: Reader) -> AsyncIterator[str]:
@@ -87,3 +99,40 @@ async def strays(reader: Reader, table: str) -> AsyncIterator[str]:
             if execution not in known:
                 yield execution
         after = page[-1]
+
+
+# What requests left behind
+
+
+async def answers(reader: Reader) -> AsyncIterator[KeptAnswer]:
+    """What every idempotency key was answered with, read a page at a time."""
+    after = ("", "", "")
+    while page := await reader.fetch("audited_answers", *after, _PAGE):
+        for workspace, route, key, body_hash, answer, created_at in page:
+            yield KeptAnswer(workspace, route, key, body_hash, _named_by(answer), created_at)
+        after = page[-1][:3]
+
+
+def _named_by(answer: str) -> list[str]:
+    try:
+        return msgspec.json.decode(answer, type=list[str])
+    except msgspec.MsgspecError:
+        return []
+
+
+async def unnoted_starts(reader: Reader, since: int, limit: int) -> AsyncIterator[list[tuple[str, int]]]:
+    """Executions accepted since then whose start is not noted exactly once, and how often it is; newest first."""
+    before = NEWEST
+    while page := await reader.fetch("unnoted_starts", before, since, limit):
+        yield [(execution, times) for execution, times in page]
+        before = page[-1][0]
+
+
+async def noted_verbs(reader: Reader, verbs: list[str]) -> dict[tuple[str, str], int]:
+    """How often each of these was asked of something, as the audit log has it."""
+    return {(what, verb): times for what, verb, times in await reader.fetch("noted_verbs", json_list(verbs))}
+
+
+async def strange_owners(reader: Reader, limit: int) -> list[tuple[str, str]]:
+    """Executions that somebody owns who does not exist, and by which name."""
+    return [(execution, owner) for execution, owner in await reader.fetch("strange_owners", limit)]

@@ -41,8 +41,8 @@ class StaleWriter(Unavailable):
 
 
 class WentBack(StaleWriter):
-    """The database has forgotten what it had committed for this worker: it was restored, or a replica that lagged behind
-    took over. The worker comes back under another name; operators read docs/operations.md."""
+    """The database has forgotten what it had committed for this worker: it was restored, or a replica that lagged
+    behind took over. The worker comes back under another name; operators read docs/operations.md."""
 
 
 class StoreDefect(RopewalkError):

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ropewalk.core.duration import DAY, HOUR
 from ropewalk.core.events import Blob
+from ropewalk.store import idempotency
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.blobs import record
 from ropewalk.store.ids import first_id
@@ -21,6 +22,11 @@ HELD: Final = HOUR
 
 RELEASED: Final = DAY
 """How long a blob outlives whatever named it last."""
+
+EXECUTIONS: Final = "executions"
+KEYS: Final = "keys"
+AUDIT: Final = "audit"
+"""What is removed and leaves a note of up to when: whoever checks the store misses it otherwise."""
 
 MOST_EVENTS: Final = 50_000
 """One step removes logs of no more events together, unless a single one is longer."""
@@ -59,6 +65,16 @@ async def forget_holds(tx: Transaction, now: int) -> None:
     await tx.execute("forget_holds", now)
 
 
+async def note(tx: Transaction, what: str, before: int) -> None:
+    """What was there before then may be gone; noted in the audit log, of no workspace."""
+    await tx.execute("note_forgotten", f"forgot {what}", before, what)
+
+
+async def forgotten(reader: Reader) -> dict[str, int]:
+    """Up to when what was removed."""
+    return dict(await reader.fetch("forgotten"))
+
+
 # Executions
 
 
@@ -73,7 +89,7 @@ async def remove_executions(tx: Transaction, after: str, cut: Cutoffs, limit: in
     ours = frozenset(locked)
     removable = [row for row in await _removable(tx, after, locked[-1], cut) if row[0] in ours]
     chosen = _light_enough(removable)
-    await _remove(tx, chosen, cut.now)
+    await _remove(tx, chosen, cut)
     if len(chosen) < len(removable):
         return len(chosen), chosen[-1]
     return len(chosen), locked[-1] if len(locked) == limit else None
@@ -106,9 +122,11 @@ def _light_enough(removable: list[tuple[str, int]]) -> list[str]:
     return chosen
 
 
-async def _remove(tx: Transaction, executions: list[str], now: int) -> None:
+async def _remove(tx: Transaction, executions: list[str], cut: Cutoffs) -> None:
     if not executions:
         return
+    now = cut.now
+    await note(tx, EXECUTIONS, cut.executions)
     # A rerun may be about to take a blob over: it has read the log, and not yet written its own.
     await tx.execute_many("release_blobs", [(now + RELEASED, execution) for execution in executions])
     for statement in _OF_EXECUTION:
@@ -123,6 +141,14 @@ def _horizon(cut: Cutoffs) -> str:
 # The rest
 
 
+async def forget_keys(tx: Transaction, now: int, limit: int) -> int:
+    """At most `limit` answers to idempotency keys older than a day go; how many did."""
+    count = await idempotency.forget_expired(tx, now, limit)
+    if count:
+        await note(tx, KEYS, now - idempotency.KEPT)
+    return count
+
+
 async def forget_letters(tx: Transaction, before: int, limit: int) -> int:
     """At most `limit` dead letters that were requeued or fixed before then go; how many did."""
     return await tx.execute("forget_dead_letters", before, limit)
@@ -130,7 +156,10 @@ async def forget_letters(tx: Transaction, before: int, limit: int) -> int:
 
 async def forget_audit(tx: Transaction, before: int, limit: int) -> int:
     """At most `limit` entries of the audit log older than that go; how many did."""
-    return await tx.execute("forget_audit", first_id(before), before, limit)
+    count = await tx.execute("forget_audit", first_id(before), before, limit)
+    if count:
+        await note(tx, AUDIT, before)
+    return count
 
 
 async def count(reader: Reader, statement: str, before: int) -> int:

@@ -63,8 +63,8 @@ async def owning(reader: Reader, workers: Sequence[str], limit: int) -> list[str
 async def take_over(tx: Transaction, dead: str, worker: str, before: int, limit: int, after: int = NEVER) -> list[str]:
     """Gives the worker up to `limit` executions of a dead one, whose late writes are refused from now on.
 
-    Nothing, if the store has heard of it since `before` and until `after`: it is not dead. Nor while a transaction has its row, be it its
-    own or that of another who takes over from it.
+    Nothing, if the store has heard of it since `before` and until `after`: it is not dead. Nor while a transaction has
+    its row, be it its own or that of another who takes over from it.
     """
     heard = await tx.fetch_one("lock_worker", dead)
     if heard is None or before <= heard[0] <= after:

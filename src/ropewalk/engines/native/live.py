@@ -44,6 +44,8 @@ class Written(msgspec.Struct):
     queued: str | None = None
     event_waits: dict[tuple[str, int], None] = {}
     state: ExecutionState | None = None
+    # Of the last entry of its log.
+    seal: int = 0
 
 
 class Live:
@@ -51,8 +53,8 @@ class Live:
 
     __slots__ = (
         "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
-        "id", "is_dirty", "is_dropped", "is_hungry", "is_unconfirmed", "items", "ledger", "offered", "pins", "post", "reports", "rows",
-        "running", "setbacks", "trace_id", "unwritten", "version", "written",
+        "id", "is_dirty", "is_dropped", "is_hungry", "is_unconfirmed", "items", "ledger", "offered", "pins",
+        "post", "reports", "rows", "running", "setbacks", "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:

@@ -136,6 +136,7 @@ class Memory:
             request.priority,
             request.concurrency_key(),
             request.trace,
+            request.once,
         )
         live = Live(version, accepted)
         # Taken over now, whenever that was looked up: time does not go back within a log.
@@ -254,6 +255,7 @@ class Memory:
     async def _fold_one(self, written: Written, entries: list[bytes]) -> Live | None:
         """One of several is in memory from now on, if it can be."""
         try:
+            written.seal = log.seal_of(entries[-1]) if entries else 0
             live = await self._folded(written, list(log.decode_all(entries)))
             return self._take_in(live, live.owner)
         except Unavailable:
@@ -307,7 +309,7 @@ class Memory:
         live.ledger.add(events)
         live.ledger.take()
         state = live.execution.state
-        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state)
+        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry))
         live.is_unconfirmed = True
         return self._take_in(live, owner)
 
@@ -354,10 +356,12 @@ class Memory:
         logs = await stored_log.whole(self._store, [execution])
         if execution not in found:
             raise NotFound(f"there is no execution {execution}")
+        entries, written = logs.get(execution, []), found[execution].written
         with reading_of(execution):
-            events = list(log.decode_all(logs.get(execution, ())))
+            events = list(log.decode_all(entries))
             log.acceptance(events)
-        return found[execution].written, events
+        written.seal = log.seal_of(entries[-1])
+        return written, events
 
     async def _folded(self, written: Written, events: list[Event]) -> Live:
         accepted = log.acceptance(events)

@@ -43,7 +43,7 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     statement, runs = "insert_run", _NONE
     if events:
         first_seq = x.seq - len(events) + 1
-        entry = log.encode(first_seq, events)
+        entry, seal = log.sealed(first_seq, events, written.seal)
         for digest in named_in(entry):
             rows.append(("insert_blob_reference", (digest, live.id)))
         # Of one whose nodes have only started and succeeded, no run was written before its end.
@@ -65,6 +65,7 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
         live.rows = []
     if events:
         batch["insert_log"].append((live.id, first_seq, entry))
+        written.seal = seal
     if runs:
         batch[statement] += runs
     for name, row in rows:

@@ -96,3 +96,33 @@ select distinct execution
  where execution > $1 and answer is null
  order by execution
  limit $2;
+
+-- audited_answers: what idempotency keys were answered with, after a cursor.
+select workspace, route, key, body_hash, answer, created_at
+  from idempotency
+ where (workspace, route, key) > ($1, $2, $3)
+ order by workspace, route, key
+ limit $4;
+
+-- unnoted_starts: executions before a cursor, newest first, that were accepted since then and whose start the audit log
+-- does not have exactly once; and how often it has it. Reads the whole audit log.
+select execution.id, coalesce(noted.times, 0)
+  from execution
+  left join (select object, count(*) as times from audit where verb = 'start' group by object) as noted
+    on noted.object = execution.id
+ where execution.id < $1 and execution.accepted_at >= $2 and (noted.times is null or noted.times <> 1)
+ order by execution.id desc
+ limit $3;
+
+-- noted_verbs: how often these verbs ($1: a JSON list) were asked of what. Reads the whole audit log.
+select object, verb, count(*)
+  from audit
+ where verb in ({{each_of_the_list}})
+ group by object, verb;
+
+-- strange_owners: who owns something and does not exist.
+select execution, owner
+  from live
+ where owner is not null and not exists (select 1 from worker where worker.id = live.owner)
+ order by execution
+ limit $1;

@@ -139,3 +139,15 @@ select count(*)
 select count(*)
   from cached_result
  where expires_at <= $1;
+
+-- note_forgotten: what was there before $2 may be gone; the latest such moment is kept.
+insert into audit (id, at, workspace, actor, verb, object)
+values ($1, $2, '', 'retention', 'forgot', $3)
+on conflict (id) do update
+   set at = excluded.at
+ where excluded.at > audit.at;
+
+-- forgotten: up to when what may be gone. Uses audit_by_workspace.
+select object, at
+  from audit
+ where workspace = '' and verb = 'forgot';
