@@ -71,7 +71,7 @@ async def get_run(call: Caller, run_id: RunId, execution_id: InExecution = None)
 async def get_run_output(call: Caller, run_id: RunId, execution_id: InExecution = None) -> Response:
     """What an attempt gave that succeeded, alone and whatever its size."""
     found, _ = await _find(call, run_id, execution_id)
-    return raw_json(await output_text(call.office.store.blobs, found))
+    return raw_json(await output_text(call.office.store, call.office.store.blobs, found))
 
 
 @routes.post("/{runId}/dead-letter", Right.EXECUTE, status_code=202, response_model=GivenUp, problems=(409,),

@@ -331,7 +331,7 @@ class ExecutionChannel(Channel):
             now = asyncio.get_running_loop().time()
             taken = self._snapshot
             if taken is None or now - taken[0] > SNAPSHOT_AGE or taken[1] < self.floor:
-                story = await reading.recorded(self._store, self.execution)
+                story = await reading.outlined(self._store, self.execution)
                 text = await apart(lambda: _pictured(story), is_large=True)
                 taken = self._snapshot = (now, len(story.events), text)
         return taken[1], str(taken[1]), taken[2]

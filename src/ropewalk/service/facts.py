@@ -18,7 +18,7 @@ from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait
 from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, recorded
+from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, outlined
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, workspaces
 from ropewalk.store.access import Reader
@@ -166,7 +166,7 @@ async def _read(around: Around, execution: str) -> tuple[executions.Execution, R
     row = await executions.get(around.reader, around.workspace, execution)
     if row is None:
         raise NotFound(f"there is no execution {execution}")
-    story = await recorded(around.reader, execution)
+    story = await outlined(around.reader, execution)
     return row, story, await apart(story.folded, is_large=_is_long(story))
 
 

@@ -252,7 +252,7 @@ class Service:
 
     async def replay(self, execution: str, by: str = "local") -> str:
         """A new execution of the same version with the same input; it knows whose output its own is compared with."""
-        story = await reading.recorded(self.store, execution)
+        story = await reading.outlined(self.store, execution)
         if not story.folded().is_ended:
             raise InvalidTransition("cannot replay: the execution has not ended")
         version = await self.engine.memory.version(story.accepted.workflow, story.accepted.version)

@@ -12,11 +12,12 @@ from ropewalk.service.reading.executions import (
     list_nodes,
     node_of,
     nodes_of,
+    page_of_events,
     summary_of,
     waiting_for,
 )
 from ropewalk.service.reading.letters import find_dead_letters, get_dead_letter, letter_of, list_dead_letters
-from ropewalk.service.reading.recorded import Json, Recorded, recorded
+from ropewalk.service.reading.recorded import Json, Recorded, outlined, recorded
 from ropewalk.service.reading.runs import find_run, get_run, list_runs, page_of_runs
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "list_runs",
     "node_of",
     "nodes_of",
+    "outlined",
+    "page_of_events",
     "page_of_runs",
     "recorded",
     "summary_of",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from ropewalk.core.errors import NotFound, Unreadable, reading_of
 from ropewalk.core.events import Blob, Event, ExecutionSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.instant import moment, rfc3339
+from ropewalk.core.outline import IsWanted, everything, nothing, numbered
 from ropewalk.core.rows import ExecutionRow, NodeRow, Rows
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.service.reading.recorded import (
@@ -24,7 +26,7 @@ from ropewalk.service.reading.recorded import (
     apart,
     last_event,
     milliseconds,
-    recorded,
+    outlined,
     tokens_of,
     value_of,
 )
@@ -33,7 +35,9 @@ from ropewalk.store import log as stored_log
 from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.ids import first_id
 
-ENTRIES: Final = 50
+ALL: Final = 2**62
+PAGE_BYTES: Final = 8 * 2**20
+"""How much one page of events has at the most, but for the last event on it."""
 
 # Lists
 
@@ -89,7 +93,7 @@ async def get_execution(
     row = await executions.get(reader, workspace, execution)
     if row is None:
         raise NotFound(f"there is no execution {execution}")
-    story = await recorded(reader, execution)
+    story = await outlined(reader, execution, _is_end)
     made = await story.rows()
     folded = await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
     names = await executions.workflow_names(reader, [row.workflow])
@@ -106,6 +110,11 @@ async def get_execution(
         "metrics": _metrics(row, story, made),
         "nodes": [node_of(each, story) for each in made.nodes],
     }
+
+
+def _is_end(event: Event) -> bool:
+    """Of all values, the output of the whole is the one that is shown."""
+    return isinstance(event, ExecutionSucceeded)
 
 
 def _execution(made: Rows) -> ExecutionRow:
@@ -228,7 +237,7 @@ def nodes_of(story: Recorded) -> list[Json]:
 
 async def list_nodes(reader: Reader, execution: str, *, start: int = 0, limit: int = 50) -> list[Json]:
     """The nodes of an execution in document order, from one on."""
-    story = await recorded(reader, execution)
+    story = await outlined(reader, execution)
     return [node_of(row, story) for row in (await story.rows()).nodes[start : start + limit]]
 
 
@@ -248,26 +257,42 @@ def node_of(row: NodeRow, story: Recorded) -> Json:
 
 async def list_events(reader: Reader, execution: str, after: int = 0, limit: int | None = None) -> list[Json]:
     """The log as the outside sees it: one envelope per event."""
+    return [event async for event, _ in _envelopes(reader, execution, after, limit or ALL)]
+
+
+async def page_of_events(
+    reader: Reader, execution: str, after: int, limit: int, *, values: bool
+) -> tuple[list[Json], bool]:
+    """Some of them, and whether there may be more: a page ends at `limit`, or when it has some megabytes.
+
+    Without `values` the larger ones among what was given and made are null; whoever may not see them has no need of
+    the others either.
+    """
     found: list[Json] = []
-    async with aclosing(_numbered(reader, execution, after + 1)) as numbered:
-        async for seq, event in numbered:
-            found.append(log.envelope(execution, seq, event))
-            if len(found) == limit:
-                break
-    if not found and after == 0:
-        raise NotFound(f"there is no execution {execution}")
-    return found
+    weight = 0
+    envelopes = _envelopes(reader, execution, after, limit, everything if values else nothing)
+    async with aclosing(envelopes):
+        async for event, size in envelopes:
+            found.append(event)
+            weight += size if values else 0
+            if weight >= PAGE_BYTES:
+                return found, True
+    return found, len(found) == limit
 
 
-async def _numbered(reader: Reader, execution: str, start: int) -> AsyncGenerator[tuple[int, Event], None]:
-    """Every event from this number on, some entries at a time: a log may be long, and a page is short."""
-    while True:
-        entries, began = await stored_log.entries(reader, execution, start=start, limit=ENTRIES), start
-        for _, entry in entries:
+async def _envelopes(
+    reader: Reader, execution: str, after: int, limit: int, is_wanted: IsWanted = everything
+) -> AsyncGenerator[tuple[Json, int], None]:
+    """At most so many events after this number, with their sizes; a log may be long, and a page is short."""
+    left = limit
+    async for page in stored_log.pages(reader, execution, start=after + 1, most=min(limit, stored_log.PAGE_ENTRIES)):
+        for entry in page:
             with reading_of(execution):
-                first, events = log.decode(entry)
-            for seq, event in enumerate(events[max(0, start - first) :], max(first, start)):
-                yield seq, event
-                start = seq + 1
-        if len(entries) < ENTRIES or start == began:
-            return
+                for seq, size, event in islice(numbered(entry, after + 1, is_wanted), left):
+                    left -= 1
+                    yield log.envelope(execution, seq, event), size
+            if not left:
+                return
+        del entry  # a long one is not kept while the next is read
+    if left == limit and after == 0:
+        raise NotFound(f"there is no execution {execution}")

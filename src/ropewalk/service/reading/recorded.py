@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from ropewalk.core.events import (
     RunFailed,
 )
 from ropewalk.core.execution import Execution
+from ropewalk.core.outline import IsWanted, nothing, outline
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.rows import Rows, rows
 from ropewalk.core.trace import trace_id
@@ -76,12 +78,28 @@ class Recorded(msgspec.Struct):
 
 async def recorded(reader: Reader, execution: str) -> Recorded:
     """The log of an execution and the plan it follows; Unreadable if one of them is damaged."""
-    entries = [entry for _, entry in await stored_log.entries(reader, execution)]
-    if not entries and await executions.load(reader, execution) is None:
+    return await _told(reader, execution, log.decode)
+
+
+async def outlined(reader: Reader, execution: str, is_wanted: IsWanted = nothing) -> Recorded:
+    """The same without inputs and outputs, but for those of the events that are wanted."""
+    return await _told(reader, execution, lambda entry: outline(entry, is_wanted))
+
+
+async def _told(reader: Reader, execution: str, decode: Callable[[bytes], tuple[int, list[Event]]]) -> Recorded:
+    events: list[Event] = []
+    async for page in stored_log.pages(reader, execution):
+        with reading_of(execution):
+            for some in await apart(partial(_all, decode, page), is_large=sum(map(len, page)) > LARGE):
+                events += some
+    if not events and await executions.load(reader, execution) is None:
         raise NotFound(f"there is no execution {execution}")
     with reading_of(execution):
-        events = await apart(lambda: list(log.decode_all(entries)), is_large=sum(map(len, entries)) > LARGE)
         return Recorded(execution, await _plan(reader, log.acceptance(events)), events)
+
+
+def _all(decode: Callable[[bytes], tuple[int, list[Event]]], page: list[bytes]) -> list[list[Event]]:
+    return [decode(entry)[1] for entry in page]
 
 
 async def _plan(reader: Reader, accepted: ExecutionAccepted) -> Plan:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.errors import ErrorType, NotFound, RunError
-from ropewalk.core.events import Blob, ItemSucceeded, MapExpanded, NodeSucceeded, RunWaiting
+from ropewalk.core.events import Blob, Event, ItemSucceeded, MapExpanded, NodeSucceeded, RunWaiting
 from ropewalk.core.instant import moment
 from ropewalk.core.rows import Projection, RunRow
 from ropewalk.core.state import ExecutionState, RunState
@@ -22,7 +22,7 @@ from ropewalk.service.reading.recorded import (
     Recorded,
     apart,
     milliseconds,
-    recorded,
+    outlined,
     tokens_of,
     value_of,
 )
@@ -50,7 +50,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 async def list_runs(reader: Reader, execution: str) -> list[Json]:
     """Every attempt, in the order they began."""
-    story = await recorded(reader, execution)
+    story = await outlined(reader, execution)
     return [_run(row, execution, story.trace_id) for row in (await story.rows()).runs]
 
 
@@ -61,7 +61,7 @@ async def page_of_runs(
     if ExecutionState(execution.state).is_ended:
         kept = await runs.listed(reader, execution.id, node=wanted.node, state=wanted.state, after=after, limit=limit)
         return [_run(_row(run), execution.id, execution.trace_id) for run in kept]
-    story = await recorded(reader, execution.id)
+    story = await outlined(reader, execution.id)
     found = [row for row in await _folded(reader, story) if row.id > after and _fits(row, wanted)]
     return [_run(row, story.id, story.trace_id) for row in sorted(found, key=lambda row: row.id)[:limit]]
 
@@ -158,7 +158,7 @@ async def _under_way(reader: Reader, workspace: str) -> list[str]:
 
 
 async def _find(reader: Reader, execution: str, run: str) -> Whereabouts | None:
-    story = await recorded(reader, execution)
+    story = await outlined(reader, execution)
     made = (await story.rows()).runs
     offered = await runs.offered(reader, run)
     for row in made:
@@ -184,7 +184,7 @@ class Told(Struct):
 async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: int | None = None) -> Json:
     """One run with everything that is known of it; an output of more than `largest` bytes is named only."""
     story, row = found.story, found.run
-    told = await apart(lambda: _told(story, row), is_large=len(story.events) > MANY_EVENTS)
+    told = await _told(reader, found)
     state, lease = await _lease(reader, story, row)
     return {
         **_run(replace(row, state=state), story.id, story.trace_id),
@@ -197,8 +197,19 @@ async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: 
     }
 
 
-def _told(story: Recorded, row: RunRow) -> Told:
-    """What the events of this attempt say; inputs are recorded once and are the later attempts' too."""
+async def _told(reader: Reader, found: Whereabouts) -> Told:
+    """What the events of this attempt say. The log is read again, with the values of this node or item and no other."""
+    row = found.run
+    story = await outlined(reader, found.story.id, lambda event: _is_about(event, row))
+    return await apart(lambda: _told_by(story, row), is_large=len(story.events) > MANY_EVENTS)
+
+
+def _is_about(event: Event, row: RunRow) -> bool:
+    return getattr(event, "node", None) == row.node and getattr(event, "item", None) == row.item
+
+
+def _told_by(story: Recorded, row: RunRow) -> Told:
+    """Inputs are recorded once and are the later attempts' too."""
     told, projection, key = Told(), Projection(story.plan), (story.plan.index[row.node], row.item)
     for event in story.events:
         before = projection.lanes.get(key)
@@ -247,11 +258,11 @@ async def _output(blobs: Blobs, told: Told, largest: int | None) -> Json:
     return {"output": output, "outputReference": {"hash": blob.hash, "size": blob.size}}
 
 
-async def output_text(blobs: Blobs, found: Whereabouts) -> bytes:
+async def output_text(reader: Reader, blobs: Blobs, found: Whereabouts) -> bytes:
     """The output of a run as JSON text, whatever its size; NotFound if it has none."""
     if found.run.state is not RunState.SUCCESS:
         raise NotFound(f"run {found.run.id} has no output")
-    told = await apart(lambda: _told(found.story, found.run), is_large=len(found.story.events) > MANY_EVENTS)
+    told = await _told(reader, found)
     return msgspec.json.encode(told.output) if told.blob is None else await blobs.get(told.blob.hash)
 
 

@@ -21,3 +21,25 @@ select seq, entry
    and seq >= coalesce((select max(holder.seq) from log as holder where holder.execution = $1 and holder.seq <= $2), 0)
  order by seq
  limit $3;
+
+-- entry_holding: the number of the entry that holds event $2.
+select coalesce(max(seq), 0)
+  from log
+ where execution = $1 and seq <= $2;
+
+-- log_page: the entries of a log from number $2 on, in order, at most $3, and none that comes after $4 bytes or more; so
+-- there is at least one. With each: how many there would be if their bytes did not count.
+-- The lengths come first: to know the length of a long entry, a store need not read it.
+with next as (
+    select seq, length(entry) as size
+      from log
+     where execution = $1 and seq >= $2
+     order by seq
+     limit $3),
+fitting as (
+    select seq, sum(size) over (order by seq) - size as before from next)
+select log.seq, log.entry, (select count(*) from next)
+  from fitting
+  join log on log.execution = $1 and log.seq = fitting.seq
+ where fitting.before < $4
+ order by log.seq;
