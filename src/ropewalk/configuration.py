@@ -109,6 +109,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     _integer("hands", 5_000, "How many nodes a worker carries out at once."),
     _integer("slots", 20_000, "How many executions a worker has in hand at once.", 1, flag="--slots"),
+    _integer("execution.max_mib", 1_024, "How much one execution may store (MiB): its log and its large values.", 1),
     _seconds("drain", 10.0, "How long running nodes may take when a worker leaves (s).", 0, flag="--drain"),
     Setting(
         name="pool",

@@ -134,6 +134,7 @@ def _worker(said: Configuration) -> NativeSettings:
     return NativeSettings(
         hands=said["hands"], executions=said["slots"], drain_seconds=said["drain"], runner_lease=said["runner.lease"],
         claim_batch=said["dispatcher.batch"], dispatch_attempts=said["dispatcher.attempts"],
+        execution_bytes=said["execution.max_mib"] * 2**20,
         breaker=BreakerPolicy(said["breaker.failures"], window, cooldown, said["breaker.successes"]),
     )  # fmt: skip
 

@@ -37,7 +37,9 @@ async def large(tmp_path: Path) -> tuple[Reader, str]:
         for seq, entry in connection.execute("select seq, entry from log").fetchall():
             first, events = log.decode(entry)
             grown = [
-                msgspec.structs.replace(event, inputs={"values": {"of": LARGE}}) if isinstance(event, ItemSucceeded) else event
+                msgspec.structs.replace(event, inputs={"values": {"of": LARGE}})
+                if isinstance(event, ItemSucceeded)
+                else event
                 for event in events
             ]
             connection.execute("update log set entry = ? where seq = ?", (log.encode(first, grown), seq))

@@ -50,7 +50,7 @@ def offer(id: str = "o1", **changes: Any) -> NewOffer:  # noqa: A002 (the column
 def letter(id: str = "d1", **changes: Any) -> DeadLetterEntry:  # noqa: A002 (the column's name)
     row = DeadLetterEntry(
         id, "default", f"run of {id}", "e1", "w1", "a", None, 3, "MAX_RETRIES", "TRANSIENT", "no answer", "f1",
-        "{}", "{}", NOON, "PENDING", None, None,
+        "{}", "{}", NOON, "PENDING", None, None, None,
     )  # fmt: skip
     return row._replace(**changes)
 

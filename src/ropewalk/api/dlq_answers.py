@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from ropewalk.api.execution_answers import A_MOMENT, AN_ID, ANOTHER_ID
+from ropewalk.api.execution_answers import A_MOMENT, AN_ID, ANOTHER_ID, Reference
 from ropewalk.api.shapes import Answer, exemplified
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.state import GaveUp, Resolution
@@ -23,6 +23,7 @@ A_LETTER: Final = {
     "reason": "503 Service Unavailable",
     "fingerprint": "5d8e0936f1c4a7b2",
     "inputs": {"url": "https://shop.example/refunds"},
+    "inputsReference": None,
     "config": {"id": "pay", "type": "http.request"},
     "createdAt": A_MOMENT,
     "resolution": "PENDING",
@@ -49,7 +50,8 @@ class DeadLetter(Answer):
     error_type: ErrorType
     reason: str
     fingerprint: str
-    inputs: Any
+    inputs: Any = Field(description="Null also where `inputsReference` names them: the run has them then.")
+    inputs_reference: Reference | None
     config: Any
     created_at: str
     resolution: Resolution

@@ -8,8 +8,9 @@ from ropewalk.checker.attempt_rules import is_renewed
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
 from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
+from ropewalk.core.canonical import content_hash
 from ropewalk.core.errors import RunError
-from ropewalk.core.events import Blob, ExecutionStarted, ExecutionSucceeded, NodeRequeued, NodesCarriedOver
+from ropewalk.core.events import Blob, ExecutionStarted, ExecutionSucceeded, NodeRequeued, NodesCarriedOver, given
 from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
@@ -48,11 +49,12 @@ def _lane_inputs(t: Trace, lane: Lane, recorded: "Recorded") -> Iterator[Violati
         if before is not None and is_renewed(before, mark):
             first = None
             overrides = mark.event.overrides if isinstance(mark.event, NodeRequeued) else None
-        inputs = None if mark.kind in (Kind.START, Kind.RENEW) else getattr(mark.event, "inputs", None)
+        has_inputs = mark.kind not in (Kind.START, Kind.RENEW) and hasattr(mark.event, "inputs")
+        inputs = given(mark.event) if has_inputs else None
         if inputs is None:
             continue
         if first is not None:
-            if inputs != first.event.inputs and mark.kind is not Kind.GIVE_UP:
+            if inputs != given(first.event) and mark.kind is not Kind.GIVE_UP:
                 yield t.violation("I-12", f"{t.name(lane)} was retried with other inputs", mark.seq, first.seq)
             continue
         first = mark
@@ -60,7 +62,10 @@ def _lane_inputs(t: Trace, lane: Lane, recorded: "Recorded") -> Iterator[Violati
 
 
 def _first_inputs(t: Trace, mark: Mark, inputs: Any, known: tuple[Any, ...]) -> Iterator[Violation]:
-    if known and inputs != known[0]:
+    if isinstance(inputs, Blob):
+        if known and content_hash(known[0]) != inputs.hash:
+            yield t.violation("I-12", f"{t.name(mark)} was given other large inputs than the log makes them", mark.seq)
+    elif known and inputs != known[0]:
         message = f"{t.name(mark)} was given {inputs!r}; the log makes it {known[0]!r}"
         yield t.violation("I-12", message, mark.seq)
 

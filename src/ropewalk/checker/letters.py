@@ -7,7 +7,7 @@ from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
 from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
 from ropewalk.core.errors import ErrorType
-from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed
+from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed, given
 from ropewalk.core.retry import is_retryable
 from ropewalk.core.rows import gave_up_for
 from ropewalk.core.state import GaveUp
@@ -41,10 +41,10 @@ def _failures(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation]:
             used[mark.number] = None
         elif mark.kind is Kind.GIVE_UP:
             yield from _failure(t, mark, before, len(used))
-            if inputs is not None and mark.event.inputs is not None and mark.event.inputs != inputs:
+            if inputs is not None and given(mark.event) is not None and given(mark.event) != inputs:
                 yield t.violation("I-24", f"{t.name(lane)} has other inputs in its dead letter", mark.seq)
-        elif mark.kind in (Kind.WAIT, Kind.RETRY) and mark.event.inputs is not None:
-            inputs = mark.event.inputs
+        elif mark.kind in (Kind.WAIT, Kind.RETRY) and given(mark.event) is not None:
+            inputs = given(mark.event)
         before = mark
 
 

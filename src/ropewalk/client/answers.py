@@ -263,6 +263,7 @@ class DeadLetter(TypedDict):
     reason: str
     fingerprint: str
     inputs: JSON
+    inputsReference: Reference | None
     config: JSON
     payloads: bool
     createdAt: str

@@ -2,9 +2,11 @@
 
 `at` is store time in µs since the epoch and never goes back within an execution. Whatever a fold needs is in
 the event itself; what follows from the graph alone (which edges are decided) is not repeated here.
+
+Inputs too large for the log are kept as a blob, which `inputs_blob` names: what many attempts share is kept once.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -18,6 +20,18 @@ class Blob(Struct, frozen=True, gc=False):
 
     hash: str
     size: int
+
+
+class _Given(Protocol):
+    @property
+    def inputs(self) -> Any: ...
+    @property
+    def inputs_blob(self) -> Blob | None: ...
+
+
+def given(told: _Given) -> Any:
+    """What an attempt was given, as the log has it: the value, or where it lies; None if it is not told here."""
+    return told.inputs if told.inputs_blob is None else told.inputs_blob
 
 
 class Parent(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -178,6 +192,7 @@ class NodeSucceeded(_Event, frozen=True):
     inputs: Any = None
     blob: Blob | None = None
     tokens: int | None = None
+    inputs_blob: Blob | None = None
 
 
 class NodeFailed(_Event, frozen=True):
@@ -190,6 +205,7 @@ class NodeFailed(_Event, frozen=True):
     gave_up: GaveUp | None = None
     inputs: Any = None
     child: ExecutionState | None = None
+    inputs_blob: Blob | None = None
 
 
 class NodesReset(_Event, frozen=True):
@@ -240,6 +256,7 @@ class ItemSucceeded(_Event, frozen=True):
     inputs: Any = None
     blob: Blob | None = None
     tokens: int | None = None
+    inputs_blob: Blob | None = None
 
 
 class ItemFailed(_Event, frozen=True):
@@ -252,6 +269,7 @@ class ItemFailed(_Event, frozen=True):
     gave_up: GaveUp | None = None
     inputs: Any = None
     child: ExecutionState | None = None
+    inputs_blob: Blob | None = None
 
 
 class ItemsGivenUp(_Event, frozen=True):
@@ -282,6 +300,7 @@ class RunFailed(_Event, frozen=True):
     item: int | None = None
     inputs: Any = None
     lost: bool = False
+    inputs_blob: Blob | None = None
 
 
 class RunWaiting(_Event, frozen=True):
@@ -293,6 +312,7 @@ class RunWaiting(_Event, frozen=True):
     due: int | None = None
     item: int | None = None
     inputs: Any = None
+    inputs_blob: Blob | None = None
 
 
 class RunReturned(_Event, frozen=True):

@@ -42,6 +42,7 @@ class Succeeded(_Signal, frozen=True):
     inputs: Any = None
     blob: Blob | None = None
     tokens: int | None = None
+    inputs_blob: Blob | None = None
 
 
 class Failed(_Signal, frozen=True):
@@ -53,6 +54,7 @@ class Failed(_Signal, frozen=True):
     item: int | None = None
     inputs: Any = None
     jitter: float = 0.0
+    inputs_blob: Blob | None = None
 
 
 class Suspended(_Signal, frozen=True):
@@ -63,6 +65,7 @@ class Suspended(_Signal, frozen=True):
     wait: Wait
     item: int | None = None
     inputs: Any = None
+    inputs_blob: Blob | None = None
 
 
 class Expanded(_Signal, frozen=True):

@@ -57,6 +57,17 @@ class Run(Struct, eq=False):
     deadline: int
     held_since: int | None
     cache_ttl: int | None
+    inputs_blob: Blob | None
+    """Where the inputs lie if they are too large for the log."""
+
+    @property
+    def told_inputs(self) -> Any:
+        """The inputs as a report has them."""
+        return None if self.inputs_blob is not None else self.inputs or None
+
+    async def keep(self, text: bytes, desk: "Desk") -> Blob:
+        """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
+        return await desk.shelf.keep(text)
 
     def config_hash(self) -> str:
         """What the node is told to do, whatever its inputs; computed when asked for."""
@@ -90,6 +101,8 @@ class Desk(Struct, frozen=True):
     facilities: Facilities
     breakers: Breakers
     shelf: Shelf
+    most_stored: int = 2**62
+    """How many bytes one execution may store."""
 
 
 async def run_node(run: Run, desk: Desk) -> Outcome:
@@ -119,7 +132,8 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     key = content_hash([run.config_hash(), content_hash(run.inputs)])
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
-        return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
+        told = (run.item, run.told_inputs, None, None, run.inputs_blob)
+        return Succeeded(run.node, run.attempt, known.value, known.ports, *told)
     target = node_type.target(parameters)
     work = _carry_out if target is None else partial(_through_breaker, target=target)
     outcome = await work(run, desk, node_type, parameters)
@@ -153,7 +167,7 @@ def _held(run: Run, target: str, until: int) -> Outcome:
 
 
 def _suspended(run: Run, wait: Wait) -> Suspended:
-    return Suspended(run.node, run.attempt, wait, run.item, run.inputs or None)
+    return Suspended(run.node, run.attempt, wait, run.item, run.told_inputs, run.inputs_blob)
 
 
 async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
@@ -177,8 +191,10 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         _check_ports(run, node_type, result.ports)
     if result.tokens is not None and not _is_count(result.tokens):
         raise NodeFailure.permanent("the tokens of an output must be how many there were")
-    blob = None if large is None else await desk.shelf.keep(large)
-    return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob, result.tokens)
+    blob = None if large is None else await run.keep(large, desk)
+    inputs_blob = run.inputs_blob
+    inputs = run.inputs or None if inputs_blob is None else None
+    return Succeeded(run.node, run.attempt, value, result.ports, run.item, inputs, blob, result.tokens, inputs_blob)
 
 
 def _copied(value: Any) -> Any:
@@ -215,7 +231,7 @@ def _is_count(tokens: Any) -> bool:
 
 
 def failure(run: Run, error: RunError) -> Failed:
-    return Failed(run.node, run.attempt, _recordable(error), run.item, run.inputs or None)
+    return Failed(run.node, run.attempt, _recordable(error), run.item, run.told_inputs, 0.0, run.inputs_blob)
 
 
 def overdue(limit: int) -> RunError:
@@ -224,7 +240,8 @@ def overdue(limit: int) -> RunError:
 
 def with_jitter(report: Failed) -> Failed:
     """Chance comes from here: the core takes it as an argument."""
-    return Failed(report.node, report.attempt, report.error, report.item, report.inputs, random.random())
+    about = (report.node, report.attempt, report.error, report.item)
+    return Failed(*about, report.inputs, random.random(), report.inputs_blob)
 
 
 def _recordable(error: Any) -> RunError:

@@ -135,11 +135,11 @@ class Audit:
         """A log that breaks the rules need not be foldable, so all this is for those that do not."""
         story = Recorded(execution, history.plan, list(history.events))
         machine = story.folded()
-        blobs = list(_blobs(machine, story.events[-1]))
+        blobs = {blob.hash: blob for blob in _blobs(machine, story.events)}
         if kept is not None:
             for difference in differences(kept, story, machine, at_rest=self._at_rest):
                 yield Violation(ROWS, difference, execution, len(history.events))
-        for blob in blobs:
+        for blob in blobs.values():
             if trouble := await self._trouble_with(execution, blob):
                 yield Violation(BLOBS, f"blob {blob.hash}: {trouble}", execution, len(history.events))
         for event in history.events[:2]:
@@ -204,8 +204,12 @@ def _decoded(entries: list[tuple[int, bytes]]) -> _Told:
     return told
 
 
-def _blobs(machine: Execution, last: Event) -> Iterator[Blob]:
-    """The large values an execution's outputs are made of, the items of maps among them, and its own."""
+def _blobs(machine: Execution, events: list[Event]) -> Iterator[Blob]:
+    """The large values among what nodes were given, and those its outputs are made of, the items of maps among them."""
+    for event in events:
+        if (given := getattr(event, "inputs_blob", None)) is not None:
+            yield given
+    last = events[-1]
     for output in machine.outputs.values():
         yield from blobs_of(output)
     if isinstance(last, ExecutionSucceeded) and last.blob is not None:

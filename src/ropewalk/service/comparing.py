@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from ropewalk.core.events import Blob
 from ropewalk.core.execution import Execution
 from ropewalk.core.rows import ExecutionRow, LetterRow, Rows, RunRow
 from ropewalk.core.signals import Due
@@ -241,7 +242,9 @@ def _resolution(name: str, row: dlq.DeadLetter, letter: LetterRow) -> Iterator[s
 
 
 def _inputs(name: str, row: dlq.DeadLetter, letter: LetterRow) -> Iterator[str]:
-    inputs = None if row.inputs is None else msgspec.json.decode(row.inputs)
+    inputs: Any = None if row.inputs is None else msgspec.json.decode(row.inputs)
+    if row.inputs_blob is not None:
+        inputs = msgspec.json.decode(row.inputs_blob, type=Blob)
     if inputs != letter.inputs:
         yield f"{name}: other inputs were kept than the log makes them"
 

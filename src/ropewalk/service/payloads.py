@@ -7,10 +7,22 @@ Json = dict[str, Any]
 
 EXECUTION: Final = ("input", "vars", "triggerPayload", "concurrencyKey", "output", "outputHash", "errorDetail")
 RUN: Final = ("inputs", "inputsHash", "output", "errorDetail")
-LETTER: Final = ("inputs",)
+LETTER: Final = ("inputs", "inputsReference")
 
 _PAYLOADS: Final = frozenset(
-    {"input", "vars", "env", "payload", "output", "outputs", "inputs", "blob", "overrides", "concurrencyKey"}
+    {
+        "input",
+        "vars",
+        "env",
+        "payload",
+        "output",
+        "outputs",
+        "inputs",
+        "inputsBlob",
+        "blob",
+        "overrides",
+        "concurrencyKey",
+    }
 )
 _IN_ERRORS: Final = frozenset({"detail"})
 _IN_WAITS: Final = frozenset({"title", "details", "input", "filter"})

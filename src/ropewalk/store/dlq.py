@@ -41,6 +41,8 @@ class DeadLetter(Struct, frozen=True):
     resolved_at: int | None
     reviewed_by: str | None
     notes: str | None
+    inputs_blob: str | None = None
+    """Where the inputs lie if they are too large for the log: `{"hash", "size"}`."""
 
 
 class Group(Struct, frozen=True):

@@ -145,6 +145,7 @@ class DeadLetterEntry(NamedTuple):
     resolution: str
     resolved_at: int | None
     reviewed_by: str | None
+    inputs_blob: str | None
 
 
 class DeadLetterResolution(NamedTuple):

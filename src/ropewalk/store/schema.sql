@@ -137,7 +137,8 @@ create table dead_letter (
     resolution text not null,
     resolved_at bigint,
     reviewed_by text,
-    notes text
+    notes text,
+    inputs_blob text                    -- where inputs lie that are too large for the log, as JSON; inputs is null then
 );
 create index dead_letter_by_workspace on dead_letter (workspace, resolution, id);
 create index dead_letter_by_fingerprint on dead_letter (workspace, resolution, fingerprint, id);

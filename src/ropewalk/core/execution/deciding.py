@@ -115,10 +115,8 @@ def suspended(x: Progress, report: Suspended, now: int) -> None:
     if work is None:
         return
     wait = report.wait
-    record(
-        x,
-        RunWaiting(now, report.node, report.attempt, wait, _patience(x, work, report, now), report.item, report.inputs),
-    )
+    about = (now, report.node, report.attempt, wait, _patience(x, work, report, now), report.item)
+    record(x, RunWaiting(*about, report.inputs, report.inputs_blob))
     if isinstance(wait, SignalWait) and wait.name in x.signals:
         _answer(x, work, wait.name, now)
 

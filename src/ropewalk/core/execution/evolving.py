@@ -24,6 +24,7 @@ from ropewalk.core.events import (
     RunStarted,
     RunWaiting,
     SignalReceived,
+    given,
 )
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, Work
@@ -131,7 +132,7 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
     index = x.plan.index[event.node]
     work = x.works[index]
     stop_waiting(x, work, event.child)
-    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    _note_inputs(work, event)
     work.child = event.child
     work.gave_up = event.gave_up is not None
     x.nodes[index] = NodeState.FAILED
@@ -141,6 +142,13 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
         x.open_up(x.frontier.failed(index))
     else:
         x.unhandled[index] = x.new_failures[index] = None
+
+
+def _note_inputs(work: Work, event: NodeFailed | ItemFailed | RunFailed | RunWaiting) -> None:
+    """What was recorded once is what later attempts are given."""
+    inputs = given(event)
+    if inputs is not None:
+        work.inputs = inputs
 
 
 def stop_waiting(x: Progress, work: Work, ended: ExecutionState | None = None) -> None:
@@ -181,7 +189,7 @@ def item_failed(x: Progress, event: ItemFailed) -> None:
     map_ = x.maps[index]
     work = map_.works[event.item]
     stop_waiting(x, work, event.child)
-    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    _note_inputs(work, event)
     work.child = event.child
     work.gave_up = event.gave_up is not None
     map_.fail(event.item, event.error, event.attempt)
@@ -211,7 +219,7 @@ def run_started(x: Progress, event: RunStarted) -> None:
 def run_failed(x: Progress, event: RunFailed) -> None:
     work = _work(x, event)
     x.leave(work)
-    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    _note_inputs(work, event)
     work.lost += event.lost
     if event.retry_at is not None:
         work.phase = Phase.BACKOFF
@@ -221,7 +229,7 @@ def run_failed(x: Progress, event: RunFailed) -> None:
 def run_waiting(x: Progress, event: RunWaiting) -> None:
     work = _work(x, event)
     x.leave(work)
-    work.inputs = event.inputs if event.inputs is not None else work.inputs
+    _note_inputs(work, event)
     work.wait = event.wait
     if isinstance(event.wait, Hold):
         work.again = True

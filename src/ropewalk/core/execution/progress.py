@@ -47,7 +47,8 @@ class Progress:
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.outputs: dict[int, Any] = {}
-        # Outputs too large for the log, by hash: whoever evaluates expressions puts here what they need.
+        # Values too large for the log, by hash: whoever evaluates expressions puts here what they need, and takes it
+        # away again; what the output of the whole needs stays.
         self.blobs: dict[str, Any] = {}
         # How many more attempts the worker has hands for; set by it before a signal, None for any number.
         self.room: int | None = None

@@ -28,7 +28,7 @@ from ropewalk.core.events import (
 from ropewalk.core.execution.evolving import EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.execution.view import output_of
+from ropewalk.core.execution.view import TooMuch, output_of
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.signals import Failed, Succeeded
@@ -173,13 +173,17 @@ def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
     """An attempt ended well, and with it its node or item."""
     if work.item is None:
         event = NodeSucceeded(
-            now, report.node, report.attempt, report.output, report.ports, report.inputs, report.blob, report.tokens
-        )
+            now, report.node, report.attempt, report.output, report.ports, report.inputs, report.blob, report.tokens,
+            report.inputs_blob,
+        )  # fmt: skip
         x.events.append(event)
         succeed_node(x, work, event)
     else:
-        about = (now, report.node, work.item, report.attempt)
-        record(x, ItemSucceeded(*about, report.output, report.inputs, report.blob, report.tokens))
+        event_of_item = ItemSucceeded(
+            now, report.node, work.item, report.attempt, report.output, report.inputs, report.blob, report.tokens,
+            report.inputs_blob,
+        )  # fmt: skip
+        record(x, event_of_item)
         settle_map(x, work.node, now)
 
 
@@ -187,7 +191,8 @@ def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *
     """An attempt failed; another follows, unless the execution is ending."""
     retry_at = now + delay if x.ending is None else None
     node = x.plan.ids[work.node]
-    record(x, RunFailed(now, node, work.attempt, report.error, retry_at, work.item, report.inputs, lost))
+    about = (now, node, work.attempt, report.error, retry_at, work.item)
+    record(x, RunFailed(*about, report.inputs, lost, report.inputs_blob))
 
 
 def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: int,
@@ -199,7 +204,8 @@ def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: in
         handled = bool(x.plan.has_error_edge[work.node]) and why is not GaveUp.MANUAL
         node = x.plan.ids[work.node]
         letter = None if handled else why
-        record(x, NodeFailed(now, node, report.error, work.attempt, handled, letter, report.inputs, child))
+        told = (handled, letter, report.inputs, child, report.inputs_blob)
+        record(x, NodeFailed(now, node, report.error, work.attempt, *told))
     else:
         _give_up_item(x, work, work.item, report, why, now, child)
 
@@ -210,7 +216,8 @@ def _give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveU
     is_handled = bool(x.plan.has_error_edge[work.node])
     is_too_many = map_.failures + 1 > map_.limit
     letter = why if why is GaveUp.MANUAL or (is_too_many and not is_handled) else None
-    record(x, ItemFailed(now, node, item, work.attempt, report.error, letter, report.inputs, child))
+    about = (now, node, item, work.attempt, report.error, letter)
+    record(x, ItemFailed(*about, report.inputs, child, report.inputs_blob))
     if is_too_many and not map_.stopped:
         record(x, ItemsGivenUp(now, node, _quarantined(x, work.node)))
     settle_map(x, work.node, now)
@@ -310,7 +317,7 @@ def conclude(x: Progress, now: int) -> None:
     """The execution ended well, if its output can be told."""
     try:
         output = output_of(x)
-    except ExpressionError as error:
+    except (ExpressionError, TooMuch) as error:
         record(x, ExecutionFailed(now, f"output: {error}"))
     else:
         record(x, ExecutionSucceeded(now, output))

@@ -111,7 +111,11 @@ def take(x: Progress, step: Step, signals: Sequence[Signal], now: int) -> bool:
     for signal in signals:
         if type(signal) is Succeeded:
             node, output, blob = signal.node, signal.output, signal.blob
-            events.append(NodeSucceeded(now, node, 1, output, signal.ports, signal.inputs, blob, signal.tokens))
+            events.append(
+                NodeSucceeded(
+                    now, node, 1, output, signal.ports, signal.inputs, blob, signal.tokens, signal.inputs_blob
+                )
+            )
             outputs[index[node]] = output if blob is None else blob
         else:
             begin(x, now)

@@ -3,11 +3,24 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
+from ropewalk.core.errors import RopewalkError
 from ropewalk.core.events import Blob, ExecutionAccepted
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope
 from ropewalk.core.instant import rfc3339
+
+
+class TooMuch(RopewalkError):
+    """An expression looks at more large values than are held in memory at once."""
+
+
+class Unloaded(Struct, frozen=True):
+    """Stands for a large value that was not loaded, and says why."""
+
+    why: str
 
 
 class NodesView(Mapping[str, Any]):
@@ -41,11 +54,18 @@ def _handed_on(x: Progress, node: int) -> Any:
     """What the node handed on, large or small; None if nothing."""
     output = x.outputs.get(node)
     if type(output) is Blob:
-        return x.blobs[output.hash]
+        return _loaded(x, output)
     # By the plan: what was carried over is no map of this execution.
     if x.blobs and x.plan.for_each[node] is not None and output is not None:
-        return [x.blobs[each.hash] if type(each) is Blob else each for each in output]
+        return [_loaded(x, each) if type(each) is Blob else each for each in output]
     return output
+
+
+def _loaded(x: Progress, blob: Blob) -> Any:
+    value = x.blobs[blob.hash]
+    if type(value) is Unloaded:
+        raise TooMuch(value.why)
+    return value
 
 
 def error_record(error: NodeError) -> dict[str, Any]:
@@ -101,7 +121,7 @@ def items_of(x: Progress, node: int) -> Any:
 def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     """The node's `with`, resolved: evaluated once, then as recorded; a requeue's overrides replace keys."""
     if work.inputs is not None:
-        return work.inputs
+        return _loaded(x, work.inputs) if type(work.inputs) is Blob else work.inputs
     template = x.plan.with_template(work.node)
     resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item))
     return {**resolved, **work.overrides} if work.overrides else resolved

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from ropewalk.core.errors import RunError
-from ropewalk.core.events import ItemFailed, ItemSucceeded, MapExpanded, NodeFailed, NodeSucceeded
+from ropewalk.core.events import ItemFailed, ItemSucceeded, MapExpanded, NodeFailed, NodeSucceeded, given
 from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows.tables import Changes, ExecutionRow, LetterRow, NodeRow, RunRow, letter_id, run_id
@@ -198,14 +198,14 @@ class Books:
         """The run ended well; nothing can happen to it any more."""
         lane = self.end(key, RunState.SUCCESS, event.at)
         if not isinstance(event, MapExpanded):
-            self.note_inputs(lane, event.inputs)
+            self.note_inputs(lane, given(event))
         del self.lanes[key]
 
     def fail(self, key: Key, event: NodeFailed | ItemFailed) -> None:
         """The run was the last one; it is a dead letter if the event says so."""
         lane = self.end(key, RunState.FAILED, event.at, event.error)
         lane.run.retry_after = None
-        self.note_inputs(lane, event.inputs)
+        self.note_inputs(lane, given(event))
         lane.child = event.child
         if key[1] is not None:
             self.items.setdefault(key[0], {})[key[1]] = None

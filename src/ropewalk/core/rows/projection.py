@@ -44,6 +44,7 @@ from ropewalk.core.events import (
     SlotReleased,
     SlotTaken,
     StopRequested,
+    given,
 )
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows.books import Books
@@ -292,12 +293,12 @@ def _run_started(p: Books, event: RunStarted) -> None:
 def _run_failed(p: Books, event: RunFailed) -> None:
     lane = p.end((p.plan.index[event.node], event.item), RunState.FAILED, event.at, event.error)
     lane.run.retry_after = event.retry_at
-    p.note_inputs(lane, event.inputs)
+    p.note_inputs(lane, given(event))
 
 
 def _run_waiting(p: Books, event: RunWaiting) -> None:
     key = (p.plan.index[event.node], event.item)
-    p.wait(key, event.inputs, is_for_child=isinstance(event.wait, ChildWait))
+    p.wait(key, given(event), is_for_child=isinstance(event.wait, ChildWait))
 
 
 def _run_pending(p: Books, event: RunReturned | RunReleased) -> None:

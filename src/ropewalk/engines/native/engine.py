@@ -69,7 +69,7 @@ class NativeEngine:
             else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.may_go)
         )
         shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
-        desk = Desk(types, facilities, self.breakers, shelf)
+        desk = Desk(types, facilities, self.breakers, shelf, settings.execution_bytes)
         self.reports = Reports(self)
         self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add)
         self.timers: Timers[Live] = Timers(store.now, self._due)
@@ -306,7 +306,7 @@ class NativeEngine:
     def _is_output_kept(self, live: Live) -> bool:
         """Whether an output too large for the log could be put where it belongs; if not, nothing was decided."""
         try:
-            shrink_output(live, self.store.blobs)
+            shrink_output(live, self.store.blobs, self.settings.execution_bytes)
         except Unavailable as error:
             self.recovery.lost_the_store([live], error)
             return False

@@ -16,14 +16,17 @@ from contextvars import Context, copy_context
 
 from ropewalk.core.canonical import kind_of
 from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.core.execution.view import inputs_of, items_of
+from ropewalk.core.execution.view import TooMuch, inputs_of
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
+from ropewalk.engines.native.large import LargeValues
 from ropewalk.engines.native.live import Live, Load, Running
+from ropewalk.engines.native.stored import full
 from ropewalk.engines.native.timers import LATEST
 from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node
+from ropewalk.nodes.failure import NodeFailure
 
 MOST_RESTING = 100
 NEVER = 2**62
@@ -35,6 +38,7 @@ class Hands:
 
     def __init__(self, desk: Desk, count: int, now: Callable[[], int], load: Load, report: Report) -> None:
         self._desk = desk
+        self.large = LargeValues(load, desk)
         self._load = load
         self._count = count
         self._now = now
@@ -81,7 +85,7 @@ class Hands:
         name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_ATTEMPT_TIMEOUT)
         running = Running(
             live.id, live.accepted.workspace, name, plan.types[node], work.attempt, item, None, now, deadline,
-            work.held_since, plan.cache_ttl[node], live, work,
+            work.held_since, plan.cache_ttl[node], None, live, work,
         )  # fmt: skip
         live.running[name, item] = running
         if not self._running:
@@ -129,7 +133,8 @@ class Hands:
                 self._call_one()
             running.task = task
             try:
-                if running.live.execution.plan.has_maps or running.live.has_blobs:
+                live = running.live
+                if live.has_large or live.execution.plan.has_maps or live.stored.bytes >= self._desk.most_stored:
                     signal = await self._look_around(running)
                 else:
                     running.inputs = inputs_of(running.live.execution, running.work)
@@ -147,29 +152,27 @@ class Hands:
     async def _look_around(self, running: Running) -> Signal:
         """Carry out what may be a map or an item of one, and may have large results among its inputs."""
         live, work, item = running.live, running.work, running.item
+        if live.stored.bytes >= self._desk.most_stored:
+            return _failed(running, full(self._desk.most_stored))
         if item is None and live.execution.plan.for_each[work.node] is not None:
             return await self._expand(running, work)
-        if live.has_blobs:
-            await self._load_inputs(live, work.node)
+        if live.has_large:
+            async with self.large.inputs(live, work) as (running.inputs, running.inputs_blob):
+                return await run_node(running, self._desk)
         running.inputs = inputs_of(live.execution, work, None if item is None else live.item(work.node, item))
         return await run_node(running, self._desk)
 
     async def _expand(self, running: Running, work: Work) -> Signal:
         """Evaluate a map's list; it stays at hand for its items."""
         live = running.live
-        await live.load_blobs(self._load, live.execution.plan.for_each[work.node])
         try:
-            items = items_of(live.execution, work.node)
-        except ExpressionError as error:
+            items = await self.large.items(live, work.node)
+        except (ExpressionError, TooMuch) as error:
             return _failed(running, RunError(ErrorType.PERMANENT, f"forEach: {error}"))
         if not isinstance(items, list):
             return _failed(running, RunError(ErrorType.PERMANENT, f"forEach gives no list but {kind_of(items)}"))
-        live.items[work.node] = items
+        live.keep_items(work.node, items)
         return Expanded(running.node, running.attempt, len(items))
-
-    async def _load_inputs(self, live: Live, node: int) -> None:
-        plan = live.execution.plan
-        await live.load_blobs(self._load, plan.with_template(node), plan.for_each[node])
 
     def _end(self, running: Running, signal: Signal) -> None:
         """Report an end, unless it was reported already."""
@@ -251,6 +254,8 @@ def _why(error: BaseException) -> RunError:
     """What kept an attempt from ending by itself."""
     if isinstance(error, asyncio.CancelledError):
         return STOPPED
-    if isinstance(error, ExpressionError):
+    if isinstance(error, NodeFailure):
+        return error.error
+    if isinstance(error, ExpressionError | TooMuch):
         return RunError(ErrorType.PERMANENT, f"with: {error}")
     return RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}")

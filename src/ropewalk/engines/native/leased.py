@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ropewalk.core.events import Blob
 from ropewalk.core.signals import Returned
 from ropewalk.engines.runner import Outcome, Run
 from ropewalk.store.events import item_of
@@ -22,6 +23,7 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_ttl: int | None = None
     run: str | None = None
     trace: str | None = None
+    inputs_blob: Blob | None = None
 
 
 class Leased(Run, eq=False):

@@ -75,7 +75,7 @@ class Leased(Struct, frozen=True):
     @property
     def idempotency_key(self) -> str:
         offer, work = self.offer, self.work
-        inputs = content_hash(work.inputs)
+        inputs = content_hash(work.inputs) if work.inputs_blob is None else work.inputs_blob.hash
         return idempotency_key(offer.workspace, offer.execution, offer.node, self.item, inputs, work.config_hash)
 
 
@@ -132,6 +132,7 @@ class Lending:
             about = (seeker.workspace, seeker.pool, seeker.runner)
             found = await offers.lease_in(tx, *about, now + self._lease_time, now, seeker.limit)
             leased = [await self._leased(tx, offer, now) for offer in found]
+        leased = [await self._with_inputs(each) for each in leased]
         if self._engine.observer is not None and leased:
             self._engine.observer.leased(time.perf_counter() - began)
         return leased
@@ -144,6 +145,12 @@ class Lending:
             offer = replace(offer, lease_until=deadline)
         lease = Lease(offer.id, work.run or offer.id, offer.workspace, offer.leased_by or "", offer.fence, deadline)
         return Leased(lease, offer, work)
+
+    async def _with_inputs(self, leased: Leased) -> Leased:
+        """Large inputs lie elsewhere, and a runner is told them like any others."""
+        if (blob := leased.work.inputs_blob) is None:
+            return leased
+        return replace(leased, work=replace(leased.work, inputs=await self._engine.memory.load_blob(blob)))
 
     async def _arrival(self, pool: str, seconds: float, gone: "asyncio.Future[None]") -> None:
         coming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -210,7 +217,7 @@ class Lending:
 
         def success(run: Leased) -> Succeeded:
             self._check_ports(run.work, ports)
-            about = (run.item, run.work.inputs or None, blob, tokens)
+            about = (run.item, run.work.inputs or None, blob, tokens, run.work.inputs_blob)
             return Succeeded(run.offer.node, run.offer.attempt, value, ports, *about)
 
         await self._report(lease, success)
@@ -223,7 +230,8 @@ class Lending:
     async def fail(self, lease: Lease, error: RunError) -> None:
         """The run failed so."""
         await self._report(lease, lambda run: with_jitter(
-            Failed(run.offer.node, run.offer.attempt, error, run.item, run.work.inputs or None)
+            Failed(run.offer.node, run.offer.attempt, error, run.item, run.work.inputs or None, 0.0,
+                   run.work.inputs_blob)
         ))  # fmt: skip
 
     async def _report(self, lease: Lease, signal_of: Callable[[Leased], Signal]) -> None:

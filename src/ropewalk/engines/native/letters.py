@@ -230,7 +230,7 @@ class Letters:
     def tell(self, letter: str, live: Live, signal: Signal) -> None:
         engine = self._engine
         try:
-            engine.signal(live, signal)
+            engine.signal(live, live.stored.admitted(signal, engine.settings.execution_bytes))
         except InvalidTransition as refusal:
             _log.info("execution %s was told %s and refused: %s", live.id, type(signal).__name__, refusal)
         live.rows.append(("delete_inbox", (letter,)))

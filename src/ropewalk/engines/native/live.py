@@ -1,7 +1,8 @@
 """An execution this worker owns: the machine in memory, what is not committed yet, and what is under way."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -9,15 +10,17 @@ import msgspec
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
-from ropewalk.core.execution.view import blobs_of, items_of
+from ropewalk.core.execution.view import Unloaded, blobs_of, items_of
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import Template
 from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import Signal
-from ropewalk.core.state import ExecutionState
+from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
 from ropewalk.engines.base import Version
-from ropewalk.engines.runner import Run
+from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, Stored
+from ropewalk.engines.runner import INLINE_LIMIT, Desk, Run
+from ropewalk.nodes.values import LARGEST_OUTPUT
 
 Key = tuple[str, int | None]
 Row = tuple[Any, ...]
@@ -34,6 +37,9 @@ class Running(Run, eq=False):
 
     def config_hash(self) -> str:
         return self.live.execution.plan.config_hash(self.work.node)
+
+    async def keep(self, text: bytes, desk: Desk) -> Blob:
+        return await self.live.stored.keep(text, desk)
 
 
 class Written(msgspec.Struct):
@@ -52,9 +58,9 @@ class Live:
     """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
 
     __slots__ = (
-        "accepted", "commands", "commits", "events", "execution", "found_running", "has_blobs", "has_key", "has_slot",
-        "id", "is_dirty", "is_dropped", "is_hungry", "is_unconfirmed", "items", "ledger", "offered", "pins",
-        "post", "reports", "rows", "running", "setbacks", "trace_id", "unwritten", "version", "written",
+        "accepted", "commands", "commits", "events", "execution", "found_running", "has_key", "has_large", "has_slot",
+        "id", "is_dirty", "is_dropped", "is_hungry", "is_unconfirmed", "items", "ledger", "offered", "pins", "post",
+        "reports", "rows", "running", "setbacks", "stored", "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -76,7 +82,9 @@ class Live:
         self.rows: list[tuple[str, Row]] = []
         # What it has to tell other executions once that is durable: inbox id, execution, signal.
         self.post: list[tuple[str, str, Signal | StartChild]] = []
-        self.has_blobs = False
+        # Whether any value of it is too large for the log, or any entry of its log is that long.
+        self.has_large = False
+        self.stored = Stored()
         # The runs that others have or may take: node, item, attempt.
         self.offered: set[tuple[str, int | None, int]] = set()
         # The runs that were under way when its log was folded, for whoever takes it up.
@@ -125,59 +133,100 @@ class Live:
         """One item of a map; the list is evaluated once while the execution is in memory."""
         items = self.items.get(node)
         if items is None:
-            items = self.items[node] = items_of(self.execution, node)
+            items = items_of(self.execution, node)
+            self.keep_items(node, items)
         return items[index]
 
-    async def load_blobs(self, load: Load, *templates: Template | None) -> None:
-        """Bring the large outputs these expressions look at into memory."""
+    def keep_items(self, node: int, items: list[Any]) -> None:
+        """The list of a map stays at hand; those of maps that are done do not."""
+        nodes = self.execution.nodes
+        self.items = {each: kept for each, kept in self.items.items() if nodes[each] is NodeState.RUNNING}
+        self.items[node] = items
+
+    def blobs_for(self, work: Work) -> list[Blob]:
+        """The large values an attempt needs: those it was given before, or those its expressions look at."""
+        if isinstance(work.inputs, Blob):
+            return [work.inputs]
+        plan, node = self.execution.plan, work.node
+        is_listed = work.item is None or node in self.items
+        return self.blobs_of(plan.with_template(node), None if is_listed else plan.for_each[node])
+
+    def blobs_of(self, *templates: Template | None) -> list[Blob]:
+        """The large outputs these expressions look at."""
+        x, found = self.execution, dict[str, Blob]()
         for template in templates:
             for path in template.references if template is not None else ():
                 if path[0] == "nodes":
-                    await self._load_output(load, self.execution.plan.index[path[1]])
+                    found |= {blob.hash: blob for blob in blobs_of(x.outputs.get(x.plan.index[path[1]]))}
+        return list(found.values())
+
+    @contextmanager
+    def at_hand(self, values: dict[str, Any]) -> Iterator[None]:
+        """Lets expressions look at large values, and no longer than they are evaluated."""
+        x = self.execution
+        kept, x.blobs = x.blobs, {**x.blobs, **values}
+        try:
+            yield
+        finally:
+            x.blobs = kept
+
+    # What the output of the whole is made of
 
     async def load_output_blobs(self, load: Load) -> None:
-        """The same for whatever the execution's own output looks at."""
-        plan = self.execution.plan
-        if plan.output is not None:
-            await self.load_blobs(load, plan.output)
-        else:
-            for sink in plan.sinks:
-                await self._load_output(load, sink)
+        """Bring the large values that the execution's own output looks at into memory."""
+        x = self.execution
+        sinks = {blob.hash: blob for sink in x.plan.sinks for blob in blobs_of(x.outputs.get(sink))}
+        for blob in list(sinks.values()) if x.plan.output is None else self.blobs_of(x.plan.output):
+            await self._load_for_output(load, blob)
 
     async def expect_blob(self, load: Load, node: int, blob: Blob) -> None:
         """A result that is about to be reported is large; keep it if the execution's output is made of it."""
-        self.has_blobs = True
+        self.has_large = True
         plan = self.execution.plan
         paths = plan.output.references if plan.output is not None else ()
         if node in plan.sinks if plan.output is None else ("nodes", plan.ids[node]) in {path[:2] for path in paths}:
-            self.execution.blobs[blob.hash] = await load(blob)
+            await self._load_for_output(load, blob)
 
-    async def _load_output(self, load: Load, node: int) -> None:
+    async def _load_for_output(self, load: Load, blob: Blob) -> None:
+        """One more; once there are more than can be part of an output, none of them is held any longer."""
         x = self.execution
-        for blob in blobs_of(x.outputs.get(node)):
-            if blob.hash not in x.blobs:
-                x.blobs[blob.hash] = await load(blob)
+        if blob.hash in x.blobs:
+            return
+        most = LARGEST_OUTPUT if x.plan.output is None else MOST_AT_HAND
+        self.stored.for_output += blob.size
+        if self.stored.for_output > most:
+            unloaded = Unloaded(f"the large values it is made of are more than {most // MIB} MiB together")
+            x.blobs = {**dict.fromkeys(x.blobs, unloaded), blob.hash: unloaded}
+        else:
+            x.blobs[blob.hash] = await load(blob)
 
 
-def folded(version: Version, accepted: ExecutionAccepted, events: list[Event], written: Written) -> Live:
-    """The execution as its log leaves it."""
-    live = Live(version, accepted)
-    live.execution.apply(events)
-    live.ledger.add(events)
-    live.ledger.take()
-    live.written = written
-    live.is_unconfirmed = True
-    live.found_running = _running(live.execution)
-    live.has_blobs = has_blobs(live)
-    live.has_key = bool(live.written.live and live.written.live[3])
-    return live
+class Fold:
+    """An execution that comes to be from its log, entry by entry: of a long one, never all of them are in memory."""
+
+    def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
+        self._live = Live(version, accepted)
+
+    def add(self, events: list[Event], size: int) -> None:
+        """The next entry: its events, and how long it is."""
+        live = self._live
+        live.execution.apply(events)
+        live.ledger.add(events)
+        live.ledger.take()
+        live.stored.add(size, events)
+        live.has_large = live.has_large or size > INLINE_LIMIT
+
+    def done(self, written: Written) -> Live:
+        """The execution as its log leaves it."""
+        live = self._live
+        live.written = written
+        live.is_unconfirmed = True
+        live.found_running = _running(live.execution)
+        live.has_large = live.has_large or bool(live.stored.blobs)
+        live.has_key = bool(live.written.live and live.written.live[3])
+        return live
 
 
 def _running(x: Execution) -> list[tuple[str, int | None, int]]:
     works = (work for work in x.active_works() if work.phase is Phase.RUNNING)
     return [(x.plan.ids[work.node], work.item, work.attempt) for work in works]
-
-
-def has_blobs(live: Live) -> bool:
-    """Whether any result of it is too large for the log."""
-    return any(blobs_of(output) for output in live.execution.outputs.values())

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,13 +12,15 @@ import uuid_utils
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
-from ropewalk.core.events import Blob, Event, ExecutionAccepted
+from ropewalk.core.events import Blob, ExecutionAccepted
 from ropewalk.core.plan import load_plan
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
-from ropewalk.engines.native.live import Live, Written, folded, has_blobs
+from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
-from ropewalk.engines.native.record import in_pieces, recorded
+from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
+from ropewalk.engines.native.stored import named_by
+from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.store import log as stored_log
 from ropewalk.store import workflows
 from ropewalk.store.access import Store
@@ -27,6 +29,8 @@ from ropewalk.store.queue import Claimed
 
 GoOn = Callable[[list[Live]], Awaitable[None]]
 MOST_VERSIONS = 1_000
+MOST_HELD = 64 * 2**20
+"""How much of large values is held for whoever looks at the same ones next."""
 VERSIONS_AT_ONCE = 20
 """How many are read together: each may be some megabytes."""
 # What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
@@ -45,6 +49,9 @@ class Memory:
     def __init__(self, store: Store, ownership: Ownership) -> None:
         self._store = store
         self._ownership = ownership
+        # Large values that were looked at last, by hash, with their sizes.
+        self._values: OrderedDict[str, tuple[int, Any]] = OrderedDict()
+        self._held = 0
         self._versions: OrderedDict[tuple[str, int], Version] = OrderedDict()
         self._loading: dict[str, asyncio.Future[Any]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
@@ -112,7 +119,7 @@ class Memory:
         live = self.new(request, now)
         if request.carried:
             # What another has done may be large results from the beginning.
-            live.has_blobs = has_blobs(live)
+            live.has_large = any(True for event in live.events for _ in named_by(event))
             await self._load_final(live)
         self.lives[live.id] = live
         return live
@@ -225,11 +232,13 @@ class Memory:
             heard()
             await self._load_versions({each.version: execution for execution, each in found.items()}, heard)
             for piece in in_pieces(found):
-                logs = await stored_log.whole(self._store, piece)
+                is_long = found[piece[0]].size > MOST_BYTES
+                logs = {} if is_long else await stored_log.whole(self._store, piece)
                 heard()
                 lives = []
                 for execution in piece:
-                    if live := await self._fold_one(found[execution].written, logs.pop(execution, [])):
+                    entries = None if is_long else logs.pop(execution, [])
+                    if live := await self._fold_one(execution, found[execution].written, entries):
                         lives.append(live)
                     heard()
                     # Folding many takes a while, which is not to be everyone's.
@@ -252,11 +261,10 @@ class Memory:
                     _log.debug("version %d of %s cannot be read: %s", found.version, found.workflow, error)
             heard()
 
-    async def _fold_one(self, written: Written, entries: list[bytes]) -> Live | None:
-        """One of several is in memory from now on, if it can be."""
+    async def _fold_one(self, execution: str, written: Written, entries: list[bytes] | None) -> Live | None:
+        """One of several is in memory from now on, if it can be; a log that is long has yet to be read."""
         try:
-            written.seal = log.seal_of(entries[-1]) if entries else 0
-            live = await self._folded(written, list(log.decode_all(entries)))
+            live = await self._folded(execution, written, entries)
             return self._take_in(live, live.owner)
         except Unavailable:
             raise
@@ -308,6 +316,8 @@ class Memory:
         live.execution.apply(events)
         live.ledger.add(events)
         live.ledger.take()
+        live.stored.bytes = len(entry)
+        live.has_large = len(entry) > INLINE_LIMIT
         state = live.execution.state
         live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry))
         live.is_unconfirmed = True
@@ -339,39 +349,51 @@ class Memory:
                 await self._release(execution, is_ours)
 
     async def _bones(self, execution: str) -> Live:
-        written, events = await self._read(execution)
-        accepted = log.acceptance(events)
+        """An execution without its version: all of its log at once, since the log alone tells which nodes there are."""
+        written = await self._written(execution)
         with reading_of(execution):
+            entries = (await stored_log.whole(self._store, [execution])).get(execution, [])
+            events = list(log.decode_all(entries))
+            accepted = log.acceptance(events)
             version = Version(accepted.workflow, accepted.version, accepted.hash, skeleton(accepted, events))
-            return folded(version, accepted, events, written)
+            fold = Fold(version, accepted)
+            fold.add(events, sum(map(len, entries)))
+            written.seal = log.seal_of(entries[-1])
+            return fold.done(written)
 
     async def _fold(self, execution: str) -> Live:
-        written, events = await self._read(execution)
-        with reading_of(execution):
-            return await self._folded(written, events)
-
-    async def _read(self, execution: str) -> tuple[Written, list[Event]]:
         # Whose it is comes first: of one that is ours the log read afterwards is whole.
+        written = await self._written(execution)
+        with reading_of(execution):
+            return await self._folded(execution, written, None)
+
+    async def _written(self, execution: str) -> Written:
         found = await recorded(self._store, [execution])
-        logs = await stored_log.whole(self._store, [execution])
         if execution not in found:
             raise NotFound(f"there is no execution {execution}")
-        entries, written = logs.get(execution, []), found[execution].written
-        with reading_of(execution):
-            events = list(log.decode_all(entries))
-            log.acceptance(events)
-        written.seal = log.seal_of(entries[-1])
-        return written, events
+        return found[execution].written
 
-    async def _folded(self, written: Written, events: list[Event]) -> Live:
-        accepted = log.acceptance(events)
-        live = folded(await self._version_of(accepted), accepted, events, written)
+    async def _folded(self, execution: str, written: Written, entries: list[bytes] | None) -> Live:
+        """The execution as its log leaves it; the log is read a few megabytes at a time if it is not given."""
+        fold: Fold | None = None
+        async for page in stored_log.pages(self._store, execution) if entries is None else _at_once(entries):
+            for entry in page:
+                _, events = log.decode(entry)
+                if fold is None:
+                    accepted = log.acceptance(events)
+                    fold = Fold(await self._version_of(accepted), accepted)
+                fold.add(events, len(entry))
+                written.seal = log.seal_of(entry)
+        if fold is None:
+            log.acceptance(())
+        assert fold is not None, "an empty log has no acceptance"
+        live = fold.done(written)
         await self._load_final(live)
         return live
 
     async def _load_final(self, live: Live) -> None:
         """The large results an execution's output is made of must be at hand when its last node ends."""
-        if live.has_blobs and not live.execution.is_ended:
+        if live.has_large and not live.execution.is_ended:
             await live.load_output_blobs(self.load_blob)
 
     async def _version_of(self, accepted: ExecutionAccepted) -> Version:
@@ -417,11 +439,25 @@ class Memory:
         return await self.version(found.id, wanted)
 
     async def load_blob(self, blob: Blob) -> Any:
+        """A large value. What many look at is read once, and held once as long as there is room for it."""
+        if blob.hash in self._values:
+            self._values.move_to_end(blob.hash)
+            return self._values[blob.hash][1]
         try:
-            return msgspec.json.decode(await self._store.blobs.get(blob.hash))
+            value = msgspec.json.decode(await self._store.blobs.get(blob.hash))
         except NotFound as error:
             # Not to be taken for an execution that never was: whoever waits for it waits until it is put back.
             raise StoreCorrupted(f"the large value {blob.hash} is gone: restore it from a backup") from error
+        if blob.hash not in self._values:
+            self._values[blob.hash] = (blob.size, value)
+            self._held += blob.size
+        while self._held > MOST_HELD:
+            self._held -= self._values.popitem(last=False)[1][0]
+        return value
+
+
+async def _at_once(entries: list[bytes]) -> AsyncIterator[list[bytes]]:
+    yield entries
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:

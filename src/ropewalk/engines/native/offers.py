@@ -19,14 +19,16 @@ import uuid_utils
 from ropewalk.core.commands import RunNode
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
-from ropewalk.core.execution.view import inputs_of
+from ropewalk.core.events import Blob
+from ropewalk.core.execution.view import TooMuch
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
 from ropewalk.engines.native.leased import InHand, Leased, Work
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node, with_jitter
+from ropewalk.engines.runner import STOPPED, Desk, Outcome, failure, overdue, run_node, with_jitter
+from ropewalk.nodes.failure import NodeFailure, failure_of
 from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
 from ropewalk.store.events import item_of, place_of
@@ -122,33 +124,36 @@ class Offers:
     async def _make(self, live: Live, command: RunNode) -> None:
         engine = self._engine
         try:
-            if live.has_blobs:
-                plan, node = live.execution.plan, live.execution.plan.index[command.node]
-                await live.load_blobs(engine.memory.load_blob, plan.with_template(node), plan.for_each[node])
-            if engine.memory.owns(live):
-                self._offer(live, command)
-        except ExpressionError as error:
+            work = live.execution.work(command.node, command.item)
+            if work is None or work.attempt != command.attempt:
+                return
+            async with self._hands.large.inputs(live, work) as (inputs, blob):
+                if engine.memory.owns(live):
+                    self._offer(live, command, None if blob is not None else inputs, blob)
+        except NodeFailure as error:
+            engine.reports.add(live, _failed(command, error.error))
+        except (ExpressionError, TooMuch) as error:
             engine.reports.add(live, _failed(command, RunError(ErrorType.PERMANENT, f"with: {error}")))
         except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
             engine.reports.add(
                 live, _failed(command, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}"))
             )
 
-    def _offer(self, live: Live, command: RunNode) -> None:
+    def _offer(self, live: Live, command: RunNode, inputs: Any, blob: Blob | None) -> None:
         x, plan, now = live.execution, live.execution.plan, self._engine.store.now()
         work = x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        item = None if command.item is None else live.item(work.node, command.item)
         told = Work(
             plan.types[work.node],
-            inputs_of(x, work, item),
+            inputs,
             plan.timeouts[work.node] or DEFAULT_ATTEMPT_TIMEOUT,
             plan.config_hash(work.node),
             work.held_since,
             plan.cache_ttl[work.node],
             live.ledger.run(command.node, command.item),
             live.accepted.trace,
+            blob,
         )
         live.offered.add((command.node, command.item, command.attempt))
         about = (live.id, live.accepted.workspace, command.node, place_of(command.item), command.attempt)
@@ -248,10 +253,18 @@ class Offers:
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
             offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
-            now, now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
+            now, now + work.timeout, work.held_since, work.cache_ttl, work.inputs_blob, work.config_hash,
         )  # fmt: skip
-        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(run_node(run, self._desk)))
+        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, work.timeout))
+
+    async def _run_node(self, run: Leased) -> Outcome:
+        try:
+            if run.inputs_blob is not None:
+                run.inputs = await self._engine.memory.load_blob(run.inputs_blob)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
+            return failure(run, STOPPED if isinstance(error, asyncio.CancelledError) else failure_of(error))
+        return await run_node(run, self._desk)
 
     async def _see_through(self, in_hand: InHand, limit: int) -> None:
         """Report how the run ended, or that its time is up: not every node stops when it is told to."""

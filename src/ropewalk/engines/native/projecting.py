@@ -12,11 +12,12 @@ import msgspec
 
 from ropewalk.core import log
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.events import ExecutionFailed, ExecutionReopened, ExecutionTimedOut, RunWaiting
+from ropewalk.core.events import Blob, ExecutionFailed, ExecutionReopened, ExecutionTimedOut, RunWaiting
 from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.store.blobs import named_in
 from ropewalk.store.events import NO_ITEM, subject_of
 
@@ -44,8 +45,7 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     if events:
         first_seq = x.seq - len(events) + 1
         entry, seal = log.sealed(first_seq, events, written.seal)
-        for digest in named_in(entry):
-            rows.append(("insert_blob_reference", (digest, live.id)))
+        _count(live, entry, rows)
         # Of one whose nodes have only started and succeeded, no run was written before its end.
         if (first_runs := live.ledger.add(events)) is not None:
             runs = first_runs
@@ -71,6 +71,15 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     for name, row in rows:
         batch[name].append(row)
     return runs
+
+
+def _count(live: Live, entry: bytes, rows: Rows) -> None:
+    """The entry, and the large values it names, are stored from now on."""
+    size, named = len(entry), named_in(entry)
+    live.stored.add(size, live.events if named else ())
+    if named or size > INLINE_LIMIT:
+        live.has_large = True
+        rows += [("insert_blob_reference", (digest, live.id)) for digest in named]
 
 
 def _put_execution(live: Live, rows: Rows) -> None:
@@ -187,12 +196,13 @@ def _run(live: Live, run: RunRow) -> Row:
 def _letter(live: Live, letter: LetterRow) -> Row:
     plan = live.execution.plan
     node = plan.definition.nodes[plan.index[letter.node]]
-    accepted = live.accepted
+    accepted, is_blob = live.accepted, isinstance(letter.inputs, Blob)
     fingerprint = content_hash([accepted.workflow, letter.node, str(letter.type), _shape(letter.reason)])[:16]
     return (
         letter.id, accepted.workspace, letter.run, live.id, accepted.workflow, letter.node, letter.item,
-        letter.attempt, str(letter.type), str(letter.error_type), letter.reason, fingerprint, _json(letter.inputs),
-        _json(node), letter.created, str(letter.resolution), None, None,
+        letter.attempt, str(letter.type), str(letter.error_type), letter.reason, fingerprint,
+        None if is_blob else _json(letter.inputs), _json(node), letter.created, str(letter.resolution), None, None,
+        _json(letter.inputs) if is_blob else None,
     )  # fmt: skip
 
 

@@ -18,4 +18,5 @@ class NativeSettings(Struct, frozen=True):
     runner_lease: float = 120.0
     claim_batch: int = 100
     dispatch_attempts: int = 3
+    execution_bytes: int = 2**30
     breaker: BreakerPolicy = BreakerPolicy()

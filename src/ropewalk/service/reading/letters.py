@@ -49,6 +49,7 @@ def letter_of(letter: dlq.DeadLetter) -> Json:
         "reason": letter.reason,
         "fingerprint": letter.fingerprint,
         "inputs": _json(letter.inputs),
+        "inputsReference": _json(letter.inputs_blob),
         "config": _json(letter.config),
         "createdAt": rfc3339(letter.created_at),
         "resolution": letter.resolution,

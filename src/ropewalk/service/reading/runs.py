@@ -188,7 +188,7 @@ async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: 
     state, lease = await _lease(reader, story, row)
     return {
         **_run(replace(row, state=state), story.id, story.trace_id),
-        **_hashes(story, row, told.inputs),
+        **_hashes(story, row, await _inputs(blobs, told.inputs, largest), told.inputs),
         **await _output(blobs, told, largest),
         "errorDetail": None if row.error is None else row.error.detail,
         "tokenCost": told.tokens,
@@ -235,16 +235,28 @@ def _is_of(event: NodeSucceeded | ItemSucceeded, row: RunRow) -> bool:
     return (event.attempt, item) == (row.attempt, row.item)
 
 
-def _hashes(story: Recorded, row: RunRow, recorded_inputs: Any) -> Json:
+async def _inputs(blobs: Blobs, inputs: Any, largest: int | None) -> Any:
+    """What the attempt was given; null if that is too much to be shown."""
+    if not isinstance(inputs, Blob):
+        return inputs
+    return await value_of(blobs, inputs.hash) if largest is None or inputs.size <= largest else None
+
+
+def _hashes(story: Recorded, row: RunRow, inputs: Any, recorded_inputs: Any) -> Json:
     """The inputs and what follows from them; null as long as they are not known. A map's list has none."""
     plan, index = story.plan, story.plan.index[row.node]
     config = plan.config_hash(index)
-    inputs = recorded_inputs
+    if isinstance(recorded_inputs, Blob):
+        return _keyed(story, row, inputs, recorded_inputs.hash)
     if inputs is None and not plan.definition.nodes[index].get("with"):
         inputs = {}
     if inputs is None or (plan.for_each[index] is not None and row.item is None):
         return {"inputs": None, "inputsHash": None, "configHash": config, "idempotencyKey": None}
-    digest = content_hash(inputs)
+    return _keyed(story, row, inputs, content_hash(inputs))
+
+
+def _keyed(story: Recorded, row: RunRow, inputs: Any, digest: str) -> Json:
+    config = story.plan.config_hash(story.plan.index[row.node])
     key = idempotency_key(story.accepted.workspace, story.id, row.node, row.item, digest, config)
     return {"inputs": inputs, "inputsHash": digest, "configHash": config, "idempotencyKey": key}
 

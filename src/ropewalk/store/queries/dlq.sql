@@ -1,11 +1,11 @@
 -- {{dead_letter}}: the columns of a `DeadLetter`, in its order.
 id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason, fingerprint, inputs,
-config, created_at, resolution, resolved_at, reviewed_by, notes;
+config, created_at, resolution, resolved_at, reviewed_by, notes, inputs_blob;
 
 -- upsert_dead_letter: a run gave up, or its dead letter was resolved by its execution; a resolved one stays as it is.
 insert into dead_letter (id, workspace, run, execution, workflow, node, item, attempt, failure_type, error_type, reason,
-                         fingerprint, inputs, config, created_at, resolution, resolved_at, reviewed_by)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                         fingerprint, inputs, config, created_at, resolution, resolved_at, reviewed_by, inputs_blob)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 on conflict (id) do update
    set resolution = excluded.resolution, resolved_at = excluded.resolved_at, reviewed_by = excluded.reviewed_by
  where dead_letter.resolution = 'PENDING';

@@ -1,0 +1,63 @@
+"""Large values on their way to a node: in memory while they are needed, and no more of them at once than fit."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from ropewalk.core.events import Blob
+from ropewalk.core.execution.view import TooMuch, inputs_of, items_of
+from ropewalk.core.execution.work import Work
+from ropewalk.core.measured import TooLarge, measured
+from ropewalk.engines.budget import Budget
+from ropewalk.engines.native.live import Live, Load
+from ropewalk.engines.native.stored import MIB, MOST_AT_HAND
+from ropewalk.engines.runner import INLINE_LIMIT, Desk
+from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.values import LARGEST_OUTPUT
+
+AT_ONCE: Final = 512 * MIB
+"""How much of large values the nodes that run at the same time are given together."""
+
+
+class LargeValues:
+    """Loads what expressions look at, and keeps what a node is given if it is too large for the log."""
+
+    def __init__(self, load: Load, desk: Desk) -> None:
+        self._load = load
+        self._desk = desk
+        self._room = Budget(AT_ONCE)
+
+    @asynccontextmanager
+    async def inputs(self, live: Live, work: Work) -> AsyncIterator[tuple[Any, Blob | None]]:
+        """What an attempt is given, and where that lies if it is large; there is room for it until the end."""
+        async with self._loaded(live.blobs_for(work)) as values:
+            with live.at_hand(values):
+                inputs = inputs_of(live.execution, work, None if work.item is None else live.item(work.node, work.item))
+            yield inputs, await self._kept(live, work, inputs)
+
+    async def items(self, live: Live, node: int) -> Any:
+        """What a map's `forEach` evaluates to."""
+        async with self._loaded(live.blobs_of(live.execution.plan.for_each[node])) as values:
+            with live.at_hand(values):
+                return items_of(live.execution, node)
+
+    @asynccontextmanager
+    async def _loaded(self, blobs: Sequence[Blob]) -> AsyncIterator[dict[str, Any]]:
+        size = sum(blob.size for blob in blobs)
+        if size > MOST_AT_HAND:
+            raise TooMuch(
+                f"its expressions look at {size // MIB} MiB of large values, at most {MOST_AT_HAND // MIB} MiB are "
+                "loaded together; look at fewer of them"
+            )
+        async with self._room.room_for(size):
+            yield {blob.hash: await self._load(blob) for blob in blobs}
+
+    async def _kept(self, live: Live, work: Work, inputs: Any) -> Blob | None:
+        if isinstance(work.inputs, Blob):
+            return work.inputs
+        try:
+            # By sorted keys: its hash is the hash of the inputs.
+            text = measured(inputs, LARGEST_OUTPUT, is_sorted=True)
+        except TooLarge as error:
+            raise NodeFailure.permanent(f"with: is larger than {LARGEST_OUTPUT // MIB} MiB; hand on less") from error
+        return None if len(text) <= INLINE_LIMIT else await live.stored.keep(text, self._desk)

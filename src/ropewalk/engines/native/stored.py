@@ -1,0 +1,89 @@
+"""What an execution has stored: how many bytes, and which large values, each counted once.
+
+The sum follows from the log alone (the lengths of its entries, the sizes of the values they name), so it is the same
+after a restart. An execution that has reached the limit records no further results: what it would run fails for good.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.events import Blob, Event, NodesCarriedOver
+from ropewalk.core.execution.view import blobs_of
+from ropewalk.core.signals import Failed, Signal, Succeeded
+from ropewalk.engines.runner import Desk
+from ropewalk.nodes.failure import NodeFailure
+
+MIB: Final = 2**20
+MOST_AT_HAND: Final = 256 * MIB
+"""How much of large values the expressions of one node, or of the output, look at together."""
+
+
+class Stored:
+    """Of one execution. `for_output` is how much of the large values its output is made of."""
+
+    __slots__ = ("blobs", "bytes", "for_output")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.for_output = 0
+        self.blobs: dict[str, None] = {}
+
+    def add(self, size: int, events: Sequence[Event]) -> None:
+        """An entry of the log with these events is so long."""
+        self.bytes += size
+        for event in events:
+            for blob in named_by(event):
+                self._count(blob)
+
+    def _count(self, blob: Blob) -> None:
+        if blob.hash not in self.blobs:
+            self.blobs[blob.hash] = None
+            self.bytes += blob.size
+
+    async def keep(self, text: bytes, desk: Desk) -> Blob:
+        """Keeps a large value, unless it is kept already; fails the attempt if there is no room for it."""
+        blob = Blob(hashlib.sha256(text).hexdigest(), len(text))
+        if blob.hash in self.blobs:
+            return blob
+        if self.bytes + blob.size > desk.most_stored:
+            raise NodeFailure(full(desk.most_stored))
+        # Before it is written: others are about to write theirs.
+        self.bytes += blob.size
+        try:
+            await desk.shelf.keep(text)
+        finally:
+            self.bytes -= blob.size
+        self._count(blob)
+        return blob
+
+    def admitted(self, signal: Signal, most: int) -> Signal:
+        """What somebody else reports of an attempt, unless there is no room for its result."""
+        if not isinstance(signal, Succeeded) or signal.blob is None or signal.blob.hash in self.blobs:
+            return signal
+        if self.bytes + signal.blob.size <= most:
+            return signal
+        return Failed(
+            signal.node, signal.attempt, full(most), signal.item, signal.inputs, inputs_blob=signal.inputs_blob
+        )
+
+
+def full(most: int) -> RunError:
+    """Why an attempt fails whose result would be too much."""
+    limit = f"{most // MIB} MiB" if most >= MIB else f"{most} bytes"
+    return RunError(
+        ErrorType.PERMANENT,
+        f"the execution has stored as much as it may, {limit}: make its results smaller, store them elsewhere and "
+        "hand on references, or raise execution.max_mib and retry",
+    )
+
+
+def named_by(event: Event) -> Iterator[Blob]:
+    """The large values an event names."""
+    for field in ("blob", "inputs_blob"):
+        if (blob := getattr(event, field, None)) is not None:
+            yield blob
+    if type(event) is NodesCarriedOver:
+        for node in event.large:
+            yield from blobs_of(event.output(node))
