@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
+from ropewalk.api.downloads import raw_json
 from ropewalk.api.execution_answers import (
     AN_ID,
     ExecutionDetails,
@@ -221,13 +222,7 @@ async def get_execution(call: Caller, execution_id: ExecutionId) -> dict[str, An
 async def get_execution_output(call: Caller, execution_id: ExecutionId) -> Response:
     """The output of an execution that succeeded, alone and whatever its size."""
     await call.execution(execution_id)
-    return raw_json(await stories.output_text(call.office.store, call.office.store.blobs, execution_id))
-
-
-def raw_json(text: bytes) -> Response:
-    """A value made by a workflow: nothing of it is to be taken for a page of ours."""
-    headers = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
-    return Response(text, headers=headers, media_type="application/json")
+    return raw_json(call, await stories.kept_output(call.office.store, execution_id))
 
 
 @routes.get("/{executionId}/nodes", Right.READ, response_model=Page[ExecutionNode])

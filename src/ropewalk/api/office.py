@@ -12,6 +12,7 @@ from ropewalk.access.settings import AccessSettings
 from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
 from ropewalk.api.desk import Desk
+from ropewalk.api.downloads import Downloads
 from ropewalk.service import Service
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store import secrets as kept
@@ -43,6 +44,7 @@ class Office:
         self.standings = Standings(store)
         self.rates = Rates(access)
         self.desk = Desk()
+        self.downloads = Downloads()
         self.figures: Figures | None = None
         self._serve = serve
         self._services: dict[str, Service] = {}

@@ -6,15 +6,16 @@ from fastapi import Path, Query, Response
 from pydantic import Field
 
 from ropewalk.access.rights import Right
+from ropewalk.api.downloads import raw_json
 from ropewalk.api.execution_answers import AN_ID, ANOTHER_ID, RunDetails, RunSummary
-from ropewalk.api.executions import ID, LARGEST_INLINE, RAW, NodeName, list_execution_runs, raw_json
+from ropewalk.api.executions import ID, LARGEST_INLINE, RAW, NodeName, list_execution_runs
 from ropewalk.api.gate import Call
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified
 from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.state import RunState
 from ropewalk.service import payloads, reading
-from ropewalk.service.reading.runs import Whereabouts, no_run, output_text
+from ropewalk.service.reading.runs import Whereabouts, kept_output, no_run
 
 routes = Routes("/workflow/runs", "Runs")
 
@@ -71,7 +72,7 @@ async def get_run(call: Caller, run_id: RunId, execution_id: InExecution = None)
 async def get_run_output(call: Caller, run_id: RunId, execution_id: InExecution = None) -> Response:
     """What an attempt gave that succeeded, alone and whatever its size."""
     found, _ = await _find(call, run_id, execution_id)
-    return raw_json(await output_text(call.office.store, call.office.store.blobs, found))
+    return raw_json(call, await kept_output(call.office.store, found))
 
 
 @routes.post("/{runId}/dead-letter", Right.EXECUTE, status_code=202, response_model=GivenUp, problems=(409,),

@@ -1,6 +1,6 @@
 """What every dialect offers the nouns: reading by the name of a statement, and writing inside a transaction."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -55,6 +55,9 @@ class Blobs(Protocol):
 
     async def get(self, digest: str) -> bytes:
         """The value under this hash, checked against it."""
+
+    def chunks(self, digest: str) -> AsyncGenerator[bytes, None]:
+        """The same a part at a time. The last part comes only if all of them together are what they should be."""
 
     def sweep(self) -> int:
         """Removes what was never finished; how many there were."""

@@ -16,8 +16,9 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from typing import Final
 
 from uuid_utils import uuid7
@@ -29,6 +30,8 @@ from ropewalk.store.errors import StoreCorrupted, StoreFull, StoreUnavailable
 from ropewalk.store.rows import BlobEntry
 
 LARGEST: Final = 64 * 1024 * 1024
+CHUNK: Final = 512 * 1024
+"""How much of a value is read at once by whoever hands it on."""
 LATELY: Final = 24 * 3600
 """How long (s) a value is not removed after it was written or found."""
 
@@ -62,6 +65,15 @@ class BlobFiles:
     async def get(self, digest: str) -> bytes:
         """The value under this hash, checked against it."""
         return await asyncio.to_thread(self._get, digest)
+
+    async def chunks(self, digest: str) -> AsyncGenerator[bytes, None]:
+        """The same a part at a time. The last part comes only if all of them together are what they should be."""
+        file = await asyncio.to_thread(self._opened, digest)
+        try:
+            async for chunk in verified(lambda at: asyncio.to_thread(file.read, CHUNK), digest, self.root):
+                yield chunk
+        finally:
+            file.close()
 
     async def remove(self, tx: Transaction, digest: str) -> bool:
         """The value goes, whether or not its row's transaction is kept; false if it was written or found lately."""
@@ -116,21 +128,35 @@ class BlobFiles:
             return True
 
     def _get(self, digest: str) -> bytes:
-        if not is_hash(digest):
-            raise NotFound(f"there is no blob {digest[:80]!r}")
-        value = self._read(digest)
+        with self._opened(digest) as file:
+            value = file.readall()
         if hashlib.sha256(value).hexdigest() != digest:
             raise StoreCorrupted(f"blob {digest} in {self.root} is damaged: restore it from a backup")
         return value
 
-    def _read(self, digest: str) -> bytes:
+    def _opened(self, digest: str) -> FileIO:
+        if not is_hash(digest):
+            raise NotFound(f"there is no blob {digest[:80]!r}")
         try:
             with _in_our_words(self.root), _opened(self.root, None) as root, _opened(digest[:2], root) as shelf:
                 descriptor = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=shelf)
-                with open(descriptor, "rb", buffering=0) as file:
-                    return file.readall()
+                return FileIO(descriptor)
         except FileNotFoundError as error:
             raise NotFound(f"there is no blob {digest}") from error
+
+
+async def verified(read: Callable[[int], Awaitable[bytes]], digest: str, where: str) -> AsyncGenerator[bytes, None]:
+    """What `read` gives from each place on, until there is no more; held against the hash before the last of it."""
+    summed, at = hashlib.sha256(), 0
+    chunk = await read(at)
+    while chunk:
+        summed.update(chunk)
+        at += len(chunk)
+        following = await read(at)
+        if not following and summed.hexdigest() != digest:
+            raise StoreCorrupted(f"blob {digest} in {where} is damaged: restore it from a backup")
+        yield chunk
+        chunk = following
 
 
 @contextmanager

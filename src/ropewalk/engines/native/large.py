@@ -8,7 +8,7 @@ from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import TooMuch, inputs_of, items_of
 from ropewalk.core.execution.work import Work
 from ropewalk.core.measured import TooLarge, measured
-from ropewalk.engines.budget import Budget
+from ropewalk.engines.native.budget import Budget
 from ropewalk.engines.native.live import Live, Load
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND
 from ropewalk.engines.runner import INLINE_LIMIT, Desk

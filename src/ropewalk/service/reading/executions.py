@@ -187,12 +187,12 @@ def waiting_for(execution: Execution) -> str | None:
 # What it gave
 
 
-async def output_text(reader: Reader, blobs: Blobs, execution: str) -> bytes:
-    """The output of an execution as JSON text, whatever its size; NotFound if it has none."""
+async def kept_output(reader: Reader, execution: str) -> bytes | Blob:
+    """The output of an execution as JSON text, or where that lies; NotFound if it has none."""
     last = await last_event(reader, execution)
     if not isinstance(last, ExecutionSucceeded):
         raise NotFound(f"execution {execution} has no output")
-    return msgspec.json.encode(last.output) if last.blob is None else await blobs.get(last.blob.hash)
+    return msgspec.json.encode(last.output) if last.blob is None else last.blob
 
 
 async def _same_output(

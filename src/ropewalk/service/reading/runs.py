@@ -270,12 +270,12 @@ async def _output(blobs: Blobs, told: Told, largest: int | None) -> Json:
     return {"output": output, "outputReference": {"hash": blob.hash, "size": blob.size}}
 
 
-async def output_text(reader: Reader, blobs: Blobs, found: Whereabouts) -> bytes:
-    """The output of a run as JSON text, whatever its size; NotFound if it has none."""
+async def kept_output(reader: Reader, found: Whereabouts) -> bytes | Blob:
+    """The output of a run as JSON text, or where that lies; NotFound if it has none."""
     if found.run.state is not RunState.SUCCESS:
         raise NotFound(f"run {found.run.id} has no output")
     told = await _told(reader, found)
-    return msgspec.json.encode(told.output) if told.blob is None else await blobs.get(told.blob.hash)
+    return msgspec.json.encode(told.output) if told.blob is None else told.blob
 
 
 async def _lease(reader: Reader, story: Recorded, row: RunRow) -> tuple[RunState, Json]:

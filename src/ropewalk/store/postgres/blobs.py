@@ -6,13 +6,13 @@ row; either the bytes stay, or both are gone and the bytes are written anew.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import Blob
 from ropewalk.store.access import Batch, Row, Transaction, Value
-from ropewalk.store.blobs import LARGEST, BlobTooLarge, is_hash
+from ropewalk.store.blobs import CHUNK, LARGEST, BlobTooLarge, is_hash, verified
 from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.rows import BlobContent, BlobEntry
 
@@ -63,6 +63,21 @@ class PostgresBlobs:
         if hashlib.sha256(value).hexdigest() != digest:
             raise StoreCorrupted(f"blob {digest} is damaged: restore it from a backup")
         return value
+
+    async def chunks(self, digest: str) -> AsyncGenerator[bytes, None]:
+        """The same a part at a time. The last part comes only if all of them together are what they should be."""
+        remembered = self._unwritten.get(digest)
+
+        async def read(at: int) -> bytes:
+            if remembered is not None:
+                return remembered[at : at + CHUNK]
+            row = await self._keeper.fetch_one("get_blob_slice", digest, at + 1, CHUNK) if is_hash(digest) else None
+            if row is None:
+                raise NotFound(f"there is no blob {digest[:80]!r}")
+            return bytes(row[0])
+
+        async for chunk in verified(read, digest, "the database"):
+            yield chunk
 
     async def remove(self, tx: Transaction, digest: str) -> bool:
         """The value goes together with its row, which whoever puts it again would have kept."""

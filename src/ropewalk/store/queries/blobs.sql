@@ -14,6 +14,11 @@ select data
   from blob_content
  where hash = $1;
 
+-- get_blob_slice: some of the bytes of a blob, from a place (the first is 1) on.
+select substr(data, $2, $3)
+  from blob_content
+ where hash = $1;
+
 -- remove_blob_content: the bytes of a blob, after its row.
 delete from blob_content
  where hash = $1;

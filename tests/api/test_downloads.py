@@ -1,0 +1,99 @@
+"""Large values are sent from where they lie, as fast as they are read, and no caller has too many under way."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ropewalk.api import downloads
+from ropewalk.api.downloads import PARTS, PER_CALLER, Downloads
+from ropewalk.api.problems import Refused
+from ropewalk.store.blobs import CHUNK
+from tests.api.servers import UpServer, up
+
+MIB = 2**20
+SIZE = 10 * MIB
+CROWD = 40
+MOST = PER_CALLER // (PARTS * CHUNK)
+MAKER = f"""
+import ropewalk
+
+@ropewalk.node
+def make() -> str:
+    return "x" * {SIZE}
+"""
+DOCUMENT = {
+    "ropewalk": 1,
+    "name": "large",
+    "nodes": [{"id": "make", "type": "make"}],
+    "output": "{{ nodes.make.output }}",
+}
+
+
+def memory_of(process: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+def made(server: UpServer) -> str:
+    workflow = server.ask("POST", "/workflow/definitions?publish=true", json=DOCUMENT).json()["id"]
+    started = server.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow}).json()
+    execution: str = started["executionId"]
+    while server.ask("GET", f"/workflow/executions/{execution}").json()["state"] != "SUCCESS":
+        pass
+    return execution
+
+
+async def ask_and_do_not_read(server: UpServer, execution: str) -> asyncio.StreamReader:
+    # A small window, so that the system takes little off the server's hands.
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
+    path = f"/api/v1/workflow/executions/{execution}/output"
+    head = (f"GET {path} HTTP/1.1", "host: x", f"authorization: Bearer {server.token}", "\r\n")
+    writer.write("\r\n".join(head).encode())
+    await writer.drain()
+    reader._writer = writer  # type: ignore[attr-defined]  # as long as one is kept, the other is
+    return reader
+
+
+async def test_answers_that_nobody_reads_take_little_memory(tmp_path: Path):
+    (tmp_path / "maker.py").write_text(MAKER)
+    with up(tmp_path, "--nodes", "maker.py") as server:
+        execution = await asyncio.to_thread(made, server)
+        whole = await asyncio.to_thread(server.ask, "GET", f"/workflow/executions/{execution}/output")
+        before = memory_of(server.process.pid)
+        crowd = [await ask_and_do_not_read(server, execution) for _ in range(CROWD)]
+        lines = [await crowd[number].readline() for number in range(MOST)]
+        health = await asyncio.to_thread(server.ask, "GET", f"/workflow/executions/{execution}")
+        grown = memory_of(server.process.pid) - before
+
+    assert len(whole.content) == SIZE + 2
+    assert json.loads(whole.content) == "x" * SIZE
+    assert lines == [b"HTTP/1.1 200 OK\r\n"] * MOST
+    assert health.status_code == 200
+    assert grown < CROWD * SIZE / 4, f"{grown / MIB:.0f} MiB"
+
+
+async def test_whoever_does_not_read_waits_for_the_next_and_is_told_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(downloads, "PATIENCE", 0.05)
+    under_way, done = Downloads(), asyncio.Event()
+
+    async def never_read() -> None:
+        async with under_way.room("ann"):
+            await done.wait()
+
+    tasks = [asyncio.create_task(never_read()) for _ in range(MOST)]
+    await asyncio.sleep(0)
+    with pytest.raises(Refused) as refused:
+        async with under_way.room("ann"):
+            pass
+    async with under_way.room("bob"):
+        done.set()
+    await asyncio.gather(*tasks)
+    async with under_way.room("ann"):
+        pass
+
+    assert refused.value.status_code == 429
+    assert refused.value.headers == {"Retry-After": "5"}
