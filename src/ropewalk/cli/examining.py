@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from ropewalk.cli.examining_server import examined_server
+from ropewalk.cli.examining_server import examined_server, set_aside
 from ropewalk.cli.findings import Finding, Health
 from ropewalk.cli.loading import catalogue
 from ropewalk.cli.project import Project
@@ -113,7 +113,7 @@ async def _store(project: Project) -> list[Finding]:
     except RopewalkError as error:
         return [Finding("store", Health.ILL, str(error))]
     try:
-        return [_size(path), await _schema(reader), await _clock(reader)]
+        return [_size(path), await _schema(reader), await _clock(reader), *await set_aside(reader)]
     finally:
         await reader.close()
 

@@ -20,10 +20,11 @@ from ropewalk.core.waits import BreakerWait
 from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, outlined
 from ropewalk.service.reasons import FEW, Json
-from ropewalk.store import breakers, dlq, executions, explain, live, queue, workspaces
+from ropewalk.store import breakers, dlq, executions, explain, live, queue, suspicion, workspaces
 from ropewalk.store.access import Reader
 from ropewalk.store.explain import Holder, Place, SharedRun, UnreadSignal
 from ropewalk.store.live import Live
+from ropewalk.store.suspicion import SET_ASIDE
 from ropewalk.store.workers import Worker
 
 Alive = Callable[[Worker], bool]
@@ -98,6 +99,8 @@ class Facts(Struct, frozen=True):
     breakers: dict[str, Breaker] = {}
     shared: dict[Key, SharedRun] = {}
     unread: list[UnreadSignal] = []
+    deaths: tuple[int, int | None] = (0, None)
+    """In how many deaths of its worker it was under way, and since when it is set aside."""
     children: dict[str, Json] = {}
 
     @property
@@ -149,6 +152,7 @@ async def gather(around: Around, execution: str) -> Facts:
         breakers=await _breakers(around, x),
         shared=await _shared(reader, execution, x),
         unread=await explain.unread_signals(reader, execution, FEW),
+        deaths=await suspicion.deaths(reader, execution) if held is not None and held.owner == SET_ASIDE else (0, None),
     )
 
 

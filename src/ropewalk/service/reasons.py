@@ -34,6 +34,7 @@ class Cause(StrEnum):
     TURN = "TURN"
     NO_WORKER = "NO_WORKER"
     OWNER_LOST = "OWNER_LOST"
+    SET_ASIDE = "SET_ASIDE"
     UNREADABLE = "UNREADABLE"
     # An execution somebody stopped, or that is over
     PAUSED = "PAUSED"

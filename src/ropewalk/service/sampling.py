@@ -39,6 +39,7 @@ class Sampler:
                 at_capacity=len(full),
                 dead_letters=await metrics.dead_letters(self._store),
                 breakers=await metrics.breakers(self._store),
+                set_aside=await metrics.set_aside(self._store),
             )
         except Unavailable as error:
             _log.warning("metrics.store_away", reason=str(error))

@@ -18,6 +18,7 @@ from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, com
 from ropewalk.store.executions import Execution
 from ropewalk.store.explain import MOST_COUNTED, Holder, Place, UnreadSignal
 from ropewalk.store.queue import QueueEntry
+from ropewalk.store.suspicion import SET_ASIDE
 
 LONGEST_CLAIM = 5 * MINUTE
 """After so long the claim of a worker that is alive and does nothing about it is released."""
@@ -31,6 +32,8 @@ def whole_reasons(f: Facts) -> list[Reason]:
     """Everything that would have to change before the execution goes on, what weighs most first."""
     if f.x.is_ended:
         return [_ended(f), *_dispatch_failed(f.line.entry)]
+    if f.owner == SET_ASIDE:
+        return [_set_aside(f), *_unread(f)]
     return [*_standing_still(f), *_unread(f)]
 
 
@@ -60,6 +63,17 @@ def unreadable_reasons(row: Execution, entry: QueueEntry | None, error: Unreadab
 
 
 _HARMLESS = (Cause.RUNNING, Cause.UNREAD_SIGNALS)
+
+# Set aside
+
+
+def _set_aside(f: Facts) -> Reason:
+    deaths, since = f.deaths
+    at = "" if since is None else f" at {clock(since, f.now)}"
+    why = f"it was set aside{at}: it was under way in {count(deaths, 'death')} of its worker, one after the other"
+    again = "find out why its workers died (memory, as a rule); resume takes it up again, cancel ends it"
+    return Reason(Cause.SET_ASIDE, why, {"deaths": deaths, "since": moment(since)}, command("resume", f.id), again)
+
 
 # Over, ending, paused
 

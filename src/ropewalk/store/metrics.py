@@ -4,6 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.store import suspicion
 from ropewalk.store.access import Reader, Store
 
 MOST_WAITING: Final = 10_000
@@ -33,6 +34,11 @@ async def full_workspaces(reader: Reader) -> list[FullWorkspace]:
 async def dead_letters(store: Store) -> int:
     """How many dead letters nobody has resolved."""
     return _count((await store.scan("count_dead_letters", MOST_LETTERS))[0])
+
+
+async def set_aside(reader: Reader) -> int:
+    """How many executions are set aside."""
+    return len(await suspicion.all_set_aside(reader))
 
 
 async def breakers(reader: Reader) -> dict[str, int]:

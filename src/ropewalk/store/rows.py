@@ -294,7 +294,7 @@ class CachedResult(NamedTuple):
 
 
 class ById(NamedTuple):
-    """delete_live, delete_queue, delete_inbox"""
+    """delete_live, delete_queue, delete_inbox, delete_offers, clear_suspicion"""
 
     id: str
 
@@ -322,6 +322,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "delete_event_wait": EventWaitKey._fields,
     "insert_offer": NewOffer._fields,
     "delete_offers": ById._fields,
+    "clear_suspicion": ById._fields,
     "insert_audit": AuditEntry._fields,
     "insert_idempotency": IdempotencyEntry._fields,
     "upsert_breaker": BreakerEntry._fields,

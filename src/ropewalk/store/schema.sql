@@ -77,6 +77,14 @@ create index live_by_owner on live (owner, execution) where owner is not null;
 create index live_by_slot on live (workspace) where has_slot = 1;
 create unique index live_by_key on live (workspace, concurrency_key) where has_key = 1;
 
+-- What was under way when its worker died, until its next commit; what is set aside for that, until a person says so.
+create table suspicion (
+    execution text primary key,
+    deaths bigint not null,
+    on_trial bigint not null,           -- 1: it was taken up alone
+    set_aside_at bigint                 -- null: it is not set aside
+);
+
 -- The truth: what each append added, in a versioned envelope; seq is the number of its first event.
 create table log (
     execution text not null,

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.store import suspicion
 from ropewalk.store.access import Reader, Transaction, json_list
 
 MOST_SHOWN: Final = 1_000
@@ -70,7 +71,9 @@ async def take_over(tx: Transaction, dead: str, worker: str, before: int, limit:
     if heard is None or before <= heard[0] <= after:
         return []
     await expel(tx, dead)
-    return [row[0] for row in await tx.fetch("take_over_live", worker, dead, limit)]
+    taken = [row[0] for row in await tx.fetch("take_over_live", worker, dead, limit)]
+    await suspicion.raise_for(tx, taken)
+    return taken
 
 
 async def hang_up(reader: Reader, before: int) -> None:

@@ -23,6 +23,7 @@ class Sample(Struct, frozen=True):
     at_capacity: int
     dead_letters: int
     breakers: Mapping[str, int]
+    set_aside: int = 0
 
 
 class Metrics:
@@ -44,6 +45,9 @@ class Metrics:
         self._waiting = self._gauge("queue_waiting", "Executions that wait for a slot, up to 10,000.")
         self._full = self._gauge("workspaces_at_capacity", "Workspaces whose executions wait for a slot, up to 100.")
         self._letters = self._gauge("dead_letters", "Dead letters nobody has resolved, up to 100,000.")
+        self._set_aside = self._gauge(
+            "executions_set_aside", "Executions set aside after deaths of workers, up to 1,000."
+        )
         self._breakers = self._gauge("breakers", "Circuit breakers by state.", "state")
         self._has_store = self._gauge(
             "store_up", "1 while the store answers; what it counted last is shown until then."
@@ -97,6 +101,7 @@ class Metrics:
         self._waiting.set(sample.waiting)
         self._full.set(sample.at_capacity)
         self._letters.set(sample.dead_letters)
+        self._set_aside.set(sample.set_aside)
         for state in ("CLOSED", "OPEN", "HALF_OPEN"):
             self._breakers.labels(state).set(sample.breakers.get(state, 0))
 

@@ -15,7 +15,7 @@ import uuid_utils
 from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event
-from ropewalk.core.signals import Cancel, Due, Returned, Signal, Start, check_request
+from ropewalk.core.signals import Cancel, Due, Resume, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, Observer, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
@@ -43,6 +43,7 @@ from ropewalk.engines.runner import Desk
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
 from ropewalk.store.access import CONNECTED, Store
+from ropewalk.store.suspicion import SET_ASIDE
 
 WORKFLOWS = "workflows"
 """The topic of hints that one was changed."""
@@ -186,7 +187,10 @@ class NativeEngine:
                 return await self._tell_owned(execution, signal, by)
         except OwnedElsewhere as elsewhere:
             # Out of turn: its owner may be this worker again by the time it is told.
-            return await self.letters.ask(elsewhere, signal, by)
+            if elsewhere.owner != SET_ASIDE:
+                return await self.letters.ask(elsewhere, signal, by)
+            await self.recovery.release_set_aside(execution, signal, by)
+            return await self.tell(execution, signal, by) or isinstance(signal, Resume)
         except VersionLost:
             if not isinstance(signal, Cancel):
                 raise

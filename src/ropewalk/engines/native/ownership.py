@@ -9,8 +9,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 from ropewalk.core.errors import NotFound, RopewalkError
-from ropewalk.store import executions, live
+from ropewalk.store import executions, live, suspicion
 from ropewalk.store.access import Store
+from ropewalk.store.suspicion import SET_ASIDE
 
 
 class OwnedElsewhere(RopewalkError):
@@ -34,6 +35,12 @@ class Ownership(Protocol):
     async def take_due(self, limit: int, told: Collection[str]) -> list[str]:
         """Parked executions whose time has come, ours from now on; without those that were `told` so a moment ago."""
 
+    def set_aside(self, execution: str) -> None:
+        """The execution belongs to no worker from now on."""
+
+    def take_back(self, execution: str) -> None:
+        """It does again."""
+
     def claiming(self) -> AbstractAsyncContextManager[Any]:
         """Nobody acquires what is being claimed: what he reads of it would be as it was before."""
 
@@ -44,11 +51,25 @@ class SoleOwner:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._claiming = asyncio.Lock()
+        # What is set aside: nobody else changes that, so it is asked for once.
+        self._set_aside: set[str] | None = None
 
     async def acquire(self, execution: str) -> None:
-        """Everything is ours, but what is being claimed is so only afterwards."""
+        """Everything is ours but what is set aside, and what is being claimed is so only afterwards."""
+        if self._set_aside is None:
+            self._set_aside = set(await suspicion.all_set_aside(self._store))
+        if execution in self._set_aside:
+            raise OwnedElsewhere(execution, SET_ASIDE)
         async with self._claiming:
             return
+
+    def set_aside(self, execution: str) -> None:
+        if self._set_aside is not None:
+            self._set_aside.add(execution)
+
+    def take_back(self, execution: str) -> None:
+        if self._set_aside is not None:
+            self._set_aside.discard(execution)
 
     async def release(self, execution: str) -> None:
         """And stays so."""
@@ -83,6 +104,12 @@ class OneOfMany:
     async def take_due(self, limit: int, told: Collection[str]) -> list[str]:
         async with self._store.transaction() as tx:
             return await live.take_due(tx, tx.worker, self._store.now(), limit)
+
+    def set_aside(self, execution: str) -> None:
+        """The store says so to everyone."""
+
+    def take_back(self, execution: str) -> None:
+        """The same."""
 
     def claiming(self) -> AbstractAsyncContextManager[Any]:
         """The store keeps them apart, row by row."""

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 import uuid_utils
 
 from ropewalk.core.commands import RunNode, WakeAt
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, UnknownVersion
-from ropewalk.core.signals import Due, Lost, Returned, Signal, Succeeded
+from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable, UnknownVersion
+from ropewalk.core.signals import Cancel, Due, Lost, Resume, Returned, Signal, Succeeded
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
-from ropewalk.store import audit, offers
+from ropewalk.store import audit, offers, suspicion
 from ropewalk.store import live as owned
 from ropewalk.store.access import Rewind
 from ropewalk.store.errors import StaleWriter
+from ropewalk.store.suspicion import Suspect
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -72,14 +73,48 @@ class Recovery:
         """Go on with everything that is ours by the store, since we come back under the name of one who is gone."""
         store, after = self._engine.store, ""
         while left := await owned.owned(store, store.worker, after=after, limit=BATCH):
-            await self.take_up([row.execution for row in left])
+            executions = [row.execution for row in left]
+            async with store.transaction() as tx:
+                await suspicion.raise_for(tx, executions)
+            await self.take_up(executions)
             after = left[-1].execution
 
     async def take_up(self, executions: Sequence[str], heard: Callable[[], None] = _nobody) -> None:
         """Go on with executions whose last owner is gone and which are ours now; what one is ill with stops no other.
 
-        `heard` is called whenever the store has answered.
+        `heard` is called whenever the store has answered. Those that may be what the last owners died of come last.
         """
+        suspects = await suspicion.suspects(self._engine.store, executions)
+        heard()
+        aside = {each.execution for each in suspects}
+        await self._take_up_together([each for each in executions if each not in aside], heard)
+        for suspect in suspects:
+            await self._try(suspect)
+            heard()
+
+    async def _try(self, suspect: Suspect) -> None:
+        """Take up a suspect alone, when whatever else is here is written down; set it aside if that was done before."""
+        engine, execution = self._engine, suspect.execution
+        await engine.commit.settled()
+        async with engine.store.transaction() as tx:
+            if suspect.on_trial:
+                await suspicion.set_aside(tx, execution, tx.worker, engine.store.now())
+            else:
+                await suspicion.put_on_trial(tx, execution)
+        if suspect.on_trial:
+            engine.ownership.set_aside(execution)
+            _log.error(
+                "execution %s is set aside: it was under way in %d deaths of its worker, one after the other, at last "
+                "alone; find out why, then resume or cancel it", execution, suspect.deaths,
+            )  # fmt: skip
+            return
+        _log.warning("execution %s was under way in %d deaths of its worker: it is taken up alone", execution,
+                     suspect.deaths)  # fmt: skip
+        with suppress(OwnedElsewhere):
+            await self._take_up_alone(execution)
+        await engine.commit.settled()
+
+    async def _take_up_together(self, executions: Sequence[str], heard: Callable[[], None]) -> None:
         lives = await self._engine.memory.load_together(executions, heard)
         await self._find_offers(lives)
         heard()
@@ -142,6 +177,8 @@ class Recovery:
         With `reports` nothing is lost: they are what the attempts said that have ended, the others are handed back.
         """
         engine, x = self._engine, live.execution
+        if reports is None:
+            live.rows.append(("clear_suspicion", (live.id,)))
         if live.offered:
             engine.offers.watch()
         has_slot = bool(live.written.live and live.written.live[2])
@@ -165,6 +202,21 @@ class Recovery:
                 lost = Lost(node, attempt, item, random.random())
                 self._engine.signal(live, lost if reports is None else Returned(node, attempt, item))
         live.found_running = []
+
+    async def release_set_aside(self, execution: str, signal: Signal, by: str) -> None:
+        """A person wants an execution back that is set aside: to go on, or to be cancelled."""
+        engine = self._engine
+        if not isinstance(signal, Resume | Cancel):
+            raise InvalidTransition(
+                "the execution is set aside, since its worker died whenever it was taken up: resume or cancel it first"
+            )
+        async with engine.store.transaction() as tx:
+            is_released = await suspicion.release(tx, execution, tx.worker)
+        engine.ownership.take_back(execution)
+        if is_released:
+            _log.warning("execution %s was set aside, and is taken up again by %s", execution, by)
+            await self._take_up_together([execution], _nobody)
+            await engine.letters.catch_up()
 
     # A commit failed
 

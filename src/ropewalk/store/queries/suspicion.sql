@@ -1,0 +1,42 @@
+-- raise_suspicion: the execution was under way when its worker died.
+insert into suspicion (execution, deaths, on_trial)
+values ($1, 1, 0)
+on conflict (execution) do update
+   set deaths = suspicion.deaths + 1;
+
+-- suspects: those of these executions ($1: a JSON list) that were under way in at least two deaths, one after the other.
+select execution, deaths, on_trial
+  from suspicion
+ where execution in ({{each_of_the_list}}) and deaths >= 2
+ order by execution;
+
+-- try_suspect: it is taken up alone; if its worker dies once more, that is why.
+update suspicion
+   set on_trial = 1
+ where execution = $1;
+
+-- clear_suspicion: it was taken up, and that is written.
+delete from suspicion
+ where execution = $1;
+
+-- note_set_aside: it is taken up no more, unless a person says so.
+update suspicion
+   set set_aside_at = $1
+ where execution = $2;
+
+-- hand_live: an execution of one owner is another's from now on.
+update live
+   set owner = $1, fence = fence + 1
+ where execution = $2 and owner = $3;
+
+-- get_suspicion: in how many deaths it was under way, and since when it is set aside.
+select deaths, set_aside_at
+  from suspicion
+ where execution = $1;
+
+-- set_aside: the executions that are, the oldest first.
+select execution
+  from suspicion
+ where set_aside_at is not null
+ order by set_aside_at, execution
+ limit $1;

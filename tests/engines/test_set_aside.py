@@ -1,0 +1,105 @@
+"""An execution that its workers die of is set aside, and the others go on."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.state import ExecutionState
+from ropewalk.nodes.base import NodeContext, NodeType, Output, Registry
+from ropewalk.service.explaining import explain
+from ropewalk.store import suspicion
+from ropewalk.wiring import Settings, open_service
+from tests.engines.worlds import flow, node
+
+# Four lives of a worker: in the first, two executions are under way; in the others it dies when it reads the victim.
+WORKER = """
+import asyncio, json, os, sys
+from ropewalk.engines.native.memory import Memory
+from ropewalk.wiring import Settings, open_service
+from tests.engines.test_set_aside import types
+
+database, victim, document = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+folded = Memory._folded
+
+async def deadly(memory, execution, written, entries):
+    if execution == victim:
+        os._exit(9)
+    return await folded(memory, execution, written, entries)
+
+async def main():
+    Memory._folded = deadly
+    async with open_service(Settings(db=database), types()) as service:
+        if victim == "-":
+            version = await service.save(document)
+            started = [await service.start(version), await service.start(version)]
+            for each in started:
+                async for _, event in service.follow(each):
+                    if type(event).__name__ == "NodesStarted":
+                        break
+            print(json.dumps(started), flush=True)
+            os._exit(9)
+        print("open", flush=True)
+        os._exit(0)
+
+asyncio.run(main())
+"""
+DOCUMENT = flow(node("long", "long", retry={"maxAttempts": 10}))
+
+
+class Long(NodeType):
+    """Is under way for an hour."""
+
+    name = "long"
+
+    async def run(self, parameters: Any, context: NodeContext) -> Output:
+        await asyncio.sleep(3600)
+        return Output()
+
+
+def types() -> Registry:
+    found = Registry.builtin()
+    found.register(Long())
+    return found
+
+
+def life(database: str, victim: str = "-") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", WORKER, database, victim, json.dumps(DOCUMENT)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_an_execution_that_kills_its_worker_is_set_aside_and_the_other_goes_on(tmp_path: Path, place: int):
+    database = str(tmp_path / "ropewalk.db")
+    began = life(database)
+    started: list[str] = json.loads(began.stdout or "null") or pytest.fail(began.stderr)
+    victim, other = started[place], started[1 - place]
+
+    codes = [life(database, victim).returncode for _ in range(3)]
+
+    assert codes == [9, 9, 0], "it dies with the others, then alone, and then it is left alone"
+    async with open_service(Settings(db=database), types()) as service:
+        store = service.store
+        assert await suspicion.all_set_aside(store) == [victim]
+        (reason,) = (await _explained(store, victim))["reasons"]
+        assert (reason["code"], reason["waitsFor"]["deaths"]) == ("SET_ASIDE", 3)
+        assert "resume" in reason["command"]
+        assert {each["code"] for each in (await _explained(store, other))["reasons"]} <= {"RUNNING", "RETRY"}
+        with pytest.raises(InvalidTransition, match="set aside"):
+            await service.pause(victim)
+
+        assert await service.resume(victim)
+        assert await suspicion.all_set_aside(store) == []
+        assert [each["code"] for each in (await _explained(store, victim))["reasons"]] == ["RUNNING"]
+        for each in started:
+            assert await service.cancel(each)
+            assert (await service.ended(each)).state is ExecutionState.CANCELLED
+
+
+async def _explained(store: Any, execution: str) -> Any:
+    return await explain(store, "default", execution, store.now(), alive=lambda _: True)
