@@ -57,13 +57,6 @@ class Run(Struct, eq=False):
     deadline: int
     held_since: int | None
     cache_ttl: int | None
-    inputs_blob: Blob | None
-    """Where the inputs lie if they are too large for the log."""
-
-    @property
-    def told_inputs(self) -> Any:
-        """The inputs as a report has them."""
-        return None if self.inputs_blob is not None else self.inputs or None
 
     async def keep(self, text: bytes, desk: "Desk") -> Blob:
         """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
@@ -132,8 +125,7 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     key = content_hash([run.config_hash(), content_hash(run.inputs)])
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
-        told = (run.item, run.told_inputs, None, None, run.inputs_blob)
-        return Succeeded(run.node, run.attempt, known.value, known.ports, *told)
+        return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
     target = node_type.target(parameters)
     work = _carry_out if target is None else partial(_through_breaker, target=target)
     outcome = await work(run, desk, node_type, parameters)
@@ -167,7 +159,7 @@ def _held(run: Run, target: str, until: int) -> Outcome:
 
 
 def _suspended(run: Run, wait: Wait) -> Suspended:
-    return Suspended(run.node, run.attempt, wait, run.item, run.told_inputs, run.inputs_blob)
+    return Suspended(run.node, run.attempt, wait, run.item, run.inputs or None)
 
 
 async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any) -> Outcome:
@@ -192,9 +184,7 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     if result.tokens is not None and not _is_count(result.tokens):
         raise NodeFailure.permanent("the tokens of an output must be how many there were")
     blob = None if large is None else await run.keep(large, desk)
-    inputs_blob = run.inputs_blob
-    inputs = run.inputs or None if inputs_blob is None else None
-    return Succeeded(run.node, run.attempt, value, result.ports, run.item, inputs, blob, result.tokens, inputs_blob)
+    return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob, result.tokens)
 
 
 def _copied(value: Any) -> Any:
@@ -231,7 +221,12 @@ def _is_count(tokens: Any) -> bool:
 
 
 def failure(run: Run, error: RunError) -> Failed:
-    return Failed(run.node, run.attempt, _recordable(error), run.item, run.told_inputs, 0.0, run.inputs_blob)
+    return Failed(run.node, run.attempt, _recordable(error), run.item, run.inputs or None)
+
+
+def with_inputs_at(outcome: Outcome, blob: Blob | None) -> Outcome:
+    """The same outcome of an attempt whose inputs, if they are too large for the log, lie there."""
+    return outcome if blob is None else msgspec.structs.replace(outcome, inputs=None, inputs_blob=blob)
 
 
 def overdue(limit: int) -> RunError:

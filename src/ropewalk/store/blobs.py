@@ -37,6 +37,8 @@ LATELY: Final = 24 * 3600
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _NAMED: Final = re.compile(rb'"hash":"([0-9a-f]{64})","size":\d')
+NAMES_BLOB: Final = b'","size":'
+"""What is in every entry that names a blob, and in hardly any other."""
 _UNFINISHED: Final = ".unfinished"
 # By handle and never through a link: nobody can lead us out of our directory.
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -234,4 +236,4 @@ async def record(tx: Transaction, blob: Blob, now: int) -> None:
 def named_in(entry: bytes) -> list[str]:
     """The hashes of the blobs a log entry names, wherever it does; perhaps of more, never of less."""
     # By the encoded text: no event is left out, and most entries are done after one look.
-    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if b'","size":' in entry else []
+    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if NAMES_BLOB in entry else []

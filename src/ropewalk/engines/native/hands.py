@@ -25,7 +25,7 @@ from ropewalk.engines.native.large import LargeValues
 from ropewalk.engines.native.live import Live, Load, Running
 from ropewalk.engines.native.stored import full
 from ropewalk.engines.native.timers import LATEST
-from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node
+from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node, with_inputs_at
 from ropewalk.nodes.failure import NodeFailure
 
 MOST_RESTING = 100
@@ -85,7 +85,7 @@ class Hands:
         name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_ATTEMPT_TIMEOUT)
         running = Running(
             live.id, live.accepted.workspace, name, plan.types[node], work.attempt, item, None, now, deadline,
-            work.held_since, plan.cache_ttl[node], None, live, work,
+            work.held_since, plan.cache_ttl[node], live, work,
         )  # fmt: skip
         live.running[name, item] = running
         if not self._running:
@@ -133,8 +133,7 @@ class Hands:
                 self._call_one()
             running.task = task
             try:
-                live = running.live
-                if live.has_large or live.execution.plan.has_maps or live.stored.bytes >= self._desk.most_stored:
+                if not running.live.is_plain:
                     signal = await self._look_around(running)
                 else:
                     running.inputs = inputs_of(running.live.execution, running.work)
@@ -152,13 +151,13 @@ class Hands:
     async def _look_around(self, running: Running) -> Signal:
         """Carry out what may be a map or an item of one, and may have large results among its inputs."""
         live, work, item = running.live, running.work, running.item
-        if live.stored.bytes >= self._desk.most_stored:
+        if live.stored >= self._desk.most_stored:
             return _failed(running, full(self._desk.most_stored))
         if item is None and live.execution.plan.for_each[work.node] is not None:
             return await self._expand(running, work)
         if live.has_large:
-            async with self.large.inputs(live, work) as (running.inputs, running.inputs_blob):
-                return await run_node(running, self._desk)
+            async with self.large.inputs(live, work) as (running.inputs, blob):
+                return with_inputs_at(await run_node(running, self._desk), blob)
         running.inputs = inputs_of(live.execution, work, None if item is None else live.item(work.node, item))
         return await run_node(running, self._desk)
 

@@ -10,7 +10,7 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.measured import TooLarge, measured
 from ropewalk.engines.native.budget import Budget
 from ropewalk.engines.native.live import Live, Load
-from ropewalk.engines.native.stored import MIB, MOST_AT_HAND
+from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, keep
 from ropewalk.engines.runner import INLINE_LIMIT, Desk
 from ropewalk.nodes.failure import NodeFailure
 from ropewalk.nodes.values import LARGEST_OUTPUT
@@ -60,4 +60,4 @@ class LargeValues:
             text = measured(inputs, LARGEST_OUTPUT, is_sorted=True)
         except TooLarge as error:
             raise NodeFailure.permanent(f"with: is larger than {LARGEST_OUTPUT // MIB} MiB; hand on less") from error
-        return None if len(text) <= INLINE_LIMIT else await live.stored.keep(text, self._desk)
+        return None if len(text) <= INLINE_LIMIT else await keep(live, text, self._desk)

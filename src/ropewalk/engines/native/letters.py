@@ -33,6 +33,7 @@ from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
 from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.engines.native.stored import admitted
 from ropewalk.store import inbox
 from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.inbox import Letter
@@ -230,7 +231,7 @@ class Letters:
     def tell(self, letter: str, live: Live, signal: Signal) -> None:
         engine = self._engine
         try:
-            engine.signal(live, live.stored.admitted(signal, engine.settings.execution_bytes))
+            engine.signal(live, admitted(live, signal, engine.settings.execution_bytes))
         except InvalidTransition as refusal:
             _log.info("execution %s was told %s and refused: %s", live.id, type(signal).__name__, refusal)
         live.rows.append(("delete_inbox", (letter,)))

@@ -18,8 +18,8 @@ from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, Stored
-from ropewalk.engines.runner import INLINE_LIMIT, Desk, Run
+from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, count, keep
+from ropewalk.engines.runner import Desk, Run
 from ropewalk.nodes.values import LARGEST_OUTPUT
 
 Key = tuple[str, int | None]
@@ -39,7 +39,7 @@ class Running(Run, eq=False):
         return self.live.execution.plan.config_hash(self.work.node)
 
     async def keep(self, text: bytes, desk: Desk) -> Blob:
-        return await self.live.stored.keep(text, desk)
+        return await keep(self.live, text, desk)
 
 
 class Written(msgspec.Struct):
@@ -58,9 +58,10 @@ class Live:
     """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
 
     __slots__ = (
-        "accepted", "commands", "commits", "events", "execution", "found_running", "has_key", "has_large", "has_slot",
-        "id", "is_dirty", "is_dropped", "is_hungry", "is_unconfirmed", "items", "ledger", "offered", "pins", "post",
-        "reports", "rows", "running", "setbacks", "stored", "trace_id", "unwritten", "version", "written",
+        "accepted", "blobs", "commands", "commits", "events", "execution", "for_output", "found_running", "has_key",
+        "has_large", "has_slot", "id", "is_dirty", "is_dropped", "is_hungry", "is_plain", "is_unconfirmed", "items",
+        "ledger", "offered", "pins", "post", "reports", "rows", "running", "setbacks", "stored", "trace_id",
+        "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -84,7 +85,11 @@ class Live:
         self.post: list[tuple[str, str, Signal | StartChild]] = []
         # Whether any value of it is too large for the log, or any entry of its log is that long.
         self.has_large = False
-        self.stored = Stored()
+        # Whether it has neither such values nor maps, and has stored little: then nothing need be looked at.
+        self.is_plain = not version.plan.has_maps
+        # What it has stored (bytes): its log, and the large values that are named there, each once.
+        self.stored = self.for_output = 0
+        self.blobs: dict[str, None] | None = None
         # The runs that others have or may take: node, item, attempt.
         self.offered: set[tuple[str, int | None, int]] = set()
         # The runs that were under way when its log was folded, for whoever takes it up.
@@ -181,7 +186,7 @@ class Live:
 
     async def expect_blob(self, load: Load, node: int, blob: Blob) -> None:
         """A result that is about to be reported is large; keep it if the execution's output is made of it."""
-        self.has_large = True
+        self.has_large, self.is_plain = True, False
         plan = self.execution.plan
         paths = plan.output.references if plan.output is not None else ()
         if node in plan.sinks if plan.output is None else ("nodes", plan.ids[node]) in {path[:2] for path in paths}:
@@ -193,8 +198,8 @@ class Live:
         if blob.hash in x.blobs:
             return
         most = LARGEST_OUTPUT if x.plan.output is None else MOST_AT_HAND
-        self.stored.for_output += blob.size
-        if self.stored.for_output > most:
+        self.for_output += blob.size
+        if self.for_output > most:
             unloaded = Unloaded(f"the large values it is made of are more than {most // MIB} MiB together")
             x.blobs = {**dict.fromkeys(x.blobs, unloaded), blob.hash: unloaded}
         else:
@@ -213,8 +218,7 @@ class Fold:
         live.execution.apply(events)
         live.ledger.add(events)
         live.ledger.take()
-        live.stored.add(size, events)
-        live.has_large = live.has_large or size > INLINE_LIMIT
+        count(live, size, events)
 
     def done(self, written: Written) -> Live:
         """The execution as its log leaves it."""
@@ -222,7 +226,6 @@ class Fold:
         live.written = written
         live.is_unconfirmed = True
         live.found_running = _running(live.execution)
-        live.has_large = live.has_large or bool(live.stored.blobs)
         live.has_key = bool(live.written.live and live.written.live[3])
         return live
 

@@ -19,8 +19,7 @@ from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
-from ropewalk.engines.native.stored import named_by
-from ropewalk.engines.runner import INLINE_LIMIT
+from ropewalk.engines.native.stored import count
 from ropewalk.store import log as stored_log
 from ropewalk.store import workflows
 from ropewalk.store.access import Store
@@ -119,7 +118,7 @@ class Memory:
         live = self.new(request, now)
         if request.carried:
             # What another has done may be large results from the beginning.
-            live.has_large = any(True for event in live.events for _ in named_by(event))
+            count(live, 0, live.events)
             await self._load_final(live)
         self.lives[live.id] = live
         return live
@@ -316,8 +315,7 @@ class Memory:
         live.execution.apply(events)
         live.ledger.add(events)
         live.ledger.take()
-        live.stored.bytes = len(entry)
-        live.has_large = len(entry) > INLINE_LIMIT
+        count(live, len(entry), ())
         state = live.execution.state
         live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry))
         live.is_unconfirmed = True

@@ -27,7 +27,7 @@ from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
 from ropewalk.engines.native.leased import InHand, Leased, Work
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.engines.runner import STOPPED, Desk, Outcome, failure, overdue, run_node, with_jitter
+from ropewalk.engines.runner import STOPPED, Desk, Outcome, failure, overdue, run_node, with_inputs_at, with_jitter
 from ropewalk.nodes.failure import NodeFailure, failure_of
 from ropewalk.store import blobs, inbox, offers, workers
 from ropewalk.store.access import Transaction
@@ -253,18 +253,18 @@ class Offers:
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
             offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
-            now, now + work.timeout, work.held_since, work.cache_ttl, work.inputs_blob, work.config_hash,
+            now, now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
         )  # fmt: skip
-        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
+        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run, work.inputs_blob)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, work.timeout))
 
-    async def _run_node(self, run: Leased) -> Outcome:
+    async def _run_node(self, run: Leased, blob: Blob | None) -> Outcome:
         try:
-            if run.inputs_blob is not None:
-                run.inputs = await self._engine.memory.load_blob(run.inputs_blob)
+            if blob is not None:
+                run.inputs = await self._engine.memory.load_blob(blob)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
             return failure(run, STOPPED if isinstance(error, asyncio.CancelledError) else failure_of(error))
-        return await run_node(run, self._desk)
+        return with_inputs_at(await run_node(run, self._desk), blob)
 
     async def _see_through(self, in_hand: InHand, limit: int) -> None:
         """Report how the run ended, or that its time is up: not every node stops when it is told to."""

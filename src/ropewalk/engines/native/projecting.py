@@ -17,8 +17,9 @@ from ropewalk.core.execution.work import Phase
 from ropewalk.core.rows import LetterRow, RunRow
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.native.stored import LITTLE, count
 from ropewalk.engines.runner import INLINE_LIMIT
-from ropewalk.store.blobs import named_in
+from ropewalk.store.blobs import NAMES_BLOB, named_in
 from ropewalk.store.events import NO_ITEM, subject_of
 
 Row = tuple[Any, ...]
@@ -45,7 +46,9 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     if events:
         first_seq = x.seq - len(events) + 1
         entry, seal = log.sealed(first_seq, events, written.seal)
-        _count(live, entry, rows)
+        live.stored += len(entry)
+        if NAMES_BLOB in entry or len(entry) > INLINE_LIMIT or live.stored > LITTLE:
+            _look_closer(live, entry, rows)
         # Of one whose nodes have only started and succeeded, no run was written before its end.
         if (first_runs := live.ledger.add(events)) is not None:
             runs = first_runs
@@ -73,12 +76,13 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     return runs
 
 
-def _count(live: Live, entry: bytes, rows: Rows) -> None:
-    """The entry, and the large values it names, are stored from now on."""
-    size, named = len(entry), named_in(entry)
-    live.stored.add(size, live.events if named else ())
-    if named or size > INLINE_LIMIT:
-        live.has_large = True
+def _look_closer(live: Live, entry: bytes, rows: Rows) -> None:
+    """The entry is long, or names large values, or comes after many."""
+    live.stored -= len(entry)
+    named = named_in(entry)
+    count(live, len(entry), live.events if named else ())
+    if named:
+        live.has_large, live.is_plain = True, False
         rows += [("insert_blob_reference", (digest, live.id)) for digest in named]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ropewalk.core.events import Blob, ExecutionFailed, ExecutionSucceeded
+from ropewalk.core.expression import Template
 from ropewalk.core.measured import TooLarge, measured
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.live import Live
@@ -18,7 +19,6 @@ from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.blobs import BlobTooLarge
 from ropewalk.store.rows import CachedResult
 
-FEW_BYTES = MIB
 FEW_REFERENCES = 16
 
 Write = Callable[[str, tuple[Any, ...]], None]
@@ -57,10 +57,11 @@ def shrink_output(live: Live, blobs: Blobs, most_stored: int) -> None:
         return
     # On this thread: nothing may come between the decision and its record. Rare, and bounded in size.
     try:
-        encoded = msgspec.json.encode(last.output) if _is_small(live) else measured(last.output, LARGEST_OUTPUT)
+        is_small = live.is_plain and _is_little(live.execution.plan.output)
+        encoded = msgspec.json.encode(last.output) if is_small else measured(last.output, LARGEST_OUTPUT)
         if len(encoded) <= INLINE_LIMIT:
             return
-        if live.stored.bytes + len(encoded) > most_stored:
+        if live.stored + len(encoded) > most_stored:
             raise NodeFailure(full(most_stored))
         blob = blobs.put_here(encoded)
     except (TooLarge, BlobTooLarge, NodeFailure) as error:
@@ -72,8 +73,6 @@ def shrink_output(live: Live, blobs: Blobs, most_stored: int) -> None:
         live.events = [*live.events[:-1], ExecutionSucceeded(last.at, None, blob)]
 
 
-def _is_small(live: Live) -> bool:
-    """Whether the output cannot be large: every part of it is small, and there are few."""
-    output = live.execution.plan.output
-    few = output is None or len(output.references) <= FEW_REFERENCES
-    return few and not live.has_large and live.stored.bytes < FEW_BYTES
+def _is_little(output: Template | None) -> bool:
+    """Whether an output is no more than a few times what the log has, which is little."""
+    return output is None or len(output.references) <= FEW_REFERENCES

@@ -6,67 +6,70 @@ after a restart. An execution that has reached the limit records no further resu
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob, Event, NodesCarriedOver
 from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.signals import Failed, Signal, Succeeded
-from ropewalk.engines.runner import Desk
+from ropewalk.engines.runner import INLINE_LIMIT, Desk
 from ropewalk.nodes.failure import NodeFailure
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.live import Live
 
 MIB: Final = 2**20
 MOST_AT_HAND: Final = 256 * MIB
 """How much of large values the expressions of one node, or of the output, look at together."""
 
 
-class Stored:
-    """Of one execution. `for_output` is how much of the large values its output is made of."""
+LITTLE: Final = MIB
+"""What has stored less is looked at no closer: no limit is lower."""
 
-    __slots__ = ("blobs", "bytes", "for_output")
 
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.for_output = 0
-        self.blobs: dict[str, None] = {}
+def count(live: "Live", size: int, events: Sequence[Event]) -> None:
+    """An entry of the log, so long and with these events, is stored."""
+    live.stored += size
+    for event in events:
+        for blob in named_by(event):
+            _count(live, blob)
+    if live.blobs or size > INLINE_LIMIT:
+        live.has_large = True
+    if live.has_large or live.stored > LITTLE:
+        live.is_plain = False
 
-    def add(self, size: int, events: Sequence[Event]) -> None:
-        """An entry of the log with these events is so long."""
-        self.bytes += size
-        for event in events:
-            for blob in named_by(event):
-                self._count(blob)
 
-    def _count(self, blob: Blob) -> None:
-        if blob.hash not in self.blobs:
-            self.blobs[blob.hash] = None
-            self.bytes += blob.size
+def _count(live: "Live", blob: Blob) -> None:
+    live.blobs = {} if live.blobs is None else live.blobs
+    if blob.hash not in live.blobs:
+        live.blobs[blob.hash] = None
+        live.stored += blob.size
 
-    async def keep(self, text: bytes, desk: Desk) -> Blob:
-        """Keeps a large value, unless it is kept already; fails the attempt if there is no room for it."""
-        blob = Blob(hashlib.sha256(text).hexdigest(), len(text))
-        if blob.hash in self.blobs:
-            return blob
-        if self.bytes + blob.size > desk.most_stored:
-            raise NodeFailure(full(desk.most_stored))
-        # Before it is written: others are about to write theirs.
-        self.bytes += blob.size
-        try:
-            await desk.shelf.keep(text)
-        finally:
-            self.bytes -= blob.size
-        self._count(blob)
+
+async def keep(live: "Live", text: bytes, desk: Desk) -> Blob:
+    """Keeps a large value, unless it is kept already; fails the attempt if there is no room for it."""
+    blob = Blob(hashlib.sha256(text).hexdigest(), len(text))
+    if live.blobs is not None and blob.hash in live.blobs:
         return blob
+    if live.stored + blob.size > desk.most_stored:
+        raise NodeFailure(full(desk.most_stored))
+    # Before it is written: others are about to write theirs.
+    live.stored += blob.size
+    try:
+        await desk.shelf.keep(text)
+    finally:
+        live.stored -= blob.size
+    _count(live, blob)
+    return blob
 
-    def admitted(self, signal: Signal, most: int) -> Signal:
-        """What somebody else reports of an attempt, unless there is no room for its result."""
-        if not isinstance(signal, Succeeded) or signal.blob is None or signal.blob.hash in self.blobs:
-            return signal
-        if self.bytes + signal.blob.size <= most:
-            return signal
-        return Failed(
-            signal.node, signal.attempt, full(most), signal.item, signal.inputs, inputs_blob=signal.inputs_blob
-        )
+
+def admitted(live: "Live", signal: Signal, most: int) -> Signal:
+    """What somebody else reports of an attempt, unless there is no room for its result."""
+    if not isinstance(signal, Succeeded) or signal.blob is None or signal.blob.hash in (live.blobs or ()):
+        return signal
+    if live.stored + signal.blob.size <= most:
+        return signal
+    return Failed(signal.node, signal.attempt, full(most), signal.item, signal.inputs, inputs_blob=signal.inputs_blob)
 
 
 def full(most: int) -> RunError:
