@@ -98,6 +98,26 @@ async def test_whom_a_parent_is_shared_with_is_told_nothing_of_what_its_child_wa
     assert SECRET not in await read(house, path, await shared(house, parent))
 
 
+async def test_a_viewer_with_whom_a_parent_is_shared_sees_no_payload_of_its_child(house: House):
+    await house.save({**CHILD, "nodes": [{**CHILD["nodes"][0], "with": {"title": "{{ input }}"}}]})
+    parent = await house.save(
+        {**PARENT, "nodes": [{**PARENT["nodes"][0], "with": {"workflow": "child", "input": SECRET}}]}
+    )
+    execution, viewer, store = await waiting(house, parent, "c"), await house.key(Role.VIEWER), house.office.store
+    async with store.transaction() as tx:
+        subject = f"{keys.SUBJECT}{viewer.split('_')[1]}"
+        await acl.put(tx, acl.Share("default", parent, subject, Role.OPERATOR, store.now(), "test"))
+    path = f"/workflow/executions/{execution}/explain"
+    async with asyncio.timeout(PATIENCE):
+        while SECRET not in await read(house, path, house.root):
+            continue
+
+    told = await read(house, path, viewer)
+
+    assert "waits for approval" in told
+    assert SECRET not in told
+
+
 async def test_whom_a_workflow_is_shared_with_is_not_told_who_else_has_the_slots(house: House):
     async with house.office.store.transaction() as tx:
         await workspaces.override_slots(tx, "default", 1)

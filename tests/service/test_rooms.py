@@ -17,7 +17,7 @@ ASK = flow(node("ask", "approval", title="Really?"))
 
 
 async def under_way(channel: RoomChannel) -> list[str]:
-    _, _, text = await channel.snapshot()
+    _, _, text = await channel.snapshot(True)
     return [each["executionId"] for each in msgspec.json.decode(text)["executions"]]
 
 

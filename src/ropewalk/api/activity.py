@@ -9,6 +9,7 @@ from ropewalk.api.execution_answers import A_MOMENT, AN_ID, ANOTHER_ID
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.instant import rfc3339
+from ropewalk.service import payloads
 from ropewalk.service.reading.patient import patient
 from ropewalk.store import audit
 from ropewalk.store.rows import AuditEntry
@@ -60,7 +61,8 @@ async def list_activity(
     before = audit.NEWEST if cursor is None else call.office.cursors.read("activity", cursor)
     wanted = audit.Filter(actor=actor, verb=verb, object=about)
     found = await audit.listed(patient(call.office.store), call.workspace, wanted, before=before, limit=limit)
-    shown = [_activity(each) for each in found]
+    may_read = Right.READ_PAYLOADS in call.rights
+    shown = [payloads.shown_activity(_activity(each), may_read=may_read) for each in found]
     return page(call.office.cursors, "activity", shown, limit, found[-1].id if found else None)
 
 

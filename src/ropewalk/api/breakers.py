@@ -9,13 +9,13 @@ from ropewalk.api.execution_answers import A_MOMENT
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.breaker import BreakerState
-from ropewalk.service import breakers
+from ropewalk.service import breakers, payloads
 
 routes = Routes("/breakers", "Breakers")
 
 
 class Breaker(Answer):
-    """The health of one target, shared by all workers."""
+    """The health of one target, shared by all workers; its name only for those who may read payloads."""
 
     model_config = exemplified(
         Answer,
@@ -64,7 +64,9 @@ async def list_breakers(call: Caller, limit: Limit = 50, cursor: Cursor = None) 
     call.require()
     after = "" if cursor is None else call.office.cursors.read("breakers", cursor)
     found = await breakers.list_breakers(call.office.store, call.workspace, after=after, limit=limit)
-    return page(call.office.cursors, "breakers", found, limit, found[-1]["target"] if found else None)
+    may_read = Right.READ_PAYLOADS in call.rights
+    shown = [payloads.shown(each, payloads.BREAKER, may_read=may_read) for each in found]
+    return page(call.office.cursors, "breakers", shown, limit, found[-1]["target"] if found else None)
 
 
 @routes.post("/reset", Right.EXECUTE, response_model=BreakerReset, problems=(409,))

@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, signed, so that nobody can make one up or use it on another list."""
+"""Cursors: where a list goes on, sealed: no caller can read one, make one up or use it on another list."""
 
 import base64
 import hashlib
@@ -22,7 +22,8 @@ class Cursors:
     def write(self, listing: str, place: Any) -> str:
         """The cursor that leads back to this place of this listing."""
         body = msgspec.json.encode(place)
-        return base64.urlsafe_b64encode(self._sign(listing, body) + body).decode().rstrip("=")
+        signature = self._sign(listing, body)
+        return base64.urlsafe_b64encode(signature + self._veiled(signature, body)).decode().rstrip("=")
 
     def read(self, listing: str, cursor: str) -> Any:
         """The place a cursor of this listing leads to."""
@@ -30,13 +31,19 @@ class Cursors:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         except ValueError as error:
             raise _unknown() from error
-        signature, body = raw[:_SIGNATURE], raw[_SIGNATURE:]
+        signature, veiled = raw[:_SIGNATURE], raw[_SIGNATURE:]
+        body = self._veiled(signature, veiled)
         if not hmac.compare_digest(signature, self._sign(listing, body)):
             raise _unknown()
         return msgspec.json.decode(body)
 
     def _sign(self, listing: str, body: bytes) -> bytes:
         return hmac.digest(self._key, listing.encode() + b"\0" + body, hashlib.sha256)[:_SIGNATURE]
+
+    def _veiled(self, signature: bytes, body: bytes) -> bytes:
+        """The body made unreadable, or readable again: a place may be a text that the caller may not see."""
+        stream = hashlib.shake_256(b"cursor" + self._key + signature).digest(len(body))
+        return bytes(one ^ other for one, other in zip(body, stream, strict=True))
 
 
 def _unknown() -> Refused:

@@ -128,8 +128,7 @@ async def list_dead_letters(
 
 
 async def _shown(call: Call, letter: dict[str, Any]) -> dict[str, Any]:
-    may_read = await call.may(letter["workflowId"], Right.READ_PAYLOADS)
-    return payloads.shown(letter, payloads.LETTER, may_read=may_read)
+    return payloads.marked(letter, payloads.LETTER, may_read=await call.may_read(letter["workflowId"]))
 
 
 @routes.get("/groups", Right.READ, response_model=Page[DeadLetterGroup])
@@ -140,7 +139,8 @@ async def list_dead_letter_groups(call: Caller, limit: Limit = 50, cursor: Curso
     reader, shared = patient(call.office.store), await call.shared_workflows()
     found = await dead_letters.groups(reader, call.workspace, after, limit, shared)
     last = [found[-1]["count"], found[-1]["fingerprint"]] if found else None
-    return page(call.office.cursors, "dead-letter-groups", found, limit, last)
+    shown = [payloads.shown(each, payloads.GROUP, may_read=await call.may_read(each["workflowId"])) for each in found]
+    return page(call.office.cursors, "dead-letter-groups", shown, limit, last)
 
 
 @routes.get("/{letterId}", Right.READ, response_model=DeadLetter)
@@ -215,13 +215,17 @@ async def discard_dead_letters(call: Caller, body: DiscardManyBody) -> dict[str,
 
 async def _bounds(call: Call, body: _Many, verb: str) -> Bounds:
     """Where this step begins. What failed alike is of one workflow, so one letter says whether it may be touched."""
-    alike = await dlq.listed(call.office.store, call.workspace, fingerprint=body.fingerprint, limit=1)
-    # Where there is none, by a workflow that nobody shares: so nobody is told whether there is one.
-    await call.allow(alike[0].workflow if alike else "")
+    await call.allow(await _workflow(call, body))
     if body.cursor is None:
         return Bounds(last=await call.service.letters.newest() or "", seconds=STEP_SECONDS)
     after, last, failures = call.office.cursors.read(_listing(call, body, verb), body.cursor)
     return Bounds(after=after, last=last, failures=failures, seconds=STEP_SECONDS)
+
+
+async def _workflow(call: Call, body: _Many) -> str:
+    """The workflow of what failed alike; none has this name where there is no letter, so no answer tells that."""
+    alike = await dlq.listed(call.office.store, call.workspace, fingerprint=body.fingerprint, limit=1)
+    return alike[0].workflow if alike else ""
 
 
 def _listing(call: Call, body: _Many, verb: str) -> str:
@@ -236,9 +240,11 @@ async def _step(call: Call, body: _Many, verb: str, bounds: Bounds, steps: Async
     after = taken[-1].letter if taken else bounds.after
     place = [after, bounds.last, bounds.failures + counts[Outcome.FAILED]]
     has_more = not is_stopped and await _has_more(call, body, after, bounds)
+    may_read = await call.may_read(await _workflow(call, body))
+    letters = [_progress(each, may_read) for each in told if each.outcome is not Outcome.STOPPED]
     return {
         "counts": {outcome: count for outcome, count in counts.items() if count},
-        "letters": [_progress(each) for each in told if each.outcome is not Outcome.STOPPED],
+        "letters": letters,
         "stopped": is_stopped,
         "next": call.office.cursors.write(_listing(call, body, verb), place) if has_more else None,
     }
@@ -250,5 +256,6 @@ async def _has_more(call: Call, body: _Many, after: str, bounds: Bounds) -> bool
     return bool(await dlq.pending(*about, after=after, last=bounds.last or "", limit=1))
 
 
-def _progress(each: Progress) -> dict[str, Any]:
-    return {"id": each.letter, "executionId": each.execution, "outcome": each.outcome, "reason": each.reason}
+def _progress(each: Progress, may_read: bool) -> dict[str, Any]:
+    about = {"id": each.letter, "executionId": each.execution, "outcome": each.outcome, "reason": each.reason}
+    return payloads.shown(about, payloads.LETTER_PROGRESS, may_read=may_read)

@@ -35,7 +35,7 @@ A_LETTER: Final = {
 
 
 class DeadLetter(Answer):
-    """A run that gave up, why, and with what; without the right to read payloads its inputs are null."""
+    """A run that gave up, why, and with what; without the right to read payloads, not with what, nor why in words."""
 
     model_config = exemplified(Answer, A_LETTER)
 

@@ -28,6 +28,7 @@ _A_SUMMARY: Final = {
     "traceId": A_TRACE,
 }
 _TRACE_ALONE: Final = "Of the traceparent of its start, else its own id without hyphens."
+_ERROR: Final = "Why it failed, in words; without the right to read payloads, a sentence that says so."
 _TRACE: Final = f"{_TRACE_ALONE} Null in a list if it was accepted by a version that did not keep it."
 A_RUN: Final = {
     "id": ANOTHER_ID,
@@ -100,7 +101,7 @@ class ExecutionSummary(Answer):
     accepted_at: str
     started_at: str | None
     finished_at: str | None
-    error: str | None
+    error: str | None = Field(description=_ERROR)
     trace_id: str | None = Field(description=_TRACE)
 
 
@@ -124,7 +125,8 @@ class Reference(Answer):
 class ExecutionDetails(ExecutionSummary):
     """An execution with everything it keeps.
 
-    Without the right to read payloads, `payloads` is false, and what was given, made or shown of errors is null.
+    Without the right to read payloads, `payloads` is false, what was given and made is null, and `error` says no more
+    than that there is one.
     """
 
     model_config = exemplified(
@@ -174,7 +176,7 @@ class ExecutionDetails(ExecutionSummary):
 
 
 class NodeError(Answer):
-    """Why a node failed; `detail` only for those who may read payloads."""
+    """Why a node failed; without the right to read payloads, its type and a sentence that says so."""
 
     type: ErrorType
     message: str
@@ -209,7 +211,7 @@ class ExecutionNode(Answer):
 
 
 class ExecutionEvent(Answer):
-    """A recorded fact, in its envelope; without the right to read payloads, what was given and made is left out."""
+    """A recorded fact, in its envelope; without the right to read payloads, ids, types, states, counts and times."""
 
     model_config = exemplified(
         Answer,
@@ -249,7 +251,7 @@ class RunSummary(Answer):
     duration_ms: float | None
     retry_after: str | None
     error_type: ErrorType | None
-    error: str | None
+    error: str | None = Field(description=_ERROR)
     trace_id: str | None = Field(description="Its execution's.")
 
 
@@ -302,7 +304,10 @@ class NodeReason(Answer):
 
 
 class Explanation(Answer):
-    """The exact reasons why an execution, or a node of it, is not running now. All of them hold at once."""
+    """The exact reasons why an execution, or a node of it, is not running now. All of them hold at once.
+
+    Without the right to read payloads, a reason names no signal, event, target, title, key or error.
+    """
 
     model_config = exemplified(
         Answer,

@@ -206,7 +206,10 @@ async def list_executions(
     store = call.office.store
     reader = store if wanted == executions.ANY else patient(store)
     found = await reading.list_executions(reader, call.workspace, wanted, before=before, limit=limit)
-    return page(call.office.cursors, "executions", found, limit, found[-1]["id"] if found else None)
+    shown = [
+        payloads.shown(each, payloads.EXECUTION, may_read=await call.may_read(each["workflowId"])) for each in found
+    ]
+    return page(call.office.cursors, "executions", shown, limit, found[-1]["id"] if found else None)
 
 
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
@@ -215,7 +218,7 @@ async def get_execution(call: Caller, execution_id: ExecutionId) -> dict[str, An
     row = await call.execution(execution_id)
     store = call.office.store
     found = await reading.get_execution(store, store.blobs, call.workspace, execution_id, largest=LARGEST_INLINE)
-    return payloads.shown(found, payloads.EXECUTION, may_read=await call.may(row.workflow, Right.READ_PAYLOADS))
+    return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(row.workflow))
 
 
 @routes.get("/{executionId}/output", Right.READ_PAYLOADS, status_code=200, response_class=Response, responses=RAW)
@@ -234,8 +237,8 @@ async def list_execution_nodes(
     listing = f"nodes {execution_id}"
     start = 0 if cursor is None else call.office.cursors.read(listing, cursor)
     found = await reading.list_nodes(call.office.store, execution_id, start=start, limit=limit)
-    may_read = await call.may(row.workflow, Right.READ_PAYLOADS)
-    shown = [payloads.shown_node(each, may_read=may_read) for each in found]
+    may_read = await call.may_read(row.workflow)
+    shown = [payloads.marked(each, payloads.NODE, may_read=may_read) for each in found]
     return page(call.office.cursors, listing, shown, limit, start + limit)
 
 
@@ -251,9 +254,9 @@ async def list_execution_events(
     row = await call.execution(execution_id)
     listing = f"events {execution_id}"
     start = after if cursor is None else call.office.cursors.read(listing, cursor)
-    may_read = await call.may(row.workflow, Right.READ_PAYLOADS)
+    may_read = await call.may_read(row.workflow)
     found, has_more = await reading.page_of_events(call.office.store, execution_id, start, limit, values=may_read)
-    shown = [{**each, "payloads": True} if may_read else payloads.without_payloads(each) for each in found]
+    shown = [payloads.shown_event(each, may_read=may_read) for each in found]
     # A page of large events is shorter than was asked for, and goes on all the same.
     return page(
         call.office.cursors, listing, shown, len(shown) if has_more else limit + 1, found[-1]["seq"] if found else None
@@ -275,7 +278,9 @@ async def list_execution_runs(
     after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     wanted = Wanted(node=node, state=state)
     found = await reading.page_of_runs(call.office.store, row, wanted, after=after, limit=limit)
-    return page(call.office.cursors, listing, found, limit, found[-1]["id"] if found else None)
+    may_read = await call.may_read(row.workflow)
+    shown = [payloads.shown(each, payloads.RUN, may_read=may_read) for each in found]
+    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 @routes.get("/{executionId}/explain", Right.READ, response_model=Explanation)
@@ -283,8 +288,11 @@ async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeN
     """Exactly why an execution, or one node of it, is not running now."""
     row = await call.execution(execution_id)
     store = call.office.store
-    may_read = await call.may(row.workflow, Right.READ_PAYLOADS)
-    sight = Sight(payloads=may_read, others=call.right in call.rights)
+    sight = Sight(
+        payloads=await call.may_read(row.workflow),
+        others=call.right in call.rights,
+        payloads_of_others=Right.READ_PAYLOADS in call.rights,
+    )
     # On a store of one process that is the one which answers here.
     alive = None if store.is_shared else lambda _: True
     lease = round(store.lease_seconds * SECOND)

@@ -50,11 +50,11 @@ class Call:
             raise NotFound(absent)
         raise Forbidden(f"this needs the right to {self.right}")
 
-    async def may(self, workflow: str, right: Right) -> bool:
-        """Whether this right is there too, for what an answer shows or leaves out."""
-        if right in self.rights:
+    async def may_read(self, workflow: str) -> bool:
+        """Whether the answer may show the payloads of this workflow."""
+        if Right.READ_PAYLOADS in self.rights:
             return True
-        return right in await self.office.standings.rights_for(self.actor, self.workspace, workflow)
+        return Right.READ_PAYLOADS in await self.office.standings.rights_for(self.actor, self.workspace, workflow)
 
     async def execution(self, execution: str) -> executions.Execution:
         """An execution this route may be used on."""

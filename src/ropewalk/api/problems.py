@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ropewalk.access.rights import Right
 from ropewalk.core.errors import (
     Conflict,
     Forbidden,
@@ -25,6 +26,7 @@ from ropewalk.core.errors import (
     Unavailable,
     Unreadable,
 )
+from ropewalk.service import payloads
 
 MEDIA_TYPE: Final = "application/problem+json"
 KIND: Final = "urn:ropewalk:problem:"
@@ -104,13 +106,21 @@ def install(app: Starlette) -> None:
         app.add_exception_handler(kind, _answered)
 
 
-async def _answered(_: Request, error: Exception) -> Response:
-    return answer_to(error)
+async def _answered(request: Request, error: Exception) -> Response:
+    return answer_to(error, may_read=_may_read(request))
 
 
-def answer_to(error: Exception) -> Response:
-    """The answer to a request that ended with this."""
+def _may_read(request: Request) -> bool:
+    """Whether the caller may read the payloads of the workspace; the answer to others quotes nothing stored."""
+    call = getattr(request.state, "call", None)
+    return call is not None and Right.READ_PAYLOADS in call.rights
+
+
+def answer_to(error: Exception, *, may_read: bool = False) -> Response:
+    """The answer to a request that ended with this; `may_read` if the caller may read payloads."""
     match error:
+        case Unreadable():
+            return _unreadable(error, may_read)
         case RopewalkError():
             return of_error(error)
         case RequestValidationError() | WebSocketRequestValidationError():
@@ -124,8 +134,6 @@ def answer_to(error: Exception) -> Response:
 def of_error(error: RopewalkError) -> Response:
     """The answer to what a rule of ours refuses."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
-    if isinstance(error, Unreadable):
-        return _unreadable(error)
     if status == 500:
         return _fault(error)
     listed = [_listed(each) for each in error.problems] if isinstance(error, Invalid) else []
@@ -167,11 +175,12 @@ def _refused(error: HTTPException) -> Response:
     return problem(error.status_code, error.detail, problems, error.headers)
 
 
-def _unreadable(error: Unreadable) -> Response:
+def _unreadable(error: Unreadable, may_read: bool) -> Response:
     """Asking again does not help, and nobody who asks can mend it; but they can say what is to be mended."""
     instance = f"urn:uuid:{uuid_utils.uuid7()}"
     _log.error("what was asked for is damaged (%s)", instance, exc_info=error)
-    return problem(500, str(error), (), None, instance, KIND + UNREADABLE, "Cannot be read")
+    said = payloads.said(error, may_read=may_read)
+    return problem(500, said, (), None, instance, KIND + UNREADABLE, "Cannot be read")
 
 
 def _fault(error: Exception) -> Response:

@@ -11,6 +11,7 @@ from ropewalk.api.executions import ID
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, exemplified
 from ropewalk.core.state import ExecutionState
+from ropewalk.service import payloads
 from ropewalk.service.queue import queue_item
 
 routes = Routes("/workflow/queue", "Queue")
@@ -58,5 +59,6 @@ class QueueItem(Answer):
 @routes.get("/{queueId}", Right.READ, response_model=QueueItem)
 async def get_queue_item(call: Caller, queue_id: QueueId) -> dict[str, Any]:
     """Where an accepted start stands; its id is its execution's."""
-    await call.execution(queue_id)
-    return await queue_item(call.office.store, call.workspace, queue_id)
+    row = await call.execution(queue_id)
+    found = await queue_item(call.office.store, call.workspace, queue_id)
+    return payloads.shown(found, payloads.QUEUE_ITEM, may_read=await call.may_read(row.workflow))

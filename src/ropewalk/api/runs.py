@@ -65,7 +65,7 @@ async def get_run(call: Caller, run_id: RunId, execution_id: InExecution = None)
     found, workflow = await _find(call, run_id, execution_id)
     store = call.office.store
     details = await reading.get_run(store, store.blobs, found, largest=LARGEST_INLINE)
-    return payloads.shown(details, payloads.RUN, may_read=await call.may(workflow, Right.READ_PAYLOADS))
+    return payloads.marked(details, payloads.RUN, may_read=await call.may_read(workflow))
 
 
 @routes.get("/{runId}/output", Right.READ_PAYLOADS, status_code=200, response_class=Response, responses=RAW)

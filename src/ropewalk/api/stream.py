@@ -80,7 +80,7 @@ async def _may_see_payloads(call: Call, workflow: str | None) -> bool:
         call.require()
         return Right.READ_PAYLOADS in call.rights
     await call.allow(workflow)
-    return await call.may(workflow, Right.READ_PAYLOADS)
+    return await call.may_read(workflow)
 
 
 async def _still(connection: HTTPConnection, known: Actor) -> Actor:

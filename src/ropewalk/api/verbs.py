@@ -13,7 +13,9 @@ from ropewalk.api.execution_answers import AN_ID, ANOTHER_ID, Started
 from ropewalk.api.executions import LATEST_POSSIBLE, NODE, ExecutionId
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, exemplified
+from ropewalk.core.errors import Invalid
 from ropewalk.core.subject import LONGEST_NAME
+from ropewalk.service import payloads
 
 routes = Routes("/workflow/executions", "Executions")
 
@@ -158,8 +160,13 @@ def told(response: Response, execution: str, changed: bool) -> dict[str, Any]:
 @routes.post("/{executionId}/rerun", Right.EXECUTE, status_code=202, response_model=StartedAgain, problems=(409,))
 async def rerun_execution(call: Caller, execution_id: ExecutionId, body: RerunBody) -> dict[str, Any]:
     """A new execution that keeps every result of one that ended but those of a node and of what is behind it."""
-    await call.execution(execution_id)
-    return _again(execution_id, await call.service.rerun(execution_id, body.node, call.actor.subject, body.version))
+    row = await call.execution(execution_id)
+    try:
+        rerun = await call.service.rerun(execution_id, body.node, call.actor.subject, body.version)
+    except Invalid as error:
+        # Another version may not take the input that is stored.
+        raise payloads.said_problems(error, may_read=await call.may_read(row.workflow)) from error
+    return _again(execution_id, rerun)
 
 
 @routes.post("/{executionId}/replay", Right.EXECUTE, status_code=202, response_model=StartedAgain, problems=(409,))

@@ -32,7 +32,6 @@ PATIENCE: Final = 5.0
 RESTART: Final = 120.0
 """Whoever watches an execution is not sent away because its server is being replaced."""
 MOST_SKIPPED: Final = 10_000
-_HIDDEN: Final = "(hidden)"
 
 
 @asynccontextmanager
@@ -201,8 +200,6 @@ def _readable(data: Json) -> Json:
     """What cannot be left out of an event, in the place of what was hidden."""
     if "source" in data:
         data.setdefault("outputs", {})
-    if isinstance(data.get("wait"), dict):
-        data["wait"] = {"title": _HIDDEN, **data["wait"]}
     return data
 
 

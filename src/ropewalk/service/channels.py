@@ -20,7 +20,7 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.commit import Committed
 from ropewalk.engines.native.followers import TERMINAL, Followers
 from ropewalk.service import reading
-from ropewalk.service.payloads import without_payloads
+from ropewalk.service.payloads import EXECUTION, NODE, shown, shown_event
 from ropewalk.service.reading.recorded import apart
 from ropewalk.store import log as stored_log
 from ropewalk.store import streams
@@ -78,7 +78,8 @@ class Message:
         known = self._texts.get(payloads)
         if known is None:
             envelope = log.envelope(self.execution, self.seq, self._event)
-            known = self._texts[payloads] = msgspec.json.encode(envelope if payloads else without_payloads(envelope))
+            visible = envelope if payloads else shown_event(envelope, may_read=False)
+            known = self._texts[payloads] = msgspec.json.encode(visible)
         return known
 
 
@@ -213,8 +214,8 @@ class Channel(ABC):
             self._waking = None
 
     @abstractmethod
-    async def snapshot(self) -> tuple[int, str, bytes]:
-        """How things stand: at which number, its id for whoever comes back, and the text."""
+    async def snapshot(self, payloads: bool) -> tuple[int, str, bytes]:
+        """How things stand: at which number, its id for whoever comes back, and the text with or without payloads."""
 
 
 class ExecutionChannel(Channel):
@@ -228,7 +229,8 @@ class ExecutionChannel(Channel):
         self._state: ExecutionState | None = None
         self._is_behind = self._is_outdated = False
         self._filling: asyncio.Task[None] | None = None
-        self._snapshot: tuple[float, int, bytes] | None = None
+        # By whether they show payloads.
+        self._snapshots: dict[bool, tuple[float, int, bytes]] = {}
         self._taking = asyncio.Lock()
 
     @property
@@ -296,7 +298,7 @@ class ExecutionChannel(Channel):
                 await asyncio.sleep(RETRY)
 
     async def _renew(self) -> None:
-        self._is_outdated, self._snapshot = False, None
+        self._is_outdated, self._snapshots = False, {}
         try:
             head, last = await streams.last_event(self._store, self.execution)
         except NotFound:
@@ -325,15 +327,15 @@ class ExecutionChannel(Channel):
         """Whether there is an event of this number; asked of the log where it is ahead of us."""
         return number <= self.head or number <= (await streams.last_event(self._store, self.execution))[0]
 
-    async def snapshot(self) -> tuple[int, str, bytes]:
+    async def snapshot(self, payloads: bool) -> tuple[int, str, bytes]:
         """One for everyone who comes within a second, as long as what follows it is kept."""
         async with self._taking:
             now = asyncio.get_running_loop().time()
-            taken = self._snapshot
+            taken = self._snapshots.get(payloads)
             if taken is None or now - taken[0] > SNAPSHOT_AGE or taken[1] < self.floor:
                 story = await reading.outlined(self._store, self.execution)
-                text = await apart(lambda: _pictured(story), is_large=True)
-                taken = self._snapshot = (now, len(story.events), text)
+                text = await apart(lambda: _pictured(story, payloads), is_large=True)
+                taken = self._snapshots[payloads] = (now, len(story.events), text)
         return taken[1], str(taken[1]), taken[2]
 
 
@@ -342,8 +344,8 @@ def _numbered(entry: bytes) -> list[tuple[int, Event]]:
     return list(enumerate(events, first))
 
 
-def _pictured(story: reading.Recorded) -> bytes:
-    """The execution and its nodes, without anything that was given or made: who may see that asks for it."""
+def _pictured(story: reading.Recorded, may_read: bool) -> bytes:
+    """The execution and its nodes, without what was given and made: a reader who may see that asks for it."""
     found = story.projected().execution
     if found is None:
         raise NotFound(f"there is no execution {story.id}")
@@ -361,9 +363,10 @@ def _pictured(story: reading.Recorded) -> bytes:
         "error": found.error,
         "traceId": story.trace_id,
         "waitingFor": reading.waiting_for(story.folded()),
-        "nodes": [_without_detail(node) for node in reading.nodes_of(story)],
     }
-    return msgspec.json.encode({"seq": len(story.events), "execution": picture})
+    nodes = [shown(_without_detail(node), NODE, may_read=may_read) for node in reading.nodes_of(story)]
+    visible = {**shown(picture, EXECUTION, may_read=may_read), "nodes": nodes}
+    return msgspec.json.encode({"seq": len(story.events), "execution": visible})
 
 
 def _without_detail(node: dict[str, Any]) -> dict[str, Any]:

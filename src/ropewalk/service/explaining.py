@@ -18,6 +18,7 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
 from ropewalk.core.waits import ChildWait
+from ropewalk.service import payloads
 from ropewalk.service.facts import Alive, Around, Facts, Sight, gather
 from ropewalk.service.node_reasons import node_answer
 from ropewalk.service.reading import waiting_for
@@ -48,7 +49,11 @@ async def explain(reader: Reader, workspace: str, execution: str, now: int, *, n
     try:
         f = await _with_children(await gather(around, execution))
     except Unreadable as error:
-        return await _unreadable(around, execution, error)
+        return payloads.shown_explanation(await _unreadable(around, execution, error), may_read=sight.payloads)
+    return payloads.shown_explanation(_answer(f, node), may_read=sight.payloads)
+
+
+def _answer(f: Facts, node: str | None) -> Json:
     shown, left_out = _shown(f, node)
     reasons = whole_reasons(f)
     held = holds_all(reasons)
@@ -56,7 +61,7 @@ async def explain(reader: Reader, workspace: str, execution: str, now: int, *, n
         "id": f.id,
         "workflow": f.story.plan.definition.name,
         "state": str(f.x.state),
-        "at": rfc3339(now),
+        "at": rfc3339(f.now),
         "waitingFor": waiting_for(f.x),
         "reasons": [reason.json() for reason in reasons],
         "nodes": [node_answer(f, index, held) for index in shown],
@@ -96,7 +101,15 @@ async def _with_children(f: Facts) -> Facts:
     if not f.around.sight.others:
         return f
     waits = [work.wait for work in _waiting(f) if isinstance(work.wait, ChildWait)]
-    return replace(f, children={wait.child: await _child(f.around, wait.child) for wait in waits[:FEW]})
+    found = {wait.child: await _child(f.around, wait.child) for wait in waits[:FEW]}
+    return replace(f, children={child: _shown_child(f.around.sight, known) for child, known in found.items()})
+
+
+def _shown_child(sight: Sight, child: Json) -> Json:
+    """What is told of a child to a reader who may see the payloads of its parent, and perhaps not its own."""
+    if child.get("reason") is None:
+        return child
+    return {**child, "reason": payloads.shown_reason(child["reason"], may_read=sight.payloads_of_others)}
 
 
 def _waiting(f: Facts) -> list[Work]:

@@ -36,10 +36,11 @@ _TRIES: Final = 3
 
 
 class Sight(Struct, frozen=True, kw_only=True):
-    """Whether a reason may tell of what was given and asked, and of the executions of other workflows."""
+    """Whether a reason may show payloads, tell of the executions of other workflows, and show payloads of those."""
 
     payloads: bool = True
     others: bool = True
+    payloads_of_others: bool = True
 
 
 class Around(Struct, frozen=True):

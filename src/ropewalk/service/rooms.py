@@ -119,7 +119,7 @@ class RoomChannel(Channel):
             return None
         return int(number) if self.floor <= int(number) <= self.head else None
 
-    async def snapshot(self) -> tuple[int, str, bytes]:
+    async def snapshot(self, payloads: bool) -> tuple[int, str, bytes]:
         """What is not over and how far it is; all at one moment, so that what follows neither lacks nor repeats."""
         under_way = [
             {"executionId": execution, "workflowId": known.workflow, "seq": known.seq}

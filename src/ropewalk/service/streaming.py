@@ -19,6 +19,7 @@ from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
+from ropewalk.service.payloads import said
 from ropewalk.service.rooms import RoomChannel
 from ropewalk.service.stream_limits import StreamLimits
 
@@ -135,7 +136,7 @@ class Reader:
     async def prepare(self) -> None:
         """Take the snapshot, if one is needed; what keeps it from being taken is raised."""
         if self._needs_snapshot:
-            self._place, self._id, self._snapshot = await self.channel.snapshot()
+            self._place, self._id, self._snapshot = await self.channel.snapshot(self._guard.payloads)
 
     async def run(self, line: Line) -> None:
         """Tell everything there is to tell, until the end."""
@@ -149,7 +150,7 @@ class Reader:
         except NotFound as error:
             self.ending = Ending(Reason.GONE, self._id, None, str(error))
         except RopewalkError as error:
-            self.ending = Ending(Reason.RECONNECT, self._id, None, str(error))
+            self.ending = Ending(Reason.RECONNECT, self._id, None, said(error, may_read=self._guard.payloads))
         await self._send(line.end(self.ending))
 
     async def _go_on(self, line: Line) -> None:

@@ -47,12 +47,10 @@ def _patience(f: Facts, work: Work) -> str:
 
 def _approval(f: Facts, work: Work, wait: Approval) -> Reason:
     item = () if work.item is None else ("--item", str(work.item))
-    title = wait.title if f.around.sight.payloads else None
-    asked = "" if title is None else f": {brief(title)}"
     return Reason(
         Cause.APPROVAL,
-        f"waits for approval{asked}{_patience(f, work)}",
-        {"title": title, "expiresAt": moment(work.due)},
+        f"waits for approval: {brief(wait.title)}{_patience(f, work)}",
+        {"title": wait.title, "expiresAt": moment(work.due)},
         command("approve", f.id, f.story.plan.ids[work.node], *item),
         "approve or reject it",
     )
@@ -74,7 +72,7 @@ def _event(f: Facts, work: Work, wait: EventWait) -> Reason:
         f"waits for an event {brief(wait.subject)!r}{_patience(f, work)}",
         {
             "subject": wait.subject,
-            "filter": wait.filter if f.around.sight.payloads else None,
+            "filter": wait.filter,
             "expiresAt": moment(work.due),
         },
         None if is_pattern else command("publish", wait.subject),

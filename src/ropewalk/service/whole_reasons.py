@@ -251,10 +251,9 @@ def _not_before(f: Facts, entry: QueueEntry) -> Reason:
 
 
 def _key(f: Facts, holder: Holder) -> Reason:
-    sight = f.around.sight
-    key = f.story.accepted.concurrency_key if sight.payloads else None
-    named = "" if key is None else f" {brief(key)!r}"
-    if not sight.others:
+    key = f.story.accepted.concurrency_key
+    named = f" {brief(key)!r}"
+    if not f.around.sight.others:
         return Reason(Cause.CONCURRENCY_KEY, f"its concurrency key{named} is held by another execution", {"key": key})
     details = {"key": key, "execution": holder.execution, "worker": holder.worker}
     why = f"its concurrency key{named} is held by execution {holder.execution}"
