@@ -1,9 +1,11 @@
 """`email.send` against a real SMTP server."""
 
 import asyncio
+import base64
 from email import message_from_bytes
 from email.policy import default
 
+import msgspec
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope
 
@@ -12,7 +14,8 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.nodes.base import Facilities, NodeFailure
 from ropewalk.nodes.network import NetworkPolicy
 from ropewalk.nodes.smtp import SmtpSettings
-from ropewalk.wiring import Settings, open_service
+from ropewalk.service import reading
+from ropewalk.wiring import MailSettings, Settings, open_service
 
 from .conftest import context_of
 
@@ -37,9 +40,9 @@ class Mailbox:
     def message(self):
         return message_from_bytes(self.envelopes[-1].content, policy=default)
 
-
-def authenticate(server, session, envelope, mechanism, credentials):
-    return AuthResult(success=credentials.password == b"s3cret-password", handled=False)
+    def authenticate(self, server, session, envelope, mechanism, credentials):
+        is_known = credentials.password == b"s3cret-password" and "AUTH" not in self.replies
+        return AuthResult(success=is_known, handled=False, message=self.replies.get("AUTH"))
 
 
 @pytest.fixture
@@ -52,7 +55,9 @@ async def smtp(mailbox):
     """The settings of a running server."""
 
     def session():
-        return SMTP(mailbox, hostname="test", authenticator=authenticate, auth_require_tls=False, enable_SMTPUTF8=True)
+        return SMTP(
+            mailbox, hostname="test", authenticator=mailbox.authenticate, auth_require_tls=False, enable_SMTPUTF8=True
+        )
 
     server = await asyncio.get_running_loop().create_server(session, "127.0.0.1", 0)
     yield {"host": "127.0.0.1", "port": server.sockets[0].getsockname()[1], "tls": "none"}
@@ -280,3 +285,44 @@ def test_the_breaker_watches_the_server(registry):
     assert (
         node_type.target(node_type.accept(inputs | {"smtp": {"host": "mail.example"}})) == "email.send mail.example:587"
     )
+
+
+# What a server repeats
+
+PASSWORD = "s3cret-password"
+IN_BASE64 = base64.b64encode(f"\0shop\0{PASSWORD}".encode()).decode()
+REPEATED = {
+    "plain": PASSWORD,
+    "base64": IN_BASE64,
+    "backwards": PASSWORD[::-1],
+    "hex": PASSWORD.encode().hex(),
+    "url": "".join(f"%{byte:02X}" for byte in PASSWORD.encode()),
+}
+
+
+def holds_password(data: bytes) -> bool:
+    forms = [*REPEATED.values(), IN_BASE64[10:20]]
+    return any(form.encode() in data or form.lower().encode() in data for form in forms)
+
+
+@pytest.mark.parametrize("where", ["RCPT", "DATA", "AUTH"])
+@pytest.mark.parametrize("form", REPEATED)
+async def test_a_server_that_repeats_the_password_has_it_recorded_nowhere(smtp, mailbox, tmp_path, caplog, where, form):
+    said = f"550 you said AUTH PLAIN {'x' * 240} {REPEATED[form]} just now"
+    mailbox.replies |= {"RCPT": {"ada@example.org": said}, "DATA": {"DATA": said}, "AUTH": {"AUTH": said}}[where]
+    mail = MailSettings(**smtp, username="shop", password=PASSWORD, sender="shop@example.com")
+    sends = {"id": "send", "type": "email.send", "with": {"to": "ada@example.org"}, "retry": {"maxAttempts": 1}}
+    settings = Settings(db=str(tmp_path / "mail.db"), allow_hosts=("127.0.0.1",), mail=mail)
+
+    async with open_service(settings) as service:
+        execution = await service.start(await service.save({"ropewalk": 1, "name": "mail", "nodes": [sends]}))
+        ended = await service.ended(execution)
+        told = msgspec.json.encode(await reading.list_events(service.store, execution))
+        told += msgspec.json.encode(await reading.list_runs(service.store, execution))
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    assert ended.state is ExecutionState.FAILED
+    assert b"you said AUTH PLAIN" in told
+    assert not holds_password(told)
+    assert not holds_password(kept)
+    assert not holds_password(caplog.text.encode())

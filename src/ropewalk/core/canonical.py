@@ -5,6 +5,7 @@ Equal means equal but for the order of keys: `1` and `1.0` are two values here, 
 
 import hashlib
 import math
+import re
 from typing import Any, TypeAlias
 
 import msgspec
@@ -22,6 +23,7 @@ LONGEST_STEP = 64
 _MOST_PROBLEMS = 100
 
 _encoder = msgspec.json.Encoder(order="sorted")
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def canonical(value: JSON) -> bytes:
@@ -138,6 +140,13 @@ def is_text(text: str) -> bool:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
+
+
+def writable(text: str) -> str:
+    """The text as every store keeps it: � in the place of each NUL and of each half of a surrogate pair."""
+    if is_text(text):
+        return text
+    return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def step(key: object, longest: int = LONGEST_STEP) -> str:

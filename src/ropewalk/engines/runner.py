@@ -174,7 +174,15 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         item=run.item,
         deadline=run.deadline,
     )
-    result = await node_type.run(parameters, context)
+    try:
+        result = await node_type.run(parameters, context)
+    except BaseException as raised:
+        if not context.secrets or isinstance(raised, asyncio.CancelledError):
+            raise
+        # Not chained: what is below says what is masked here.
+        raise context.masked_failure(raised) from None
+    if context.secrets:
+        result = context.masked_result(result)
     if not isinstance(result, Output):
         return _suspended(run, _checked_wait(result))
     # One that fits goes into the log, a larger one is kept apart.

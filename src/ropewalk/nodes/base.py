@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from ropewalk.nodes.inputs import Inputs
+    from ropewalk.nodes.masking import Masking
+    from ropewalk.nodes.smtp import SmtpSettings
 
 __all__ = [
     "Facilities",
@@ -88,6 +91,39 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     attempt: int = 1
     item: int | None = None
     deadline: int | None = None
+    secrets: tuple[str, ...] = ()
+
+    def conceal(self, secret: str | None) -> None:
+        """Masks a secret in everything this run reports from now on: its result, its errors and its log lines."""
+        if secret and secret not in self.secrets:
+            # In place: the runner, which masks what the node returns or raises, has this very context.
+            force_setattr(self, "secrets", (*self.secrets, secret))
+
+    def masked(self, text: str) -> str:
+        """The text without what was concealed; for a node that cuts a text short before it reports it."""
+        return self._masking.text(text) if self.secrets else text
+
+    @property
+    def _masking(self) -> "Masking":
+        from ropewalk.nodes.masking import Masking  # here, since most nodes have no secrets
+
+        return Masking(self.secrets)
+
+    def masked_result(self, result: Any) -> Any:
+        """What the node returned, without what was concealed."""
+        return self._masking.result(result)
+
+    def masked_failure(self, raised: BaseException) -> NodeFailure:
+        """What the node raised, as a failure without what was concealed."""
+        return NodeFailure(self._masking.error(failure_of(raised)))
+
+    @property
+    def smtp(self) -> "SmtpSettings | None":
+        """The worker's mail server; its password is concealed."""
+        server = self.facilities.smtp
+        if server is not None:
+            self.conceal(server.password)
+        return server
 
     @property
     def idempotency_key(self) -> str:
@@ -112,7 +148,10 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     def record(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
         """Writes a structured line of this level."""
         about = {"execution": self.execution, "workspace": self.workspace, "node": self.node, "attempt": self.attempt}
-        _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": dict(fields)})
+        told = dict(fields)
+        if self.secrets:
+            message, told = self.masked(message), self._masking.value(told)
+        _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": told})
 
 
 class NodeType(ABC):

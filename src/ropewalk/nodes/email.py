@@ -108,12 +108,13 @@ class EmailSend(NodeType):
         return f"{self.name} {smtp.host}:{smtp.port}" if smtp else self.name
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
-        server = parameters.smtp or context.facilities.smtp
+        server = parameters.smtp or context.smtp
         sender = parameters.sender or context.facilities.sender
         if server is None:
             raise NodeFailure.permanent("no mail server: give with.smtp, or set smtp.host where it runs")
         if sender is None:
             raise NodeFailure.permanent("nobody to send as: give with.from, or set smtp.sender where it runs")
+        context.conceal(server.password)
         message = compose(parameters, parse_address(sender), context.idempotency_key, context.now)
         envelope = [_plain(text) for text in (*parameters.to, *parameters.cc, *parameters.bcc)]
         refused = await _deliver(message, list(dict.fromkeys(envelope)), server, context)
@@ -161,10 +162,15 @@ async def _deliver(
         async with _client(connection, server) as client:
             refused, _ = await client.send_message(message, recipients=envelope)
     except (aiosmtplib.SMTPException, OSError, ValueError) as error:
-        raise _classified(error, server) from error
+        raise _classified(error, server, context) from error
     finally:
         connection.close()
-    return {address: f"{reply.code} {shortened(reply.message, LONGEST_REPLY)}" for address, reply in refused.items()}
+    return {address: f"{reply.code} {_brief(reply.message, context)}" for address, reply in refused.items()}
+
+
+def _brief(text: str, context: NodeContext) -> str:
+    """The beginning of what a server said: masked first, since half of a password is no longer recognised as one."""
+    return shortened(context.masked(text), LONGEST_REPLY)
 
 
 def _client(connection: socket.socket, server: SmtpSettings) -> aiosmtplib.SMTP:
@@ -180,14 +186,14 @@ def _client(connection: socket.socket, server: SmtpSettings) -> aiosmtplib.SMTP:
     )
 
 
-def _classified(error: Exception, server: SmtpSettings) -> NodeFailure:
+def _classified(error: Exception, server: SmtpSettings, context: NodeContext) -> NodeFailure:
     """4xx and a broken connection may go by; 5xx and what the server cannot do stay."""
     place = f"the mail server {server.host}:{server.port}"
     codes = _codes(error)
     if codes:
-        told = f"{place} refused: {shortened(_reply(error), LONGEST_REPLY)}"
+        told = f"{place} refused: {_brief(_reply(error), context)}"
         return NodeFailure.transient(told) if any(code < 500 for code in codes) else NodeFailure.permanent(told)
-    told = f"{place}: {shortened(str(error), LONGEST_REPLY) or type(error).__name__}"
+    told = f"{place}: {_brief(str(error), context) or type(error).__name__}"
     is_untrusted = isinstance(error, ssl.SSLCertVerificationError) or isinstance(
         error.__cause__, ssl.SSLCertVerificationError
     )
