@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ropewalk.core.canonical import is_text
 from ropewalk.core.duration import DAY, format_duration, parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
 
@@ -362,7 +363,7 @@ def _checked(setting: Setting, value: Any, origin: str) -> Any:
 
 def _converted(setting: Setting, value: Any) -> Any:
     match setting.kind:
-        case Kind.TEXT if isinstance(value, str) and value and "\0" not in value:
+        case Kind.TEXT if _is_text(value) and value:
             return value
         case Kind.SWITCH if isinstance(value, bool):
             return value
@@ -370,16 +371,20 @@ def _converted(setting: Setting, value: Any) -> Any:
             return _in_range(setting, value)
         case Kind.NUMBER if isinstance(value, int | float) and not isinstance(value, bool):
             return float(_in_range(setting, value))
-        case Kind.WORDS if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        case Kind.WORDS if isinstance(value, list | tuple) and all(map(_is_text, value)):
             return tuple(value)
         case Kind.DURATION:
             length = parse_duration(value, longest=LONGEST_KEPT)
             return value if isinstance(value, str) else format_duration(length)
-        case Kind.TABLE if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+        case Kind.TABLE if isinstance(value, Mapping) and all(map(_is_text, value.values())):
             return dict(value)
         case Kind.TABLES if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
             return tuple(value)
     raise ValueError(f"must be {setting.kind}, not {value!r}")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and is_text(value)
 
 
 def _in_range(setting: Setting, value: float) -> float:

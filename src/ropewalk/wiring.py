@@ -17,6 +17,7 @@ from ropewalk.access.rates import Rate
 from ropewalk.access.settings import AccessSettings, Issuer
 from ropewalk.configuration import LONGEST_KEPT, Configuration, resolve
 from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.core.canonical import writable
 from ropewalk.core.definition import DEFAULT_LIMITS, Limits
 from ropewalk.core.duration import SECOND, parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
@@ -238,7 +239,8 @@ async def open_service(
         async with _opened(settings) as store:
             await _prepare(store, settings)
             engine = NativeEngine(store, types, facilities, _native(settings))
-            service = Service(store, engine, types, settings.env, settings.limits)
+            env = {name: writable(value) for name, value in settings.env.items()}
+            service = Service(store, engine, types, env, settings.limits)
             watched = _watched(engine, settings.telemetry, metrics)
             async with watched, _swept(store, settings), _running(engine), _spoken_to(service, store):
                 try:

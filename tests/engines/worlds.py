@@ -64,6 +64,7 @@ class World:
         self.db = db
         self.outside = Outside()
         self.default_slots: int | None = None
+        self.env = {"REGION": "north"}
         self.types = WatchedTypes.of(self.outside, *types)
         self._native = NativeSettings(drain_seconds=DRAIN)
         self._opened = AsyncExitStack()
@@ -77,7 +78,7 @@ class World:
     @property
     def settings(self) -> Settings:
         """What an engine of this world is opened with."""
-        return Settings(db=self.db, native=self._native, default_slots=self.default_slots, env={"REGION": "north"})
+        return Settings(db=self.db, native=self._native, default_slots=self.default_slots, env=self.env)
 
     async def open(self, *, default_slots: int | None = None, **native: Any) -> None:
         """Starts an engine on what the store has, with these settings from now on."""

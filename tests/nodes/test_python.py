@@ -239,7 +239,7 @@ class Unprintable(Exception):
         (TimeoutError(), ErrorType.TIMEOUT, "TimeoutError"),
         (KeyboardInterrupt(), ErrorType.TRANSIENT, "KeyboardInterrupt"),
         (Unprintable(), ErrorType.TRANSIENT, "Unprintable: (its text cannot be read: ValueError)"),
-        (ValueError("\ud800"), ErrorType.TRANSIENT, "ValueError: \\ud800"),
+        (ValueError("\ud800"), ErrorType.TRANSIENT, "ValueError: �"),
         (ExceptionGroup("tasks", [NodeFailure.permanent("no")]), ErrorType.PERMANENT, "no"),
         (
             ExceptionGroup("tasks", [KeyError("a"), NodeFailure.permanent("no")]),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from ropewalk.core.errors import Conflict, NotFound, Unavailable
 from ropewalk.store.errors import (
     IncompatibleStore,
     NotADatabase,
@@ -228,8 +228,3 @@ async def test_after_a_failed_sync_the_store_writes_no_more_until_it_is_opened_a
     store._ours(error)
     with pytest.raises(StoreUnavailable, match=r"stopped writing.*open it again"):
         await store.write([("insert_log", entries("e1", 1))])
-
-
-async def test_a_question_in_what_is_no_text_is_refused_as_such(sqlite_store: SqliteStore):
-    with pytest.raises(InvalidInput, match="lone surrogates"):
-        await sqlite_store.fetch("get_live", "\udcff")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ropewalk.core.errors import Problem
+from ropewalk.core.errors import Problem, RunError
 
 JSON: TypeAlias = Any
 """A user's value: None, bool, int, float, str, list and dict of the same."""
@@ -147,6 +147,14 @@ def writable(text: str) -> str:
     if is_text(text):
         return text
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def writable_error(error: RunError) -> RunError:
+    """What a run reports when it fails, as every store keeps it."""
+    if is_text(error.message) and (error.detail is None or is_text(error.detail)):
+        return error
+    detail = None if error.detail is None else writable(error.detail)
+    return msgspec.structs.replace(error, message=writable(error.message), detail=detail)
 
 
 def step(key: object, longest: int = LONGEST_STEP) -> str:

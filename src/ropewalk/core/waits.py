@@ -8,6 +8,9 @@ node may wait too.
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from ropewalk.core.canonical import is_text, writable
 
 
 class _Wait(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="for", gc=False):
@@ -66,3 +69,10 @@ class TypeWait(_Wait, frozen=True, tag="nodeType"):
 Hold = BreakerWait | TypeWait
 """What keeps an attempt from beginning, rather than from ending: it goes on under its number."""
 Wait = Timer | Approval | EventWait | SignalWait | ChildWait | BreakerWait | TypeWait
+
+
+def writable_wait(wait: Wait) -> Wait:
+    """A wait as every store keeps it: its names and titles; values are JSON, which can say anything."""
+    texts = {name: text for name in wait.__struct_fields__ if isinstance(text := getattr(wait, name), str)}
+    odd = {name: writable(text) for name, text in texts.items() if not is_text(text)}
+    return replace(wait, **odd) if odd else wait

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.core.events import Blob, Event, Parent
 from ropewalk.core.expression import ExpressionError, Scope
@@ -55,7 +56,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
             key = template.resolve(Scope(input=self.input))
         except ExpressionError as error:
             raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
-        text = key if isinstance(key, str) else msgspec.json.encode(key).decode()
+        text = writable(key) if isinstance(key, str) else msgspec.json.encode(key).decode()
         if (size := len(text.encode())) > LONGEST_KEY:
             allowed = f"has {size:,} bytes, at most {LONGEST_KEY:,} are allowed"
             raise InvalidInput([Problem(("concurrencyKey",), allowed)])

@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.core.breaker import Wait as HeldBack
-from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_key
+from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_key, writable
 from ropewalk.core.duration import HOUR, SECOND, format_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob
 from ropewalk.core.signals import Failed, Succeeded, Suspended
-from ropewalk.core.waits import BreakerWait, TypeWait, Wait
+from ropewalk.core.waits import BreakerWait, TypeWait, Wait, writable_wait
 from ropewalk.nodes.base import (
     Facilities,
     NodeContext,
@@ -136,6 +136,7 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
 
 async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
     """Ask the breaker of the target first, and tell it afterwards."""
+    target = writable(target)
     held = await desk.breakers.admit(run.workspace, target, run.now)
     if held is not None:
         return _held(run, target, held.until)
@@ -206,6 +207,7 @@ def _checked_wait(result: Any) -> Wait:
     if not isinstance(result, Wait):
         raise NodeFailure.permanent(f"the node type must return an Output or a wait, not {type(result).__name__}")
     try:
+        result = writable_wait(result)
         check_output(result)
         wait: Wait = _waits.decode(msgspec.json.encode(result))
     except (NodeFailure, msgspec.ValidationError) as error:

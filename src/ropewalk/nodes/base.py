@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
 from ropewalk.core.schema import check_schema
@@ -148,7 +149,7 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     def record(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
         """Writes a structured line of this level."""
         about = {"execution": self.execution, "workspace": self.workspace, "node": self.node, "attempt": self.attempt}
-        told = dict(fields)
+        told, message = dict(fields), writable(message)
         if self.secrets:
             message, told = self.masked(message), self._masking.value(told)
         _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": told})

@@ -7,6 +7,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeGuard
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ def _error(kind: ErrorType, message: str, detail: str | None = None, retry_after
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text, cut where it gets too long, and always writable as UTF-8."""
-    kept = text if len(text) <= longest else f"{text[: longest - 1]}…"
-    return kept if kept.isascii() else kept.encode(errors="backslashreplace").decode()
+    """The text as every store keeps it, cut where it gets too long."""
+    return writable(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 
 def failure_of(raised: BaseException) -> RunError:

@@ -3,6 +3,9 @@
 A report about an attempt that is not under way (late, repeated, from before a reopening) decides nothing.
 """
 
+from msgspec.structs import replace
+
+from ropewalk.core.canonical import writable, writable_error
 from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.events import (
     ChildResumed,
@@ -36,7 +39,7 @@ from ropewalk.core.signals import (
     Tell,
 )
 from ropewalk.core.state import ExecutionState, GaveUp
-from ropewalk.core.waits import Approval, ChildWait, EventWait, Hold, SignalWait, Timer
+from ropewalk.core.waits import Approval, ChildWait, EventWait, Hold, SignalWait, Timer, writable_wait
 
 MAX_SIGNALS = 1_000
 WORKER_LOST = RunError(ErrorType.TRANSIENT, "worker lost")
@@ -77,6 +80,7 @@ def failed(x: Progress, report: Failed, now: int) -> None:
     work = _under_way(x, report, report.item)
     if work is None:
         return
+    report = _as_kept(report)
     policy = x.plan.retries[work.node]
     if not is_retryable(report.error.type):
         give_up(x, work, report, _reason(report.error.type), now)
@@ -84,6 +88,11 @@ def failed(x: Progress, report: Failed, now: int) -> None:
         retry_later(x, work, report, delay_after(policy, work.used, report.jitter, report.error.retry_after), now)
     else:
         give_up(x, work, report, GaveUp.MAX_RETRIES, now)
+
+
+def _as_kept(report: Failed) -> Failed:
+    error = writable_error(report.error)
+    return report if error is report.error else replace(report, error=error)
 
 
 def _was_told_to_stop(x: Progress) -> bool:
@@ -114,7 +123,7 @@ def suspended(x: Progress, report: Suspended, now: int) -> None:
     work = _under_way(x, report, report.item)
     if work is None:
         return
-    wait = report.wait
+    wait = writable_wait(report.wait)
     about = (now, report.node, report.attempt, wait, _patience(x, work, report, now), report.item)
     record(x, RunWaiting(*about, report.inputs, report.inputs_blob))
     if isinstance(wait, SignalWait) and wait.name in x.signals:
@@ -209,7 +218,7 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
         succeed(x, work, Succeeded(signal.node, work.attempt, signal.output, blob=signal.blob), now)
         return
     reason = f": {signal.error}" if signal.error else ""
-    error = RunError(ErrorType.PERMANENT, f"child execution {work.wait.child} ended {signal.state}{reason}")
+    error = RunError(ErrorType.PERMANENT, writable(f"child execution {work.wait.child} ended {signal.state}{reason}"))
     if x.ending is not None and signal.state is ExecutionState.CANCELLED:
         # It was called off with everything else, and has not failed.
         retry_later(x, work, Failed(signal.node, work.attempt, error), 0, now)

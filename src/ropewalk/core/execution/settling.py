@@ -2,6 +2,7 @@
 
 from heapq import heappop
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import (
@@ -318,7 +319,7 @@ def conclude(x: Progress, now: int) -> None:
     try:
         output = output_of(x)
     except (ExpressionError, TooMuch) as error:
-        record(x, ExecutionFailed(now, f"output: {error}"))
+        record(x, ExecutionFailed(now, writable(f"output: {error}")))
     else:
         record(x, ExecutionSucceeded(now, output))
 
@@ -327,4 +328,4 @@ def failure_message(x: Progress) -> str:
     """Which node failed first, why, and how many others did."""
     index = next(iter(x.unhandled))
     more = f" (and {len(x.unhandled) - 1} more)" if len(x.unhandled) > 1 else ""
-    return f"{x.plan.ids[index]}: {x.errors[index].message}{more}"
+    return writable(f"{x.plan.ids[index]}: {x.errors[index].message}{more}")

@@ -4,6 +4,7 @@ Judged on the state as it is: a verb whose effect holds already changes nothing,
 time is refused.
 """
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.commands import StopRun
 from ropewalk.core.errors import ErrorType, InvalidTransition, NotFound, RunError
 from ropewalk.core.events import (
@@ -60,7 +61,7 @@ def abandon(x: Progress, request: Abandon, now: int) -> None:
     """The execution could not be dispatched, and fails without having started."""
     if x.state is not ExecutionState.PENDING:
         raise x.refusal("abandon the dispatch")
-    record(x, ExecutionFailed(now, request.message))
+    record(x, ExecutionFailed(now, writable(request.message)))
 
 
 # Reopening

@@ -8,13 +8,14 @@ All parts of one statement see the database as it was before, so two that touch 
 are told apart by table and primary key, and go into a layer of their own: a following statement of the transaction.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ropewalk.store.access import Batch, Value
 from ropewalk.store.bulk import Form, bulk, shared
 from ropewalk.store.errors import StoreDefect
 from ropewalk.store.postgres.arrays import BYTES, NOTHING, sent, sent_once, written, written_once
+from ropewalk.store.texts import normal_rows
 
 Columns = Sequence[Sequence[Any]]
 Layer = list[tuple[str, Columns]]
@@ -164,14 +165,6 @@ class _Depths:
         return depth
 
 
-def without_nul(layers: Iterable[Layer]) -> list[Layer]:
-    """The same rows with every NUL in a text replaced: PostgreSQL cannot keep one, and it says nothing to a reader."""
-    return [[(name, _changed(columns, _no_nul)) for name, columns in layer] for layer in layers]
-
-
-def _changed(columns: Columns, change: Callable[[Any], Any]) -> Columns:
-    return [[change(value) for value in column] for column in columns]
-
-
-def _no_nul(value: Any) -> Any:
-    return value.replace("\0", "�") if isinstance(value, str) else value
+def normal_layers(layers: Iterable[Layer]) -> list[Layer]:
+    """The same rows with every text in its normal form."""
+    return [[(name, normal_rows(columns)) for name, columns in layer] for layer in layers]

@@ -22,6 +22,7 @@ from ropewalk.store.postgres.connection import (
 )
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, at_the_door, is_lost
 from ropewalk.store.postgres.migrating import require_current
+from ropewalk.store.texts import normal
 
 CONNECTIONS: Final = 4
 ACQUIRE_SECONDS: Final = 10.0
@@ -152,7 +153,7 @@ class PostgresReader:
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives, of what is committed."""
-        return await self.ask(self._statements[name], *arguments)
+        return await self.ask(self._statements[name], *normal(arguments))
 
     async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
         """The first row the statement gives, if any."""
@@ -165,7 +166,8 @@ class PostgresReader:
             try:
                 with at_the_door(self.path):
                     await begun(connection, _SCANNING)
-                    rows = await connection.fetch(self._statements[name], *arguments, timeout=SCAN_SECONDS + 10)
+                    text = self._statements[name]
+                    rows = await connection.fetch(text, *normal(arguments), timeout=SCAN_SECONDS + 10)
                 return [tuple(row) for row in rows]
             finally:
                 await undone(connection)

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 
 from msgspec import Struct
 
+from ropewalk.core.canonical import writable
 from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.clock import SharedClock, ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable, WentBack
@@ -152,7 +153,7 @@ class PostgresStore:
             now = await connection.fetchval(f"select {DATABASE_TIME}")
             self._clock.learn(now, ticks())
             worker = self._registration
-            about = (socket.gethostname(), os.getpid(), worker.version, worker.pool, worker.slots, now)
+            about = (writable(socket.gethostname()), os.getpid(), worker.version, worker.pool, worker.slots, now)
             self.epoch = await connection.fetchval(statements()["register_worker"], self.worker, *about)
         self._writer = Writer(
             self._address, self.worker, self.epoch, self._require_usable,

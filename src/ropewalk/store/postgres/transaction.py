@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ropewalk.store.access import Row, Value
 from ropewalk.store.postgres.connection import Connection, statements
 from ropewalk.store.postgres.faults import at_the_door
+from ropewalk.store.texts import normal, normal_rows
 
 
 class PostgresTransaction:
@@ -20,7 +21,7 @@ class PostgresTransaction:
         """Every row the statement gives, what was written before in this transaction included."""
         connection = self._opened()
         with at_the_door(self._place):
-            return [tuple(row) for row in await connection.fetch(self._statements[name], *arguments)]
+            return [tuple(row) for row in await connection.fetch(self._statements[name], *normal(arguments))]
 
     async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
         """The first row the statement gives, if any."""
@@ -31,14 +32,14 @@ class PostgresTransaction:
         """Carries the statement out; how many rows it touched."""
         connection = self._opened()
         with at_the_door(self._place):
-            status: str = await connection.execute(self._statements[name], *arguments)
+            status: str = await connection.execute(self._statements[name], *normal(arguments))
         return int(status.rpartition(" ")[2])
 
     async def execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
         """Carries the statement out once per row."""
         connection = self._opened()
         with at_the_door(self._place):
-            await connection.executemany(self._statements[name], rows)
+            await connection.executemany(self._statements[name], normal_rows(rows))
 
     def end(self) -> None:
         """Nothing more may be done with it."""

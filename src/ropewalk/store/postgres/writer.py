@@ -22,7 +22,7 @@ from ropewalk.store.access import Batch
 from ropewalk.store.bulk import Form, bulk
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable, WentBack
-from ropewalk.store.postgres.bulk import Layer, Message, Told, composed, nothing, tell, without_nul
+from ropewalk.store.postgres.bulk import Layer, Message, Told, composed, normal_layers, nothing, tell
 from ropewalk.store.postgres.connection import WRITING, Address, Connection, bounded, closed, statements, undone
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, REPEATABLE, is_lost, translated
 
@@ -138,8 +138,8 @@ class Writer:
         if is_lost(error):
             self._hang_up()
         is_over = ticks() >= attempt.until
-        if isinstance(error, _UNWRITABLE) and not attempt.is_clean:
-            attempt.layers, attempt.told, attempt.is_clean = without_nul(attempt.layers), None, True
+        if _is_unwritable(error) and not attempt.is_normal:
+            attempt.layers, attempt.told, attempt.is_normal = normal_layers(attempt.layers), None, True
         elif is_over or not (is_lost(error) or isinstance(error, REPEATABLE)):
             raise translated(error, self._address.place) from error
 
@@ -261,6 +261,11 @@ class _Attempt(Struct):
     told: list[Told] | None
     until: int
     pause: float = _FIRST_PAUSE
-    is_clean: bool = False
+    is_normal: bool = False
     # The number of the last commit the database knew when it refused this one.
     refused_after: int | None = None
+
+
+def _is_unwritable(error: Exception) -> bool:
+    """Whether a text has what cannot be kept: a NUL, as the server says, or half a pair, as the driver does."""
+    return isinstance(error, _UNWRITABLE) or isinstance(error.__cause__, UnicodeEncodeError)

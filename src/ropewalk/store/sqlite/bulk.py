@@ -5,7 +5,7 @@ holds nothing, behind a fence; to insert into that view is to carry them out. So
 SQLite is at it without the interpreter, which the loop has meanwhile. Between two statements it would have to wait for
 it, and the loop is slow to let go.
 
-What JSON cannot say is carried out row by row.
+What JSON cannot say is carried out row by row, its texts in their normal form.
 """
 
 import sqlite3
@@ -22,6 +22,7 @@ from ropewalk.store.access import Batch, Value
 from ropewalk.store.bulk import FEW, Form, bulk, shared
 from ropewalk.store.errors import StoreDefect
 from ropewalk.store.rows import ROWS
+from ropewalk.store.texts import normal, normal_rows
 
 Rows = Sequence[Sequence[Any]]
 
@@ -71,7 +72,10 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         text = _encode(rows).decode()
         if _NUL in text or max(len(text), self._end) > LARGEST:
             raise ValueError("a text has a NUL in it, or is too long for one value")
-        return (name, same), (text, *[values[at] for at in same])
+        once = [values[at] for at in same]
+        if once and normal(once) is not once:
+            raise ValueError("a text has a NUL or half a pair in it")
+        return (name, same), (text, *once)
 
     def _without_bytes(self, rows: Rows, at: int) -> Rows:
         """JSON has no word for bytes: they are sent side by side, and a row says where its own begin and, last, end."""
@@ -128,7 +132,7 @@ def carry_out(connection: sqlite3.Connection, name: str, text: str, rows: Sequen
         places = [f"?{place}" for place in range(1, len(message.arguments) + 1)]
         connection.execute(for_many(message.forms[0], *places), message.arguments)
     else:
-        connection.executemany(text, rows)
+        connection.executemany(text, normal_rows(rows))
 
 
 @lru_cache(_MOST_FORMS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ropewalk.core.errors import Conflict, InvalidInput, RopewalkError
+from ropewalk.core.errors import Conflict, RopewalkError
 from ropewalk.store.errors import NotADatabase, StoreBusy, StoreCorrupted, StoreDefect, StoreFull, StoreUnavailable
 
 _TAKEN: Final = (
@@ -85,5 +85,3 @@ def at_the_door(path: str) -> Iterator[None]:
         raise translated(error, path) from error
     except OSError as error:
         raise translated_os_error(error, path) from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput("what was asked for must be text without lone surrogates") from error

@@ -9,6 +9,7 @@ from ropewalk.store.access import Row, Value
 from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.sqlite.connection import check_path, connect_reader, statements
 from ropewalk.store.sqlite.faults import at_the_door
+from ropewalk.store.texts import normal
 
 
 class SqliteReader:
@@ -31,7 +32,7 @@ class SqliteReader:
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives, read on the spot: for what an index finds at once."""
         with at_the_door(self.path):
-            return self._opened().execute(self._statements[name], arguments).fetchall()
+            return self._opened().execute(self._statements[name], normal(arguments)).fetchall()
 
     async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
         """The first row the statement gives, if any."""
@@ -50,7 +51,7 @@ class SqliteReader:
     def _scan(self, name: str, arguments: tuple[Value, ...]) -> list[Row]:
         if self._far is None:
             self._far = connect_reader(self.path)
-        return self._far.execute(self._statements[name], arguments).fetchall()
+        return self._far.execute(self._statements[name], normal(arguments)).fetchall()
 
     def _opened(self) -> sqlite3.Connection:
         if self._near is None:

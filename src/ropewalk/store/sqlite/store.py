@@ -20,6 +20,7 @@ from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, Self
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.errors import RopewalkError
 from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.blobs import BlobFiles
@@ -31,6 +32,7 @@ from ropewalk.store.sqlite.connection import check_path, connect_writer, stateme
 from ropewalk.store.sqlite.faults import at_the_door, is_stale, is_unsure, translated
 from ropewalk.store.sqlite.ownership import Ownership
 from ropewalk.store.sqlite.reader import SqliteReader
+from ropewalk.store.texts import normal, normal_rows
 
 WORKER: Final = "local"
 INLINE_ROWS: Final = 256
@@ -131,7 +133,7 @@ class SqliteStore:
         self._marked = self._now = self._began_at
 
     def _register(self, version: str) -> int:
-        row = (self.worker, socket.gethostname(), os.getpid(), version, "default", 0, self._began_at)
+        row = (self.worker, writable(socket.gethostname()), os.getpid(), version, "default", 0, self._began_at)
         epoch: int = self._connection.execute(self._statements["register_worker"], row).fetchone()[0]
         return epoch
 
@@ -238,7 +240,7 @@ class SqliteStore:
     def execute(self, name: str, arguments: Sequence[Value]) -> sqlite3.Cursor:
         """For a transaction: one statement, here and now."""
         try:
-            return self._connection.execute(self._statements[name], arguments)
+            return self._connection.execute(self._statements[name], normal(arguments))
         except sqlite3.Error as error:
             raise self._ours(error) from error
 
@@ -287,7 +289,7 @@ class SqliteStore:
     def _write_row_by_row(self, batch: Batch) -> None:
         self._begin()
         for name, rows in batch:
-            self._connection.executemany(self._statements[name], rows)
+            self._connection.executemany(self._statements[name], normal_rows(rows))
         self._commit()
 
     def _require_usable(self) -> None:
