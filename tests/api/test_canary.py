@@ -20,6 +20,7 @@ from starlette.types import Message
 
 from ropewalk.access.rights import EVERYTHING, Right, Role
 from ropewalk.api.app import assemble
+from ropewalk.cli.server import event_of
 from ropewalk.core import events
 from ropewalk.service import payloads
 from ropewalk.service.reasons import Cause
@@ -167,6 +168,17 @@ async def test_what_is_not_gated_shows_no_payload_to_a_stranger(scene: Scene):
     replies = [await ask(scene.town.app, "GET", each.path, []) for each in READS if each.id in OPEN]
 
     assert [reply for reply in replies if is_in(reply.body.decode())] == []
+
+
+async def test_what_is_left_of_an_event_is_still_an_event(scene: Scene):
+    paths = [
+        f"{EXECUTIONS}/{each}/events?limit=200" for name, each in scene.found.executions.items() if name != "damaged"
+    ]
+    envelopes = [each for path in paths for each in (await scene.town.get(path, scene.viewer))["items"]]
+
+    kinds = {type(event_of(each)).__name__ for each in envelopes}
+
+    assert {"ExecutionAccepted", "RunWaiting", "NodeFailed", "SignalReceived", "NodesCarriedOver"} <= kinds
 
 
 # Streams

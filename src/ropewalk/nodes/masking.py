@@ -23,7 +23,7 @@ from ropewalk.nodes.values import Output, check_output
 MASK: Final = "***"
 SHORTEST: Final = 4
 """Of an encoded secret, and of a part of one, no less than this is looked for."""
-_MEMORY: Final = 64 * 2**20
+_MEMORY: Final = 16 * 2**20
 _CUT: Final = "…"
 _WORD: Final = "[A-Za-z0-9+/_-]"
 _IN_BASE64: Final = {"+": "(?:[+-]|%2[Bb])", "/": r"(?:\\?/|_|%2[Ff])"}
@@ -65,7 +65,7 @@ class Masking:
         return result
 
 
-@lru_cache(256)
+@lru_cache(64)
 def _mask_of(secret: str) -> Callable[[str], str]:
     """What masks one secret; kept, since a worker uses the same few again and again."""
     plain = writable(secret)

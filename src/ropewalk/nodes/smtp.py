@@ -20,6 +20,6 @@ class SmtpSettings(BaseModel):
 
     host: str = Field(min_length=1, max_length=253)
     port: int = Field(587, ge=1, le=65535)
-    username: str | None = None
-    password: str | None = Field(None, repr=False)
+    username: str | None = Field(None, max_length=256)
+    password: str | None = Field(None, max_length=256, repr=False)
     tls: Encryption = Encryption.STARTTLS
