@@ -175,7 +175,7 @@ class Reader:
     async def _begin_anew(self, line: Line) -> None:
         """What was told is not so any more: the reader gets a new snapshot, and an id that goes with it."""
         self._renewals = self.channel.renewals
-        self._place, self._id, snapshot = await self.channel.snapshot()
+        self._place, self._id, snapshot = await self.channel.snapshot(self._guard.payloads)
         self._is_live = False
         await self._send(line.snapshot(self._id, snapshot))
 

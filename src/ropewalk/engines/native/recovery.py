@@ -18,6 +18,7 @@ import uuid_utils
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable, UnknownVersion
 from ropewalk.core.signals import Cancel, Due, Lost, Resume, Returned, Signal, Succeeded
+from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import audit, offers, suspicion
@@ -203,7 +204,7 @@ class Recovery:
                 self._engine.signal(live, lost if reports is None else Returned(node, attempt, item))
         live.found_running = []
 
-    async def release_set_aside(self, execution: str, signal: Signal, by: str) -> None:
+    async def release_set_aside(self, execution: str, signal: Signal | Discard, by: str) -> None:
         """A person wants an execution back that is set aside: to go on, or to be cancelled."""
         engine = self._engine
         if not isinstance(signal, Resume | Cancel):
