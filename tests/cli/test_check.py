@@ -68,7 +68,7 @@ def test_a_store_that_is_executed_on_can_be_checked(start: Start, invoke: Invoke
 
     checked = answer("check")
 
-    assert checked == {"executions": 1, "violations": []}
+    assert checked == {"executions": 1, "violations": [], "rewinds": []}
     open_gate("first.gate")
     open_gate("second.gate")
     assert code_of(owner) == 0
