@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import RopewalkError, Unavailable
+from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.signals import Due
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -95,13 +95,20 @@ class Waking:
         await self._written()
         for first in range(0, len(lives), AT_A_TIME):
             for due in lives[first : first + AT_A_TIME]:
-                is_limited = await engine.claims.limit(due.accepted.workspace) is not None
+                is_limited = await self._is_limited(due.accepted.workspace)
                 if engine.is_closing:
                     engine.let_go(due)
                 elif engine.memory.owns(due):
                     await self._tell(due, is_limited=is_limited)
             await asyncio.sleep(0)
         self._write()
+
+    async def _is_limited(self, workspace: str) -> bool:
+        """Whether a slot is for the claims to give; of a workspace that is gone they know what to do."""
+        try:
+            return await self._engine.claims.limit(workspace) is not None
+        except NotFound:
+            return True
 
     def _write(self) -> None:
         """Everything told so far is on its way to the disk."""
