@@ -33,7 +33,7 @@ MOST_EVENTS: Final = 50_000
 
 _PAGE: Final = 500
 _OF_EXECUTION: Final = (
-    "delete_offers", "clear_suspicion", "remove_log", "remove_runs", "remove_dead_letters", "remove_inbox",
+    "delete_offers", "delete_suspicion", "remove_log", "remove_runs", "remove_dead_letters", "remove_inbox",
     "remove_event_waits",
     "delete_queue", "remove_execution",
 )  # fmt: skip

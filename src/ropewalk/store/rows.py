@@ -293,8 +293,16 @@ class CachedResult(NamedTuple):
     expires_at: int
 
 
+class Suspect(NamedTuple):
+    """upsert_suspicion; `on_trial` is 1 if it was taken up alone"""
+
+    execution: str
+    deaths: int
+    on_trial: int
+
+
 class ById(NamedTuple):
-    """delete_live, delete_queue, delete_inbox, delete_offers, clear_suspicion"""
+    """delete_live, delete_queue, delete_inbox, delete_offers, delete_suspicion"""
 
     id: str
 
@@ -322,7 +330,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "delete_event_wait": EventWaitKey._fields,
     "insert_offer": NewOffer._fields,
     "delete_offers": ById._fields,
-    "clear_suspicion": ById._fields,
+    "upsert_suspicion": Suspect._fields,
+    "delete_suspicion": ById._fields,
     "insert_audit": AuditEntry._fields,
     "insert_idempotency": IdempotencyEntry._fields,
     "upsert_breaker": BreakerEntry._fields,

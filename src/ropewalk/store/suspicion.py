@@ -8,26 +8,17 @@ that as well, it is set aside: it belongs to no worker, and nothing reads it unt
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct
-
 from ropewalk.store.access import Reader, Transaction, json_list
+from ropewalk.store.rows import Suspect
 
 SET_ASIDE: Final = "set-aside"
 """Whose an execution is that is set aside; no worker is called that."""
 MOST: Final = 1_000
 
 
-class Suspect(Struct, frozen=True):
-    """An execution that was under way in several deaths; `on_trial` if it was taken up alone in the last."""
-
-    execution: str
-    deaths: int
-    on_trial: int
-
-
 async def raise_for(tx: Transaction, executions: Iterable[str]) -> None:
     """The worker these were with is dead."""
-    await tx.execute_many("raise_suspicion", [(execution,) for execution in executions])
+    await tx.execute_many("upsert_suspicion", [Suspect(execution, 1, 0) for execution in executions])
 
 
 async def suspects(reader: Reader, executions: Iterable[str]) -> list[Suspect]:
@@ -50,7 +41,7 @@ async def release(tx: Transaction, execution: str, worker: str) -> bool:
     """The worker may try again, with a clean slate; False if it is not set aside any more."""
     if not await tx.execute("hand_live", worker, execution, SET_ASIDE):
         return False
-    await tx.execute("clear_suspicion", execution)
+    await tx.execute("delete_suspicion", execution)
     return True
 
 

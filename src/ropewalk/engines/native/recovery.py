@@ -25,7 +25,7 @@ from ropewalk.store import audit, offers, suspicion
 from ropewalk.store import live as owned
 from ropewalk.store.access import Rewind
 from ropewalk.store.errors import StaleWriter
-from ropewalk.store.suspicion import Suspect
+from ropewalk.store.rows import Suspect
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -179,7 +179,7 @@ class Recovery:
         """
         engine, x = self._engine, live.execution
         if reports is None:
-            live.rows.append(("clear_suspicion", (live.id,)))
+            live.rows.append(("delete_suspicion", (live.id,)))
         if live.offered:
             engine.offers.watch()
         has_slot = bool(live.written.live and live.written.live[2])

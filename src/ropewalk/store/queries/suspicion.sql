@@ -1,8 +1,8 @@
--- raise_suspicion: the execution was under way when its worker died.
+-- upsert_suspicion: the execution was under way when its worker died, once more if it was before.
 insert into suspicion (execution, deaths, on_trial)
-values ($1, 1, 0)
+values ($1, $2, $3)
 on conflict (execution) do update
-   set deaths = suspicion.deaths + 1;
+   set deaths = suspicion.deaths + excluded.deaths;
 
 -- suspects: those of these executions ($1: a JSON list) that were under way in at least two deaths, one after the other.
 select execution, deaths, on_trial
@@ -15,7 +15,7 @@ update suspicion
    set on_trial = 1
  where execution = $1;
 
--- clear_suspicion: it was taken up, and that is written.
+-- delete_suspicion: it was taken up, and that is written.
 delete from suspicion
  where execution = $1;
 
