@@ -107,3 +107,14 @@ async def test_a_server_that_is_too_old_is_a_fault_with_both_versions(database: 
 
     assert result.exit_code == 1
     assert "is of PostgreSQL 11.22, and 12 or newer is needed" in " ".join(result.stdout.split())
+
+
+def test_files_that_other_users_may_read_are_named(invoke: Invoke, answer: Callable[..., Any], project: Path):
+    invoke("run", "hello.yaml")
+    before = {finding["what"]: finding["health"] for finding in answer("doctor")}
+    (project / "ropewalk.db").chmod(0o644)
+    found = next(finding for finding in answer("doctor") if finding["what"] == "privacy")
+
+    assert before["privacy"] == "ok"
+    assert found["health"] == "warning"
+    assert found["value"].endswith("ropewalk.db")

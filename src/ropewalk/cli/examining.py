@@ -18,6 +18,7 @@ from ropewalk.core.errors import RopewalkError
 from ropewalk.nodes.base import Registry
 from ropewalk.store.errors import NoStore
 from ropewalk.store.migrations import known_migrations
+from ropewalk.store.private_files import is_open_to_others
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.store.sqlite.connection import FLOOR, library_version
 
@@ -113,7 +114,7 @@ async def _store(project: Project) -> list[Finding]:
     except RopewalkError as error:
         return [Finding("store", Health.ILL, str(error))]
     try:
-        return [_size(path), await _schema(reader), await _clock(reader), *await set_aside(reader)]
+        return [_size(path), _privacy(path), await _schema(reader), await _clock(reader), *await set_aside(reader)]
     finally:
         await reader.close()
 
@@ -124,6 +125,17 @@ def _size(path: Path) -> Finding:
     return Finding(
         "store", Health.WELL, f"{path}, {path.stat().st_size / 2**20:,.1f} MiB + {pending / 2**20:,.1f} of log"
     )
+
+
+def _privacy(path: Path) -> Finding:
+    """Whether other users of this machine can read payloads, or the key."""
+    file = os.path.realpath(path)
+    beside = [file, *(f"{file}{end}" for end in ("-wal", "-shm", ".key", ".blobs"))]
+    found = [each for each in beside if is_open_to_others(each)]
+    if found:
+        remedy = "start a command that executes on it once: it takes these rights away; or chmod go= them"
+        return Finding("privacy", Health.WEAK, f"other users may read {', '.join(found)}", remedy)
+    return Finding("privacy", Health.WELL, "other users can read nothing of it")
 
 
 async def _schema(reader: SqliteReader) -> Finding:

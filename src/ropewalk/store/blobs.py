@@ -25,6 +25,7 @@ from uuid_utils import uuid7
 
 from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.core.events import Blob
+from ropewalk.store import private_files
 from ropewalk.store.access import Transaction
 from ropewalk.store.errors import StoreCorrupted, StoreFull, StoreUnavailable
 from ropewalk.store.rows import BlobEntry
@@ -83,6 +84,7 @@ class BlobFiles:
 
     def sweep(self) -> int:
         """Removes what was never finished; how many there were. Only for the owner, before it writes."""
+        private_files.tighten(self.root)
         with contextlib.suppress(FileNotFoundError), _opened(self.root, None) as root:
             unfinished = [name for name in os.listdir(root) if name.endswith(_UNFINISHED)]
             for name in unfinished:

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from ropewalk.core.errors import NotFound
+from ropewalk.store import private_files
 from ropewalk.store.errors import IncompatibleStore, NotADatabase, StoreUnavailable
 from ropewalk.store.migrations import Migration, known_migrations, pending, require_all
 from ropewalk.store.queries import rendered
@@ -75,7 +76,11 @@ def check_path(path: str, *, create: bool) -> None:
 
 def connect_writer(path: str, now: int) -> sqlite3.Connection:
     """The one connection that writes, to a database brought up to date."""
-    connection = _connect(path, "rwc")
+    file = os.path.realpath(path)
+    # The library gives the files beside the database the rights of the database.
+    private_files.create(file)
+    private_files.tighten(file, f"{file}-wal", f"{file}-shm", f"{file}-journal")
+    connection = _connect(path, "rw")
     try:
         _check_is_ours(connection, path)
         for pragma in (*_SHARED, *_WRITER):

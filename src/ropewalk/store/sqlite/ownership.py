@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.instant import rfc3339
+from ropewalk.store import private_files
 from ropewalk.store.errors import StoreInUse
 
 # Always written whole and in one piece, so that nobody reads the end of an older text.
@@ -39,6 +40,7 @@ class Ownership:
     def __init__(self, path: str, started_at: int) -> None:
         """Takes the lock; StoreInUse if another process, or this one, has it."""
         self._descriptor = _locked(path)
+        private_files.tighten(lock_path(path))
         _held[self._descriptor] = self
         self._info = OwnerInfo(os.getpid(), socket.gethostname()[:255], rfc3339(started_at))
         self._write(msgspec.json.encode(self._info))
