@@ -99,6 +99,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         flag="--db",
         about="The store: a file, or postgresql://user@host/database.",
     ),
+    _text("key", None, "The secret key of the store's servers; the same for all of them.", is_secret=True),
+    _text("key_file", None, "The file it is in, if it is not said; beside a file, else in the user's configuration."),
     _words("nodes", "Modules or .py files with node types.", "--nodes"),
     _words("allow_hosts", "Hosts that are not public and that nodes may speak to all the same."),
     Setting(

@@ -29,6 +29,7 @@ from ropewalk.store.access import Store
 from ropewalk.store.address import is_shared, path_of
 
 if TYPE_CHECKING:
+    from ropewalk.access.secret_key import SecretKey
     from ropewalk.api.office import Office
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.base import NodeType, Registry
@@ -90,6 +91,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """
 
     db: str = DEFAULT_DB
+    key: str | None = None
+    key_file: str | None = None
     native: NativeSettings = NativeSettings()
     fleet: FleetSettings = FleetSettings()
     limits: Limits = DEFAULT_LIMITS
@@ -108,6 +111,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         said = configuration
         return cls(
             db=path_of(said["db"]),
+            key=said["key"],
+            key_file=said["key_file"],
             native=_worker(said),
             fleet=FleetSettings(
                 pool=said["pool"], lease_seconds=said["lease"], notify=said["notify"], pooled=said["pooled"]
@@ -265,9 +270,23 @@ async def open_office(
 
     metrics = Metrics() if settings.telemetry.metrics else None
     async with open_service(settings, types, functions, metrics) as service:
-        office = await Office.open(service.store, service.of, settings.access, settings.streams)
+        office = await Office.open(service.store, service.of, settings.access, settings.streams, _secret_key(settings))
         office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
         yield office
+
+
+def _secret_key(settings: Settings) -> "SecretKey":
+    """The key that is set, else the one in its file: beside the store's own file, or with the user's configuration."""
+    from ropewalk.access.secret_key import SecretKey, from_file, from_file_or_random
+
+    if settings.key is not None:
+        return SecretKey(settings.key)
+    if settings.key_file is not None:
+        return from_file(settings.key_file)
+    if not is_shared(settings.db):
+        return from_file(f"{os.path.realpath(settings.db)}.key")
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return from_file_or_random(os.path.join(home, "ropewalk", "key"))
 
 
 @asynccontextmanager

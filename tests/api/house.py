@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
+from ropewalk.access.secret_key import SecretKey
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
@@ -17,6 +18,8 @@ from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, open_service
 
 API = "/api/v1"
+
+KEY = SecretKey("the same for every server of a test")
 
 
 class House:
@@ -58,7 +61,7 @@ class House:
 async def opened(db: str, access: AccessSettings | None = None) -> AsyncIterator[House]:
     """A house on this store."""
     async with open_service(Settings(db=db)) as service:
-        office = await Office.open(service.store, service.of, access)
+        office = await Office.open(service.store, service.of, access, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())

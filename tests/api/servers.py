@@ -56,7 +56,7 @@ def up(folder: Path, *options: str) -> Iterator[UpServer]:
         subprocess.Popen(
             [*command, *options],
             cwd=folder,
-            env={**os.environ, "XDG_RUNTIME_DIR": str(folder)},
+            env={**os.environ, "XDG_RUNTIME_DIR": str(folder), "XDG_CONFIG_HOME": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

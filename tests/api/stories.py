@@ -14,7 +14,7 @@ from ropewalk.core.events import Event
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.store import acl
 from ropewalk.wiring import Settings, open_service
-from tests.api.house import House
+from tests.api.house import KEY, House
 from tests.engines.outside import Outside, WatchedTypes
 from tests.engines.worlds import ONCE, act, flow, node
 
@@ -88,7 +88,7 @@ async def town_on(db: str, **settings: Any) -> AsyncIterator[Town]:
     outside = Outside()
     native = NativeSettings(drain_seconds=0.2)
     async with open_service(Settings(db=db, native=native, **settings), WatchedTypes.of(outside)) as service:
-        office = await Office.open(service.store, service.of)
+        office = await Office.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())

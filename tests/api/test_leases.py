@@ -17,7 +17,7 @@ from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.wiring import Settings, open_service
-from tests.api.house import House
+from tests.api.house import KEY, House
 from tests.api.streams import PATIENCE, served
 from tests.api.test_stream_fleet import idle_house, worker
 
@@ -35,7 +35,7 @@ def painted(**node: Any) -> dict[str, Any]:
 async def opened(db: str, lease: float = 120.0) -> AsyncIterator[House]:
     """A house whose leases last so long."""
     async with open_service(Settings(db=db, native=NativeSettings(runner_lease=lease))) as service:
-        office = await Office.open(service.store, service.of)
+        office = await Office.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())

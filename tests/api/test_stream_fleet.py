@@ -14,7 +14,7 @@ from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.wiring import Settings, open_service
-from tests.api.house import House
+from tests.api.house import KEY, House
 from tests.api.streams import PATIENCE, Listener, numbers, served
 from tests.api.test_stream import path
 from tests.api.test_stream_crowd import chain, microseconds
@@ -26,7 +26,7 @@ NODES = 40
 async def idle_house(db: str) -> AsyncIterator[House]:
     """A server that executes nothing itself."""
     async with open_service(Settings(db=db, native=NativeSettings(claims=False))) as service:
-        office = await Office.open(service.store, service.of)
+        office = await Office.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())

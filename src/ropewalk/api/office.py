@@ -1,12 +1,12 @@
 """What the handlers work with: the store, a service per workspace, and who is who."""
 
-import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.keys import PREFIX, KeyRing
 from ropewalk.access.rates import SESSIONS, Buckets
+from ropewalk.access.secret_key import SecretKey, signing_key
 from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
 from ropewalk.access.standing import Standings
@@ -15,7 +15,6 @@ from ropewalk.api.desk import Desk
 from ropewalk.api.downloads import Downloads
 from ropewalk.service import Service
 from ropewalk.service.stream_limits import StreamLimits
-from ropewalk.store import secrets as kept
 from ropewalk.store.access import Store
 
 if TYPE_CHECKING:
@@ -62,11 +61,11 @@ class Office:
         serve: Callable[[str], Service],
         access: AccessSettings | None = None,
         stream_limits: StreamLimits | None = None,
+        key: SecretKey | None = None,
     ) -> "Office":
-        """Every server of one store signs with the same key, so that a cursor of one is good for all."""
-        async with store.transaction() as tx:
-            key = await kept.keep(tx, "cursors", secrets.token_urlsafe(32))
-        return cls(store, serve, Cursors(key), access or AccessSettings(), stream_limits)
+        """Servers with the same secret key take each other's cursors; without one, a server takes only its own."""
+        signed_with = await signing_key(store, key or SecretKey.random())
+        return cls(store, serve, Cursors(signed_with), access or AccessSettings(), stream_limits)
 
     def service(self, workspace: str) -> Service:
         """The service of a workspace."""

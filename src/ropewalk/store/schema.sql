@@ -347,7 +347,7 @@ create table session (
 );
 create index session_by_expiry on session (expires_at);
 
--- What the servers of one store sign with.
+-- What the servers of one store agree on. The key they sign with is elsewhere.
 create table secret (
     name text primary key,
     value text not null

@@ -7,3 +7,12 @@ on conflict (name) do nothing;
 select value
   from secret
  where name = $1;
+
+-- replace_secret: another value from now on.
+update secret
+   set value = $2
+ where name = $1;
+
+-- drop_secret: it is kept elsewhere now, or not at all.
+delete from secret
+ where name = $1;

@@ -1,0 +1,112 @@
+"""The secret key of a store. Whatever servers sign (cursors, lease tokens) is signed with a key derived from it.
+
+It is never in the database, so a reader of the database, or of a backup, can sign nothing. It is the setting `key`
+(ROPEWALK_KEY); else what is in the file `key_file`, which the first server to start makes. Servers of one database need
+the same key: a fingerprint in the database tells whether they have.
+"""
+
+import hmac
+import logging
+import os
+import secrets
+from typing import Final
+
+from ropewalk.core.errors import InvalidInput
+from ropewalk.store import private_files
+from ropewalk.store import secrets as kept
+from ropewalk.store.access import Store, Transaction
+
+SHORTEST: Final = 32
+LONGEST: Final = 1_024
+_SALT: Final = "salt"
+_FINGERPRINT: Final = "key-fingerprint"
+_PLAIN: Final = "cursors"
+"""Where the key that signs lay in plain before it was derived."""
+
+_log = logging.getLogger("ropewalk.access")
+
+
+class SecretKey:
+    """A text from which keys are derived, each for one purpose; none of them tells anything of another."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.strip().encode()
+        if not SHORTEST <= len(self._text) <= LONGEST:
+            raise InvalidInput(
+                f"the secret key must have {SHORTEST} to {LONGEST:,} characters, this one has {len(self._text)}: "
+                "`openssl rand -hex 32` makes a good one"
+            )
+
+    @classmethod
+    def random(cls) -> "SecretKey":
+        """A key that no other process has."""
+        return cls(secrets.token_hex(32))
+
+    def derived(self, purpose: str, salt: str) -> bytes:
+        """The key for this purpose on the store with this salt: HKDF of RFC 5869 with SHA-256, for 32 bytes."""
+        extracted = hmac.digest(salt.encode(), self._text, "sha256")
+        return hmac.digest(extracted, purpose.encode() + b"\x01", "sha256")
+
+
+def from_file(path: str) -> SecretKey:
+    """The key in this file, which is made if it is missing."""
+    try:
+        return _read(path) or _made(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be used as `key_file`: {error.strerror}") from error
+
+
+def from_file_or_random(path: str) -> SecretKey:
+    """The same; where the file cannot be used, a key for this process alone."""
+    try:
+        return from_file(path)
+    except InvalidInput as error:
+        _log.warning(
+            "%s. Cursors and lease tokens of this server are good for this process alone: set ROPEWALK_KEY to the same "
+            "secret on every server of the database", error,
+        )  # fmt: skip
+        return SecretKey.random()
+
+
+def _made(path: str) -> SecretKey:
+    os.makedirs(os.path.dirname(path) or ".", private_files.FOLDER, exist_ok=True)
+    try:
+        private_files.write(path, f"{secrets.token_hex(32)}\n".encode())
+    except FileExistsError:
+        pass  # another server that starts at the same moment has made it
+    found = _read(path)
+    if found is None:
+        raise FileNotFoundError(2, "it was removed at once", path)
+    return found
+
+
+def _read(path: str) -> SecretKey | None:
+    private_files.tighten(path)
+    if private_files.is_open_to_others(path):
+        raise InvalidInput(f"other users may read {path}: make it readable by its owner alone (chmod 600)")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return SecretKey(file.read(LONGEST + 2))
+    except FileNotFoundError:
+        return None
+    except (UnicodeDecodeError, InvalidInput) as error:
+        raise InvalidInput(f"{path} cannot be used as `key_file`: {error}") from error
+
+
+async def signing_key(store: Store, key: SecretKey) -> str:
+    """What servers with this key sign with on this store; warns if the last one to start had another key."""
+    async with store.transaction() as tx:
+        salt = await kept.keep(tx, _SALT, secrets.token_hex(16))
+        await kept.drop(tx, _PLAIN)
+        await _compare(tx, key.derived("fingerprint", salt).hex())
+    return key.derived("signing", salt).hex()
+
+
+async def _compare(tx: Transaction, fingerprint: str) -> None:
+    if await kept.keep(tx, _FINGERPRINT, fingerprint) == fingerprint:
+        return
+    await kept.replace(tx, _FINGERPRINT, fingerprint)
+    _log.warning(
+        "the server that started before on this store had another secret key: cursors and lease tokens that were made "
+        "with one key are refused by servers with the other; set ROPEWALK_KEY to the same secret on every server"
+    )
