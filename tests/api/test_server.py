@@ -1,6 +1,7 @@
 """The server against clients that are slow, greedy, rude, or gone: raw sockets against a real one."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,6 +43,7 @@ class Site:
         self.app = Starlette(
             routes=[
                 Route("/echo", self.echo, methods=["POST"]),
+                Route("/headers", self.headers, methods=["POST"]),
                 Route("/refuse", self.refuse, methods=["POST"]),
                 Route("/hold", self.hold),
                 Route("/large", self.large),
@@ -52,6 +54,10 @@ class Site:
 
     async def echo(self, request: Request) -> Response:
         return JSONResponse({"size": len(await request.body())})
+
+    async def headers(self, request: Request) -> Response:
+        await request.body()
+        return JSONResponse([name.decode() for name, _ in request.scope["headers"]])
 
     async def refuse(self, request: Request) -> Response:
         return JSONResponse({"refused": True}, 413)
@@ -360,3 +366,39 @@ async def test_a_server_that_fails_does_not_stay_and_answer_nobody(
             await asyncio.wait_for(asyncio.Event().wait(), PATIENCE)
 
     assert [each.getMessage() for each in caplog.records if each.exc_info] == ["the server has failed, and ends"]
+
+
+CHUNKED = b"POST /headers HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+
+
+@pytest.mark.parametrize("is_in_parts", [False, True])
+async def test_what_comes_after_the_body_is_never_a_header_of_the_request(calm: Site, is_in_parts: bool):
+    peer = await calm.connect()
+    for part in (
+        (CHUNKED, b"authorization: Bearer x\r\n", b"\r\n")
+        if is_in_parts
+        else (CHUNKED + b"authorization: Bearer x\r\n\r\n",)
+    ):
+        peer[1].write(part)
+        await peer[1].drain()
+    said = await answered(peer)
+    peer[1].write(CHUNKED + b"\r\n")
+    again = await answered(peer)
+    peer[1].close()
+
+    assert [json.loads(each.partition(b"\r\n\r\n")[2]) for each in (said, again)] == [["host", "transfer-encoding"]] * 2
+
+
+async def test_what_comes_after_the_body_may_not_be_larger_than_the_headers(calm: Site):
+    peer = await calm.connect()
+    peer[1].write(CHUNKED + b"a: ")
+    filling = asyncio.ensure_future(_fill(peer))
+
+    assert (await everything(peer)).startswith(b"HTTP/1.1 431 ")
+    filling.cancel()
+
+
+async def _fill(peer: Peer) -> None:
+    while True:
+        peer[1].write(b"x" * 10_000)
+        await asyncio.sleep(0.001)

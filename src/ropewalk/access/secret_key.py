@@ -9,6 +9,7 @@ import hmac
 import logging
 import os
 import secrets
+from contextlib import suppress
 from typing import Final
 
 from ropewalk.core.errors import InvalidInput
@@ -70,10 +71,9 @@ def from_file_or_random(path: str) -> SecretKey:
 
 def _made(path: str) -> SecretKey:
     os.makedirs(os.path.dirname(path) or ".", private_files.FOLDER, exist_ok=True)
-    try:
+    # Another server that starts at the same moment may have made it.
+    with suppress(FileExistsError):
         private_files.write(path, f"{secrets.token_hex(32)}\n".encode())
-    except FileExistsError:
-        pass  # another server that starts at the same moment has made it
     found = _read(path)
     if found is None:
         raise FileNotFoundError(2, "it was removed at once", path)

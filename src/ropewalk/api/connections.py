@@ -151,10 +151,16 @@ class HttpConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_deaf or self.transport.is_closing():
             return
-        is_between, messages = self._phase in (Phase.IDLE, Phase.HEADERS), self._messages
+        is_between, messages, received = self._phase in (Phase.IDLE, Phase.HEADERS), self._messages, self._received
         super().data_received(_without_h2c(data) if is_between else data)
-        if is_between and self._phase is Phase.HEADERS and self._messages - messages <= 1:
+        if is_between:
+            if self._phase is Phase.HEADERS and self._messages - messages <= 1:
+                self._count_head(len(data))
+        elif self._phase is Phase.BODY and self._received == received:
+            # It frames chunks, or comes after the last one.
             self._count_head(len(data))
+        else:
+            self._head = 0
 
     def _count_head(self, size: int) -> None:
         """A head that comes in parts is counted before it is complete: the parser keeps as much as comes."""
@@ -174,6 +180,9 @@ class HttpConnection(HttpToolsProtocol):
             self._exceed(414, f"a path may have {self._patience.longest_line:,} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._phase is not Phase.HEADERS:
+            # A trailer, sent after the body: the request is with its handler already, and no rule looks at it again.
+            return
         super().on_header(name, value)
         self._received += len(name) + len(value)
         if len(self.headers) > self._patience.most_headers or self._received > self._patience.largest_head:

@@ -1,4 +1,4 @@
-"""Files that only their owner may read: made so from the first byte, whatever the umask is, and made so when found open."""
+"""Files that only their owner may read: made so from the first byte, whatever the umask, or closed when found open."""
 
 import contextlib
 import logging
@@ -28,7 +28,7 @@ def create(path: str) -> bool:
 
 
 def write(path: str, text: bytes) -> None:
-    """Makes a file for its owner alone with this text, whole on the disk or not there; FileExistsError if there is one."""
+    """Makes a file for its owner alone, with this text, whole or not at all; FileExistsError if there is one."""
     draft = f"{path}.{os.getpid()}.draft"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(draft)
