@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.api.cursors import Cursors
+from ropewalk.api.cursors import LONGEST, Cursors
 from ropewalk.api.problems import Refused
+from ropewalk.engines.runner import LONGEST_TARGET
+from tests.api.stories import Town
+from tests.engines.worlds import flow, node
 
 OURS = Cursors("key")
 PLACES = st.none() | st.integers(-(2**53), 2**53) | st.text(max_size=50) | st.lists(st.text(max_size=20), max_size=5)
@@ -54,3 +57,36 @@ def test_a_cursor_is_good_for_its_own_list_and_server_alone(cursors: Cursors, li
 
 def test_a_listing_and_its_place_cannot_be_shifted_into_one_another():
     assert is_refused(OURS, 'list\0"a', OURS.write("list", "a"))
+
+
+async def pages(town: Town, path: str) -> list[str]:
+    """Every item of a list, one on a page, by the name the list is ordered by."""
+    found, cursor = [], None
+    while True:
+        page = await town.get(path, params={"limit": 1, **({} if cursor is None else {"cursor": cursor})})
+        found += [next(each[name] for name in ("name", "subject", "target") if name in each) for each in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            return found
+
+
+async def test_lists_of_the_longest_names_are_read_to_their_end(each_town: Town):
+    wide = "\N{ANCHOR}\N{ROCKET}" * 500
+    names = [f"{place}{wide}"[:200] for place in "ab"]
+    subjects = [f"user:{place}{wide}"[:255] for place in "ab"]
+    endpoints = [f"{place}{wide * 10}" for place in "ab"]
+    for name in names:
+        await each_town.save(flow(node("n", "noop"), name=name))
+    for subject in subjects:
+        await each_town.ask("PUT", "/members", json={"subject": subject, "role": "viewer"})
+    for place, endpoint in enumerate(endpoints):
+        await each_town.run(flow(node("n", "call", endpoint=endpoint, fails=9), name=f"calls {place}"))
+
+    assert (await pages(each_town, "/workflow/definitions"))[:2] == names
+    assert await pages(each_town, "/members") == subjects
+    assert await pages(each_town, "/breakers") == [f"call {each}"[:LONGEST_TARGET] for each in endpoints]
+
+
+@pytest.mark.parametrize("character", ["x", "\N{ROCKET}", "\x01", '"'])
+def test_the_longest_name_in_a_list_makes_no_cursor_that_is_too_long(character: str):
+    assert len(OURS.write("list", character * LONGEST_TARGET)) <= LONGEST

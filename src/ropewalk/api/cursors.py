@@ -10,7 +10,9 @@ import msgspec
 from ropewalk.api.problems import Refused
 
 _SIGNATURE: Final = 16
-LONGEST: Final = 1_024
+LONGEST: Final = 8_192
+"""A cursor is never longer: the longest name in a list, the target of a breaker, has 1,000 characters, each of which
+takes 6 bytes of JSON at the most."""
 
 
 class Cursors:

@@ -34,6 +34,7 @@ from ropewalk.nodes.values import recorded
 
 INLINE_LIMIT = 64 * 1024
 LONGEST_HOLD = HOUR
+LONGEST_TARGET = 1_000
 # Long enough to be parked meanwhile, so that whoever has room takes it up, and not the same worker again.
 TYPE_MISSING_PAUSE = 30 * SECOND
 STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
@@ -135,8 +136,8 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
 
 
 async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
-    """Ask the breaker of the target first, and tell it afterwards."""
-    target = writable(target)
+    """Ask the breaker of the target first, and tell it afterwards; those that begin alike for so long share one."""
+    target = writable(target[:LONGEST_TARGET])
     held = await desk.breakers.admit(run.workspace, target, run.now)
     if held is not None:
         return _held(run, target, held.until)
