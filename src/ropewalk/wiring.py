@@ -364,6 +364,7 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
 
     version = installed_version("ropewalk")
     store: Store
+    guard: AbstractAsyncContextManager[None] = nullcontext()
     if is_shared(settings.db):
         fleet = settings.fleet
         # Here, since whoever works on a file does without the driver, and starts the sooner.
@@ -380,11 +381,13 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
             pooled=fleet.pooled,
         )
     else:
-        from ropewalk.store.sqlite import SqliteStore
+        from ropewalk.store.sqlite import SqliteStore, guarded
 
-        store = await SqliteStore.open(settings.db, version=version)
+        file = await SqliteStore.open(settings.db, version=version)
+        store, guard = file, guarded(file)
     try:
-        yield store
+        async with guard:
+            yield store
     finally:
         await store.close()
 

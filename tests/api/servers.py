@@ -36,6 +36,11 @@ class UpServer:
         headers = {"Authorization": f"Bearer {token or self.token}"}
         return httpx2.request(method, f"{self.url}/api/v1{path}", headers=headers, timeout=PATIENCE, **more)
 
+    def rest(self) -> str:
+        """What it still said, when it has ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
+
     def kill(self) -> None:
         """As a power cut does."""
         self.process.send_signal(signal.SIGKILL)
@@ -71,13 +76,15 @@ def up(folder: Path, *options: str) -> Iterator[UpServer]:
 
 
 def _first_line(process: "subprocess.Popen[str]") -> dict[str, str]:
+    """Where it is; what it has to say of its store comes before."""
     assert process.stdout is not None
     patience = threading.Timer(PATIENCE, process.kill)
     patience.start()
     try:
-        line = process.stdout.readline()
+        for line in process.stdout:
+            found: dict[str, str] = json.loads(line)
+            if "url" in found:
+                return found
     finally:
         patience.cancel()
-    assert line, "the server ended before it was ready; up.log says why"
-    found: dict[str, str] = json.loads(line)
-    return found
+    raise AssertionError("the server ended before it was ready; up.log says why")

@@ -6,6 +6,7 @@ They wait on their standard input, so that a test decides when they go on and no
 import asyncio
 import os
 import resource
+import sqlite3
 import sys
 
 from ropewalk.core.errors import RopewalkError
@@ -24,6 +25,22 @@ async def own(path: str) -> None:
     say("owner")
     await asyncio.to_thread(sys.stdin.readline)
     await store.close()
+
+
+async def own_and_write(path: str) -> None:
+    """Owns the store with something in it until told to go."""
+    store = await SqliteStore.open(path)
+    await store.write([("insert_log", [("e1", 1, b"{}")])])
+    say("written")
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def open_and_close(path: str) -> None:
+    """Comes and goes as any tool for SQLite does."""
+    connection = sqlite3.connect(path)
+    connection.execute("select count(*) from log").fetchall()
+    connection.close()
+    say("closed")
 
 
 async def own_and_fork(path: str) -> None:
@@ -101,6 +118,8 @@ WHAT = {
     "work": work,
     "own": own,
     "own_and_fork": own_and_fork,
+    "own_and_write": own_and_write,
+    "open_and_close": open_and_close,
     "write": write,
     "fill": fill,
     "attempt": attempt,

@@ -14,6 +14,7 @@ from ropewalk.store.errors import (
     NotADatabase,
     StoreBusy,
     StoreCorrupted,
+    StoreDamaged,
     StoreDefect,
     StoreFull,
     StoreUnavailable,
@@ -207,7 +208,7 @@ def failure(code: int) -> sqlite3.OperationalError:
         (sqlite3.SQLITE_READONLY_DIRECTORY, StoreUnavailable),
         (sqlite3.SQLITE_CANTOPEN, StoreUnavailable),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, StoreBusy),
-        (sqlite3.SQLITE_CORRUPT_INDEX, StoreCorrupted),
+        (sqlite3.SQLITE_CORRUPT_INDEX, StoreDamaged),
         (sqlite3.SQLITE_CONSTRAINT_UNIQUE, Conflict),
         (sqlite3.SQLITE_CONSTRAINT_NOTNULL, StoreDefect),
         (sqlite3.SQLITE_ERROR, StoreDefect),
@@ -226,5 +227,5 @@ async def test_after_a_failed_sync_the_store_writes_no_more_until_it_is_opened_a
 
     assert is_unsure(error)
     store._ours(error)
-    with pytest.raises(StoreUnavailable, match=r"stopped writing.*open it again"):
+    with pytest.raises(StoreUnavailable, match=r"not written any more.*open it again"):
         await store.write([("insert_log", entries("e1", 1))])

@@ -40,14 +40,13 @@ async def get_health() -> dict[str, str]:
 
 @routes.public("GET", "/readyz", response_model=Health)
 async def get_readiness(request: Request) -> dict[str, Any]:
-    """The store answers and can be written; 503 while it does not, or its disk is full.
+    """The store can be read and written; 503 while it cannot, or once it was found damaged or its file was replaced.
 
     For an hour it also tells that the database went back in time.
     """
     store: Store = request.app.state.office.store
-    # Nothing of its own: on a file a transaction leaves the time there, and everywhere it asks whether we may write.
-    async with store.transaction():
-        return {"status": "ready", "incidents": _incidents(store)}
+    await store.check()
+    return {"status": "ready", "incidents": _incidents(store)}
 
 
 def _incidents(store: Store) -> list[dict[str, str]]:

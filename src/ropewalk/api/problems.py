@@ -1,7 +1,9 @@
 """Refusals as RFC 9457 problems: what is wrong, where, and an id to ask about; never a traceback."""
 
 import logging
+import math
 import re
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from ropewalk.core.errors import (
     Unreadable,
 )
 from ropewalk.service import payloads
+from ropewalk.store.errors import StoreDamaged
 
 MEDIA_TYPE: Final = "application/problem+json"
 KIND: Final = "urn:ropewalk:problem:"
@@ -37,7 +40,10 @@ PLAIN: Final = "about:blank"
 RETRY_AFTER: Final = "1"
 HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 """What every answer says: it is what it says it is, and nobody keeps it."""
+TOLD_EVERY: Final = 60.0
+"""How often (s) the log tells of a store that is damaged."""
 _log = logging.getLogger("ropewalk.api")
+_last_told: Final[dict[str, float]] = {}
 
 _STATUS: Final[Mapping[type[RopewalkError], int]] = {
     Invalid: 422,
@@ -136,9 +142,19 @@ def of_error(error: RopewalkError) -> Response:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
         return _fault(error)
+    if isinstance(error, StoreDamaged):
+        _tell_of_damage(error)
     listed = [_listed(each) for each in error.problems] if isinstance(error, Invalid) else []
     detail = f"{len(listed)} things to mend" if len(listed) > 1 else str(error)
     return problem(status, detail, listed, _headers(status), kind=_kind(error))
+
+
+def _tell_of_damage(error: StoreDamaged) -> None:
+    """The cause and the remedy, in one line a minute: every request may meet the same damage."""
+    now, last = time.monotonic(), _last_told.get("damage", -math.inf)
+    if now - last >= TOLD_EVERY:
+        _last_told["damage"] = now
+        _log.error("a request could not be answered: %s", error)
 
 
 def _kind(error: RopewalkError) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from ropewalk.cli.project import Project
 from ropewalk.core.errors import Unavailable
+from ropewalk.store import private_files
 from ropewalk.store.sqlite import owner_info
 
 _TRIES: Final = 1200
@@ -18,6 +19,7 @@ _TAIL: Final = 2000
 async def spawn(project: Project) -> int:
     """Starts the process and waits until it owns the store, or has done its work already; its pid."""
     log = f"{project.db}.log"
+    private_files.tighten(log)
     command = [sys.executable, "-m", "ropewalk", "resume", "--background", *project.arguments]
     pid = os.posix_spawn(
         sys.executable,

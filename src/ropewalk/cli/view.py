@@ -135,7 +135,7 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         about = getattr(record, "about", None)
         source = about["node"] if about else record.name.removeprefix("ropewalk.")
-        line = f"{source} │ {record.getMessage()}"
+        line = f"{source} │ {record.getMessage()}{_cause(record)}"
         if about or self._is_news(line):
             self._view.say(line)
 
@@ -147,6 +147,12 @@ class _Handler(logging.Handler):
         self._said = {each: when for each, when in self._said.items() if at - when < SAID_AGAIN_AFTER}
         self._said[line] = at
         return True
+
+
+def _cause(record: logging.LogRecord) -> str:
+    """What it was that went wrong, without where in our code."""
+    error = record.exc_info[1] if record.exc_info else None
+    return "" if error is None else f" ({type(error).__name__}: {error})"
 
 
 @contextmanager

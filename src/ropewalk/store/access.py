@@ -138,6 +138,9 @@ class Store(Reader, Protocol):
     def hint(self, topic: str) -> None:
         """Tells the others, soon and perhaps never, that there is something to look at."""
 
+    async def check(self) -> None:
+        """Raises what keeps the store from being read or written now, if anything does."""
+
     async def departed(self) -> list[str]:
         """The workers that are gone for sure, though their leases have not run out."""
 

@@ -24,7 +24,15 @@ class NotADatabase(RopewalkError):
 
 
 class StoreCorrupted(RopewalkError):
-    """The database is damaged; restore it from a backup."""
+    """Something in the store is damaged; restore it from a backup."""
+
+
+class StoreDamaged(StoreCorrupted, StoreUnavailable):
+    """The database itself is damaged, so nothing in it can be relied on: restore it from a backup."""
+
+
+class StoreReplaced(StoreUnavailable):
+    """Other files are at the path of the store than the ones this process has open; it writes no more."""
 
 
 class NoStore(RopewalkError):

@@ -217,6 +217,10 @@ class SharedStore:
     def now(self) -> int:
         return self.clock.now()
 
+    async def check(self) -> None:
+        async with self.transaction():
+            return
+
     async def tell_time(self) -> None:
         await self._travel()
         await self.faults.asked()

@@ -8,7 +8,7 @@ from typing import Final
 import asyncpg
 
 from ropewalk.core.errors import Conflict, RopewalkError
-from ropewalk.store.errors import StoreBusy, StoreCorrupted, StoreDefect, StoreFull, StoreUnavailable
+from ropewalk.store.errors import StoreBusy, StoreDamaged, StoreDefect, StoreFull, StoreUnavailable
 
 LOST: Final = (
     OSError,  # TimeoutError among them
@@ -43,7 +43,7 @@ def translated(error: Exception, place: str) -> RopewalkError:
     if isinstance(error, _TAKEN):
         return Conflict(str(error))
     if isinstance(error, _DAMAGED):
-        return StoreCorrupted(f"{place} is damaged ({error}): restore it from a backup")
+        return StoreDamaged(f"{place} is damaged ({error}): restore it from a backup")
     if isinstance(error, asyncpg.DiskFullError):
         return StoreFull(f"there is no room left for {place}: make some on its disk, then try again")
     if isinstance(error, _SLOW):

@@ -273,6 +273,12 @@ class PostgresStore:
                 transaction.end()
                 await undone(connection)
 
+    async def check(self) -> None:
+        """Raises what keeps the store from being read or written now, if anything does."""
+        await self.fetch_one("latest_mark")
+        async with self.transaction():
+            return
+
     async def keep(self, name: str, *arguments: Value) -> None:
         """Carries one statement out that anyone may, this worker or the one that took over from it."""
         async with self._pool.asking() as connection:

@@ -3,8 +3,9 @@
 Everything that only SQLite understands (pragmas, the lock file, its error codes) is in this package.
 """
 
+from ropewalk.store.sqlite.guard import guarded
 from ropewalk.store.sqlite.ownership import OwnerInfo, owner_info
 from ropewalk.store.sqlite.reader import SqliteReader
 from ropewalk.store.sqlite.store import SqliteStore, SqliteTransaction
 
-__all__ = ["OwnerInfo", "SqliteReader", "SqliteStore", "SqliteTransaction", "owner_info"]
+__all__ = ["OwnerInfo", "SqliteReader", "SqliteStore", "SqliteTransaction", "guarded", "owner_info"]

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import suppress
 from functools import cache
 from typing import Final
 from urllib.parse import quote
@@ -11,6 +12,9 @@ from ropewalk.store import private_files
 from ropewalk.store.errors import IncompatibleStore, NotADatabase, StoreUnavailable
 from ropewalk.store.migrations import Migration, known_migrations, pending, require_all
 from ropewalk.store.queries import rendered
+from ropewalk.store.sqlite.files import Files, has_log, require_own_log
+from ropewalk.store.sqlite.inspection import AFTER_A_CRASH, AT_A_START, require_whole
+from ropewalk.store.sqlite.ownership import is_owned_here
 
 FLOOR: Final = (3, 37, 0)
 BUSY_TIMEOUT_MS: Final = 1000
@@ -64,19 +68,27 @@ def check_path(path: str, *, create: bool) -> None:
         raise StoreUnavailable("a store needs a file: its readers have connections of their own; name a path")
     if os.path.isdir(path):
         raise NotADatabase(f"{path} is a directory: name a file in it")
-    if not os.path.exists(path):
-        if not create:
-            raise NotFound(f"there is no store at {path}")
-        return
-    with open(path, "rb") as file:
-        head = file.read(len(_MAGIC))
+    if not create and not os.path.exists(path):
+        raise NotFound(f"there is no store at {path}")
+    # Closing a file releases the locks of every connection that this process has to it.
+    if not is_owned_here(path):
+        with suppress(FileNotFoundError), open(path, "rb") as file:
+            _check_header(path, file.read(len(_MAGIC)))
+
+
+def _check_header(path: str, head: bytes) -> None:
     if head and head != _MAGIC:
         raise NotADatabase(f"{path} is not an SQLite database: choose another path")
 
 
-def connect_writer(path: str, now: int) -> sqlite3.Connection:
-    """The one connection that writes, to a database brought up to date."""
+def connect_writer(path: str, now: int, left: Files | None = None) -> sqlite3.Connection:
+    """The one connection that writes, to a database that seems whole and is brought up to date.
+
+    `left` are the files of the last owner, if it did not close them.
+    """
     file = os.path.realpath(path)
+    require_own_log(file, left)
+    has_crashed = left is not None or has_log(file)
     # The library gives the files beside the database the rights of the database.
     private_files.create(file)
     private_files.tighten(file, f"{file}-wal", f"{file}-shm", f"{file}-journal")
@@ -85,6 +97,7 @@ def connect_writer(path: str, now: int) -> sqlite3.Connection:
         _check_is_ours(connection, path)
         for pragma in (*_SHARED, *_WRITER):
             connection.execute(pragma)
+        require_whole(connection, path, AFTER_A_CRASH if has_crashed else AT_A_START)
         _migrate(connection, path, now)
     except BaseException:
         connection.close()

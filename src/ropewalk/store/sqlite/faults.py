@@ -3,12 +3,13 @@
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from ropewalk.core.errors import Conflict, RopewalkError
-from ropewalk.store.errors import NotADatabase, StoreBusy, StoreCorrupted, StoreDefect, StoreFull, StoreUnavailable
+from ropewalk.store.errors import NotADatabase, StoreBusy, StoreDefect, StoreFull, StoreUnavailable
+from ropewalk.store.sqlite.inspection import damaged
 
 _TAKEN: Final = (
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
@@ -19,18 +20,18 @@ _UNSURE: Final = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def translated(error: sqlite3.Error, path: str) -> RopewalkError:
-    """What to raise instead of what the driver said."""
+def translated(error: sqlite3.Error, path: str, *, is_ours: bool = False) -> RopewalkError:
+    """What to raise instead of what the driver said; `is_ours` of a database that was one of ours before."""
     code = _code(error)
     if code in _TAKEN:
         return Conflict(str(error))
     match code & 0xFF:
         case sqlite3.SQLITE_FULL:
             return _full(path)
-        case sqlite3.SQLITE_NOTADB:
+        case sqlite3.SQLITE_NOTADB if not is_ours:
             return NotADatabase(f"{path} is not an SQLite database: choose another path")
-        case sqlite3.SQLITE_CORRUPT:
-            return StoreCorrupted(f"{path} is damaged ({error}): restore it from a backup")
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return damaged(path, str(error))
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreBusy(f"another program keeps {path} locked: close it there, then try again")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
@@ -50,7 +51,7 @@ def _code(error: sqlite3.Error) -> int:
 
 def is_unsure(error: sqlite3.Error) -> bool:
     """Whether nobody knows what is on the disk now: after a failed sync only recovery at the next opening tells."""
-    return _code(error) in _UNSURE or _code(error) & 0xFF == sqlite3.SQLITE_CORRUPT
+    return _code(error) in _UNSURE
 
 
 def is_stale(error: sqlite3.Error) -> bool:
@@ -77,11 +78,20 @@ def _not_allowed(path: str, reason: str) -> str:
 
 
 @contextmanager
-def at_the_door(path: str) -> Iterator[None]:
-    """Whatever the driver or the file system raises inside leaves in our words."""
+def at_the_door(path: str, on_trouble: Callable[[RopewalkError], None] | None = None) -> Iterator[None]:
+    """Whatever the driver or the file system raises inside leaves in our words.
+
+    Of a database that is known to be one of ours, `on_trouble` is told first.
+    """
     try:
         yield
     except sqlite3.Error as error:
-        raise translated(error, path) from error
+        raise _told(translated(error, path, is_ours=on_trouble is not None), on_trouble) from error
     except OSError as error:
-        raise translated_os_error(error, path) from error
+        raise _told(translated_os_error(error, path), on_trouble) from error
+
+
+def _told(trouble: RopewalkError, to: Callable[[RopewalkError], None] | None) -> RopewalkError:
+    if to is not None:
+        to(trouble)
+    return trouble

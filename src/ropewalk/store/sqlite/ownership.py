@@ -17,6 +17,7 @@ from ropewalk.core.errors import Unavailable
 from ropewalk.core.instant import rfc3339
 from ropewalk.store import private_files
 from ropewalk.store.errors import StoreInUse
+from ropewalk.store.sqlite.files import Files
 
 # Always written whole and in one piece, so that nobody reads the end of an older text.
 _SIZE: Final = 1024
@@ -34,27 +35,54 @@ class OwnerInfo(Struct, frozen=True, rename="camel"):
     socket: str | None = None
 
 
+class _Held(Struct, frozen=True):
+    """What the lock file says besides: which files its owner has open."""
+
+    files: Files | None = None
+
+
 class Ownership:
     """The lock of one store, held until `release` or the end of the process."""
 
     def __init__(self, path: str, started_at: int) -> None:
         """Takes the lock; StoreInUse if another process, or this one, has it."""
+        self.lock = lock_path(path)
         self._descriptor = _locked(path)
-        private_files.tighten(lock_path(path))
+        private_files.tighten(self.lock)
         _held[self._descriptor] = self
+        self.left = self._files()
+        """The files of the last owner, if it did not close them."""
         self._info = OwnerInfo(os.getpid(), socket.gethostname()[:255], rfc3339(started_at))
-        self._write(msgspec.json.encode(self._info))
+        self._held = _Held(self.left)
+        self._say()
 
     def set_socket(self, path: str | None) -> None:
         """Says where the owner listens."""
         self._info = msgspec.structs.replace(self._info, socket=path)
-        self._write(msgspec.json.encode(self._info))
+        self._say()
 
-    def release(self) -> None:
-        """Lets the next one in. The file stays: one that came for it meanwhile may hold it open."""
-        self._write(b"")
+    def set_files(self, files: Files) -> None:
+        """Says which files the owner has open, for the one that comes after a crash."""
+        self._held = _Held(files)
+        self._say()
+
+    def release(self, *, is_closed: bool = True) -> None:
+        """Lets the next one in. The file stays: one that came for it meanwhile may hold it open.
+
+        If the files are not closed as they should be, the next one still learns which they were.
+        """
+        self._write(b"" if is_closed else msgspec.json.encode(self._held))
         _held.pop(self._descriptor, None)
         os.close(self._descriptor)
+
+    def _files(self) -> Files | None:
+        try:
+            return msgspec.json.decode(os.pread(self._descriptor, _SIZE, 0), type=_Held).files
+        except msgspec.DecodeError:
+            return None
+
+    def _say(self) -> None:
+        self._write(msgspec.json.encode({**msgspec.to_builtins(self._info), **msgspec.to_builtins(self._held)}))
 
     def _write(self, text: bytes) -> None:
         assert len(text) < _SIZE, "the path of a socket is short"
@@ -71,6 +99,11 @@ def owner_info(path: str) -> OwnerInfo | None:
         return _holder(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+def is_owned_here(path: str) -> bool:
+    """Whether this process is the owner of the store."""
+    return any(each.lock == lock_path(path) for each in _held.values())
 
 
 def lock_path(path: str) -> str:

@@ -2,9 +2,11 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
+from ropewalk.core.errors import RopewalkError
 from ropewalk.store.access import Row, Value
 from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.sqlite.connection import check_path, connect_reader, statements
@@ -21,6 +23,7 @@ class SqliteReader:
         self._near: sqlite3.Connection | None = connect_reader(path)
         self._far: sqlite3.Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self.on_trouble: Callable[[RopewalkError], None] = lambda error: None
 
     @classmethod
     async def open(cls, path: str) -> Self:
@@ -31,7 +34,7 @@ class SqliteReader:
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives, read on the spot: for what an index finds at once."""
-        with at_the_door(self.path):
+        with at_the_door(self.path, self.on_trouble):
             return self._opened().execute(self._statements[name], normal(arguments)).fetchall()
 
     async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
@@ -45,7 +48,7 @@ class SqliteReader:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="ropewalk-scan")
         loop = asyncio.get_running_loop()
-        with at_the_door(self.path):
+        with at_the_door(self.path, self.on_trouble):
             return await loop.run_in_executor(self._thread, self._scan, name, arguments)
 
     def _scan(self, name: str, arguments: tuple[Value, ...]) -> list[Row]:

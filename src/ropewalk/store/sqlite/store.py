@@ -6,7 +6,8 @@ the commit; a large one on the writer's thread, so that the loop lives on.
 
 A COMMIT that fails is rolled back, and that is definite: the next one overwrites whatever reached the write-ahead log.
 The exception is a sync that failed: nobody knows what is on the disk, so the store refuses to write until it is opened
-anew, and recovery tells.
+anew, and recovery tells. A store in which damage was found, in reading or in writing, is not written any more either,
+nor is one whose files are no longer at their path. That is asked after every commit and before it is acknowledged.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ from ropewalk.store.sqlite.connection import check_path, connect_writer, stateme
 from ropewalk.store.sqlite.faults import at_the_door, is_stale, is_unsure, translated
 from ropewalk.store.sqlite.ownership import Ownership
 from ropewalk.store.sqlite.reader import SqliteReader
+from ropewalk.store.sqlite.soundness import Soundness
 from ropewalk.store.texts import normal, normal_rows
 
 WORKER: Final = "local"
@@ -94,17 +96,20 @@ class SqliteStore:
         self._holder: asyncio.Task[object] | None = None
         # What the thread has begun with before anyone had the turn; whoever gets it waits for that.
         self._begun: asyncio.Future[None] | None = None
-        self._stopped: str | None = None
+        self._is_closed = False
+        self._soundness = Soundness(path)
         with ExitStack() as undo:
             self._ownership = Ownership(path, _time_of_day(wall))
-            undo.callback(self._ownership.release)
-            self._connection = connect_writer(path, _time_of_day(wall))
+            undo.callback(self._ownership.release, is_closed=False)
+            self._connection = connect_writer(path, _time_of_day(wall), self._ownership.left)
             undo.callback(self._connection.close)
             # Asked anew: opening may take a second, and whoever goes by the time of day would be ahead of us for good.
             self._start_clock(_time_of_day(wall))
             self.epoch = self._register(version)
             self._commits = Commits(self._connection, worker, self.epoch)
             self._reader = SqliteReader(path)
+            self._reader.on_trouble = self._soundness.note_reading
+            self._ownership.set_files(self._soundness.watch())
             self.blobs.sweep()
             undo.pop_all()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ropewalk-store")
@@ -209,7 +214,7 @@ class SqliteStore:
     def _is_at_rest(self) -> bool:
         """Whether it is nobody's turn, and the thread has nothing to do."""
         is_idle = self._begun is None or self._begun.done()
-        return is_idle and not self._turn.locked() and self._stopped is None
+        return is_idle and not self._turn.locked() and self._soundness.stopped is None
 
     async def _rest(self) -> None:
         """Waits for what was begun with before this turn."""
@@ -222,7 +227,7 @@ class SqliteStore:
         self._check_turn()
         async with self._turn:
             await self._rest()
-            self._require_usable()
+            self._soundness.require_usable()
             self._holder = asyncio.current_task()
             transaction = SqliteTransaction(self)
             try:
@@ -256,26 +261,31 @@ class SqliteStore:
         """Gives the store up, whole and in one file. Twice is once."""
         async with self._turn:
             await self._rest()
-            if self._stopped == _CLOSED:
+            if self._is_closed:
                 return
-            self._stopped = _CLOSED
+            self._is_closed = True
+            is_sound = self._soundness.is_sound()
+            self._soundness.stopped = self._soundness.stopped or StoreUnavailable(
+                f"{self.path} was closed: open it again"
+            )
             try:
                 await self._reader.close()
                 await asyncio.to_thread(self._thread.shutdown)
                 self._connection.close()
             finally:
-                self._ownership.release()
+                self._ownership.release(is_closed=is_sound)
 
     # One transaction, step by step
 
     def _write(self, message: Message) -> None:
-        self._require_usable()
+        self._soundness.require_usable()
         try:
             self._now = self.now()
             if message.forms:
                 self._write_at_once(message)
             else:
                 self._write_row_by_row(message)
+            self._soundness.require_files()
         except sqlite3.Error as error:
             raise self._ours(error) from error
         finally:
@@ -291,10 +301,6 @@ class SqliteStore:
         for name, rows in batch:
             self._connection.executemany(self._statements[name], normal_rows(rows))
         self._commit()
-
-    def _require_usable(self) -> None:
-        if self._stopped is not None:
-            raise StoreUnavailable(f"{self.path} {self._stopped}: open it again")
 
     def _begin(self) -> None:
         """Opens the transaction, and refuses to go on if another process has raised the epoch."""
@@ -327,6 +333,7 @@ class SqliteStore:
             self._commit()
         else:
             await self._in_thread(self._commit)
+        self._soundness.require_files()
 
     def _undo(self) -> None:
         """Rolls back what was not committed, if anything."""
@@ -342,9 +349,24 @@ class SqliteStore:
     def _ours(self, error: sqlite3.Error) -> RopewalkError:
         if is_stale(error):
             return self._stale()
+        ours = translated(error, self.path, is_ours=True)
+        self._soundness.note_damage(ours)
         if is_unsure(error):
-            self._stopped = f"stopped writing, since what is on the disk is unsure ({error})"
-        return translated(error, self.path)
+            self._soundness.note_failed_sync()
+        return ours
+
+    async def check(self) -> None:
+        """Raises what keeps the store from being read or written now, if anything does."""
+        self._soundness.require_read()
+        await self.fetch_one("latest_mark")
+        # Nothing of its own: it leaves the time there, asks whether we may write, and where the files are.
+        async with self.transaction():
+            return
+
+    def check_files(self) -> None:
+        """Raises StoreReplaced if other files are at the path than those that are open here."""
+        self._soundness.require_usable()
+        self._soundness.require_files()
 
     def _check_turn(self) -> None:
         if self._holder is not None and self._holder is asyncio.current_task():
@@ -353,9 +375,6 @@ class SqliteStore:
     async def _in_thread(self, work: Callable[[], None]) -> None:
         """Does the work on the writer's thread; waits for its end even when cancelled: the turn is kept till then."""
         await finished(asyncio.get_running_loop().run_in_executor(self._thread, work))
-
-
-_CLOSED: Final = "was closed"
 
 
 def _time_of_day(wall: int | None) -> int:
