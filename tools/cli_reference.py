@@ -23,7 +23,7 @@ goes is told on stderr.
 **Where.** `--db` names a store: a file, or a PostgreSQL database. With `--server URL`, `--profile NAME`, or
 ROPEWALK_SERVER or ROPEWALK_PROFILE in the environment, a server is asked instead, and answers in the same words; it has
 the node types then, and executes. `--db` wins over the environment. What needs the store itself (`up`, `worker`,
-`check`, `sweep`, `doctor`) has no `--server`.
+`check`, `sweep`, `doctor`, `reset-clock`) has no `--server`.
 
 **The token** for a server comes from ROPEWALK_TOKEN, else from what `ropewalk login` has kept: in the keyring, if the
 package `keyring` is installed and finds one (`pip install 'ropewalk[keyring]'`), else in

@@ -117,4 +117,28 @@ def test_files_that_other_users_may_read_are_named(invoke: Invoke, answer: Calla
 
     assert before["privacy"] == "ok"
     assert found["health"] == "warning"
-    assert found["value"].endswith("ropewalk.db")
+    assert f"other users may read {project / 'ropewalk.db'}" in found["value"]
+
+
+def test_a_store_that_is_ahead_of_the_clock_is_told_with_how_far_and_what_to_do(
+    invoke: Invoke, answer: Callable[..., Any], project: Path
+):
+    invoke("run", "hello.yaml")
+    tell(str(project / "ropewalk.db"), "update worker set heartbeat_at = heartbeat_at + 86400000000")
+    found = next(finding for finding in answer("doctor") if finding["what"] == "clock")
+    reset = invoke("reset-clock")
+    after = next(finding for finding in answer("doctor") if finding["what"] == "clock")
+
+    assert found["health"] == "warning"
+    assert "the store is " in found["value"]
+    assert "reset-clock" in found["remedy"]
+    assert reset.output.startswith("the store was ")
+    assert reset.output.endswith(" ahead; it goes by this machine's clock again\n")
+    assert after["health"] == "ok"
+    assert invoke("reset-clock").output.startswith("the store was not ahead")
+
+
+def test_the_clock_of_a_shared_store_is_that_of_its_server(invoke: Invoke):
+    result = invoke("reset-clock", "--db", "postgresql://nobody@127.0.0.1:1/nothing")
+
+    assert (result.exit_code, "clock of its database server" in result.output) == (2, True)

@@ -21,6 +21,7 @@ from ropewalk.store.migrations import known_migrations
 from ropewalk.store.private_files import is_open_to_others
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.store.sqlite.connection import FLOOR, library_version
+from ropewalk.store.sqlite.store import MUCH_AHEAD
 
 SYNCS: Final = 20
 SLOW_SYNC: Final = 0.05
@@ -145,12 +146,14 @@ async def _schema(reader: SqliteReader) -> Finding:
 
 
 async def _clock(reader: SqliteReader) -> Finding:
-    """The store's time never goes back; a wall clock that does makes new events look old to people."""
-    latest = await reader.fetch_one("latest_mark")
-    ahead = 0 if latest is None or latest[0] is None else latest[0] - time.time_ns() // 1000
-    if ahead > 1_000_000:
-        return Finding("clock", Health.WEAK, f"{lapse(ahead)} behind the store", "set this machine's clock")
-    return Finding("clock", Health.WELL, clock(time.time_ns() // 1000))
+    """The store's time never goes back; once a clock was ahead, waits until a moment end early for good."""
+    latest, now = await reader.fetch_one("latest_mark"), time.time_ns() // 1000
+    ahead = 0 if latest is None or latest[0] is None else latest[0] - now
+    if ahead > MUCH_AHEAD:
+        value = f"{clock(now)}; the store is {lapse(ahead)} ahead, so waits until a moment end that much early"
+        remedy = "set this machine's clock if it is wrong; if it is right, stop what works on the store and say "
+        return Finding("clock", Health.WEAK, value, f"{remedy}`ropewalk reset-clock`")
+    return Finding("clock", Health.WELL, clock(now))
 
 
 def _blobs(project: Project) -> Finding:

@@ -51,6 +51,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "check": ("check:check", "Hold every execution of a store to the guarantees."),
         "sweep": ("sweep:sweep", "Remove what is old: executions, and what belongs to them."),
         "doctor": ("doctor:doctor", "Look at this machine and the store with a physician's eye."),
+        "reset-clock": ("reset_clock:reset_clock", "Set the time of a file back to this machine's."),
         "config": ("config:config", "Say what is set, and where each value came from."),
         "bench": ("bench:bench", "Measure this machine."),
     },

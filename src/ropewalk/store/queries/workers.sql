@@ -32,6 +32,11 @@ update worker
 select max(heartbeat_at)
   from worker;
 
+-- reset_marks: no worker has left a time after this one.
+update worker
+   set heartbeat_at = $1
+ where heartbeat_at > $1;
+
 -- get_worker: one worker.
 select id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_at
   from worker

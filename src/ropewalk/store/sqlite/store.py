@@ -11,6 +11,7 @@ nor is one whose files are no longer at their path. That is asked after every co
 """
 
 import asyncio
+import logging
 import os
 import socket
 import sqlite3
@@ -39,8 +40,12 @@ from ropewalk.store.texts import normal, normal_rows
 WORKER: Final = "local"
 INLINE_ROWS: Final = 256
 """So many rows are written, in about a millisecond, before a thread gets its turn beside a busy loop."""
+MUCH_AHEAD: Final = 5_000_000
+"""How far (µs) store time may be ahead of the machine's before anybody is told."""
 MARK_EVERY: Final = 50_000
 """Store time is left in the database at most this often (µs), with a commit that happens anyway."""
+
+_log = logging.getLogger("ropewalk.store")
 
 
 class SqliteTransaction:
@@ -134,6 +139,12 @@ class SqliteStore:
         latest = self._connection.execute(self._statements["latest_mark"]).fetchone()[0]
         # What was committed after the last mark is less than one interval younger.
         self._began_at = wall if latest is None else max(wall, latest + MARK_EVERY)
+        if self._began_at - wall > MUCH_AHEAD:
+            _log.warning(
+                "the time of %s is %s s ahead of this machine's clock, which was ahead once or is behind now; waits "
+                "until a moment end that much early: `ropewalk doctor` says more, `ropewalk reset-clock` mends it",
+                self.path, f"{(self._began_at - wall) // 1_000_000:,}",
+            )  # fmt: skip
         self._offset = self._began_at - ticks()
         self._marked = self._now = self._began_at
 
