@@ -5,13 +5,14 @@ import json
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx2
 
 from tests.api.servers import PATIENCE, UpServer, up
 from tests.postgres import PostgresServer
+from tests.store.wires import a_line
 
 PAIR = {
     "ropewalk": 1,
@@ -184,3 +185,26 @@ async def _refused(port: int) -> None:
                 return
             writer.close()
             await asyncio.sleep(0.02)
+
+
+async def test_cut_connections_are_told_in_lines_and_never_as_tracebacks(database: str, tmp_path: Path):
+    with ExitStack() as stack:
+        async with a_line(database) as (line, url):
+            # In a thread: the line is carried by this loop.
+            server = await asyncio.to_thread(stack.enter_context, up(tmp_path, "--db", url))
+            workflow = await asyncio.to_thread(published, server)
+            async with under_load(server, workflow) as load:
+                for pause in range(40):
+                    await load.more(202, 2)
+                    line.cut()
+                    # Also those that are just being made.
+                    await asyncio.sleep(pause / 2_000)
+                    line.cut()
+                await load.more(202, 5)
+            ended = await asyncio.to_thread(server.terminate)
+            said = server.rest()
+    raw = (tmp_path / "up.log").read_text()
+
+    assert ended == 0
+    assert raw == ""
+    assert [line for line in said.splitlines() if "message" not in json.loads(line)] == []

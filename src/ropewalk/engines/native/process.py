@@ -6,6 +6,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
+from ropewalk.store.loops import tell_in_a_line
+
 # An execution is some hundred objects that live until it ends and hardly ever form a cycle. With Python's own
 # thresholds the collector walks all of them again and again while they live: a fifth of the time of 1,000 at once.
 # It begins when more is alive than 2,000 of them bring along; at a third of that it still took a tenth of the time.
@@ -31,8 +33,10 @@ def settle_in() -> None:
 async def and_no_longer(work: Coroutine[Any, Any, Answer]) -> Answer:
     """The work of a whole loop: whatever else is on it when that is done does not keep the process from ending.
 
-    A loop that closes waits for every task it has cancelled: for ever, if a node does not stop when it is told to.
+    A loop that closes waits for every task it has cancelled: for ever, if a node does not stop when it is told to. What
+    fails on it without a task that waits is told in the log, in a line.
     """
+    asyncio.get_running_loop().set_exception_handler(tell_in_a_line)
     try:
         return await work
     finally:

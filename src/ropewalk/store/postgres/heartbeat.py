@@ -10,6 +10,7 @@ second sign of death, faster than the lease. Behind a pooler there is no session
 
 import asyncio
 import hashlib
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from typing import Final
 
 from ropewalk.store.clock import SharedClock, ticks
 from ropewalk.store.errors import StaleWriter, WentBack
+from ropewalk.store.loops import tell_in_a_line
 from ropewalk.store.postgres.connection import BEATING, Address, Connection, closed, statements
 from ropewalk.store.postgres.faults import DRIVER_ERRORS
 from ropewalk.store.postgres.migrating import DATABASE_TIME
@@ -38,6 +40,7 @@ _BEAT: Final = (
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _JOIN_SECONDS: Final = 15.0
+_log = logging.getLogger("ropewalk.store")
 
 
 def lock_key(worker: str) -> int:
@@ -93,6 +96,8 @@ class Heartbeat:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             try:
                 runner.run(self._live())
+            except Exception:  # noqa: BLE001 -- whatever it is, the worker gives up, and the log says why
+                _log.exception("the heartbeat of %s failed", self._worker)
             finally:
                 if not self._has_left:
                     self._lose(StaleWriter(f"the heartbeat of {self._worker} failed: it has given up its executions"))
@@ -100,6 +105,7 @@ class Heartbeat:
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(tell_in_a_line)
         pause = _FIRST_PAUSE
         while not self._is_leaving:
             is_renewed = await self._try_to_renew()
