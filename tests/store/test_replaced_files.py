@@ -122,6 +122,20 @@ async def test_what_was_committed_before_is_still_in_the_moved_database_and_its_
     await found.close()
 
 
+async def test_what_was_committed_is_in_the_database_though_its_log_was_removed(path: str):
+    store = await SqliteStore.open(path)
+    await store.write([ENTRY])
+    os.unlink(f"{path}-wal")
+    with pytest.raises(StoreReplaced):
+        await store.write([MANY])
+    await store.close()
+
+    again = await SqliteStore.open(path)
+
+    assert await entries(again, "e1") == 1
+    await again.close()
+
+
 async def test_a_database_that_was_moved_away_and_back_is_opened_with_its_log(path: str):
     store = await SqliteStore.open(path)
     await store.write([ENTRY])
@@ -245,7 +259,9 @@ async def test_a_store_that_turns_out_to_be_damaged_in_reading_is_not_written_an
         await store.check()
 
     assert caplog.text.count("is damaged") == 1
+    before = Path(path).read_bytes()
     await store.close()
+    assert Path(path).read_bytes() == before
 
 
 async def test_a_reader_in_the_process_of_the_owner_leaves_it_its_locks(store: SqliteStore, path: str, start: Start):

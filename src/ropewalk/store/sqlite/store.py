@@ -27,7 +27,7 @@ from ropewalk.core.errors import RopewalkError
 from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.clock import ticks
-from ropewalk.store.errors import StaleWriter, StoreUnavailable
+from ropewalk.store.errors import StaleWriter, StoreDamaged, StoreUnavailable
 from ropewalk.store.finishing import finished
 from ropewalk.store.sqlite.bulk import Commits, Message, carry_out
 from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
@@ -280,6 +280,9 @@ class SqliteStore:
                 f"{self.path} was closed: open it again"
             )
             try:
+                if isinstance(self._soundness.stopped, StoreDamaged):
+                    # While readers are there, SQLite does not apply the log: the file may be a restored one.
+                    self._connection.close()
                 await self._reader.close()
                 await asyncio.to_thread(self._thread.shutdown)
                 self._connection.close()
