@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ropewalk.store.errors import StoreDamaged, StoreReplaced
-from ropewalk.store.sqlite import SqliteReader, SqliteStore
+from ropewalk.store.sqlite import SqliteReader, SqliteStore, connection
 from tests.store.conftest import Start
 from tests.store.test_ownership import line
 
@@ -275,3 +275,15 @@ async def test_a_reader_in_the_process_of_the_owner_leaves_it_its_locks(store: S
 
     await store.write([MANY])
     assert await entries(store, "many") == 999
+
+
+async def test_a_database_that_could_not_be_looked_through_in_time_is_opened_all_the_same(
+    path: str, monkeypatch: pytest.MonkeyPatch
+):
+    await many_pages(path)
+    monkeypatch.setattr(connection, "AT_A_START", 0.0)
+
+    store = await SqliteStore.open(path)
+
+    await store.write([MANY])
+    await store.close()

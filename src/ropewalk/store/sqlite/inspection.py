@@ -1,7 +1,7 @@
 """Whether a database is damaged, as far as a few moments tell."""
 
 import sqlite3
-import time
+from threading import Timer
 from typing import Final
 
 from ropewalk.store.errors import StoreDamaged
@@ -9,13 +9,13 @@ from ropewalk.store.errors import StoreDamaged
 AT_A_START: Final = 0.1
 AFTER_A_CRASH: Final = 2.0
 """How long (s) a database is looked through when it is opened, page by page; a large one is not seen whole."""
-_STEPS: Final = 10_000
 
 
-def require_whole(connection: sqlite3.Connection, path: str, seconds: float | None) -> None:
-    """Refuses a database in which damage is found within this time; None looks at everything."""
-    ends = None if seconds is None else time.monotonic() + seconds
-    connection.set_progress_handler(lambda: ends is not None and time.monotonic() > ends, _STEPS)
+def require_whole(connection: sqlite3.Connection, path: str, seconds: float) -> None:
+    """Refuses a database in which damage is found within this time."""
+    # From a thread: while SQLite looks through one table, it calls no handler for its progress.
+    patience = Timer(seconds, connection.interrupt)
+    patience.start()
     try:
         (found,) = connection.execute("pragma quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
@@ -25,7 +25,9 @@ def require_whole(connection: sqlite3.Connection, path: str, seconds: float | No
         if found != "ok":
             raise damaged(path, found.replace("\n", " "))
     finally:
-        connection.set_progress_handler(None, 0)
+        patience.cancel()
+        # It must not interrupt what comes next.
+        patience.join()
 
 
 def damaged(path: str, what: str) -> StoreDamaged:
