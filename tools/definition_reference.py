@@ -14,8 +14,9 @@ is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json). 
 [expressions](expressions.md). Durations are like `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
-when it failed, and `on: expired` when it is an `approval`, a `subworkflow`, a `wait` or a `delay` whose `timeout` has
-passed first; without such an edge it fails with TIMEOUT then. A node starts as soon as all its own edges are decided
+when it failed. A `wait`, a `delay` or a `subworkflow` that came to what it waited for takes the port `arrived`, an
+`approval` takes `approved` or `rejected`; `on: expired` is taken when the `timeout` of one of these four passed before
+the answer came. Without such an edge it fails with TIMEOUT then. A node starts as soon as all its own edges are decided
 and one of them was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node
 with `forEach` has none but `error`, and the ports of a `switch` are those of its cases and its default, unless an
 expression names them; none of them may be `error`.

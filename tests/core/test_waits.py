@@ -6,9 +6,9 @@ from ropewalk.core.commands import NeedSlot, RunNode, WakeAt
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import RunStarted, SlotReleased, SlotTaken
-from ropewalk.core.signals import Decide, Due, Matched, Pause, Released, Start, Suspended, Tell
+from ropewalk.core.signals import ChildEnded, Decide, Due, Matched, Pause, Released, Signal, Start, Suspended, Tell
 from ropewalk.core.state import GaveUp, NodeState
-from ropewalk.core.waits import Approval, BreakerWait, EventWait, SignalWait, Timer, TypeWait
+from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, TypeWait, Wait
 from tests.core.executions import (
     NOON,
     SUCCESS,
@@ -100,6 +100,26 @@ def test_a_wait_for_a_moment_expires_only_if_its_time_limit_comes_first(moment: 
     assert runs(execution) == next_nodes
 
 
+@pytest.mark.parametrize(
+    ("wait", "answer"),
+    [
+        (SignalWait("go"), Tell("go")),
+        (EventWait("order.paid"), Matched("a", 1, subject="order.paid")),
+        (ChildWait("c1", "refund"), ChildEnded("a", 1, SUCCESS)),
+        (Timer(NOON + SECOND), Due()),
+    ],
+    ids=["signal", "event", "child", "timer"],
+)
+def test_a_wait_that_was_answered_takes_the_port_arrived(wait: Wait, answer: Signal):
+    plan = workflow([{"id": "a", "timeout": "2d"}, {"id": "on"}, {"id": "late"}], "a->on:arrived", "a->late:expired")
+    execution = waiting(plan, wait)
+
+    tell(execution, answer, Start(), at=NOON + SECOND)
+
+    assert runs(execution) == ["on"]
+    assert states(execution)["late"] is NodeState.SKIPPED
+
+
 def test_an_expired_wait_without_such_an_edge_fails_and_is_not_retried():
     execution = waiting(workflow([{"id": "a", "timeout": "1m"}]), Approval("Refund?"))
 
@@ -151,6 +171,14 @@ def test_an_event_ends_the_wait_it_matches_and_no_other():
     tell(execution, Matched("a", 1, {"id": 7}))
 
     assert execution.outputs[0] == {"id": 7}
+
+
+def test_the_output_of_a_wait_for_an_event_names_its_subject():
+    execution = waiting(CHAIN, EventWait("order.*"))
+
+    tell(execution, Matched("a", 1, {"id": 7}, subject="order.paid"))
+
+    assert execution.outputs[0] == {"subject": "order.paid", "payload": {"id": 7}}
 
 
 # Breakers

@@ -101,4 +101,4 @@ async def test_an_event_whose_publisher_never_heard_of_its_commit_reaches_those_
     with pytest.raises(type(end)):
         await world.service.publish("bell.rang", 7)
 
-    assert (await at_most(20, world.ended(execution))).output == {"a": 7}
+    assert (await at_most(20, world.ended(execution))).output == {"a": {"subject": "bell.rang", "payload": 7}}

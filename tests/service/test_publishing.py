@@ -43,7 +43,7 @@ async def test_an_event_is_published_under_the_name_of_who_did(either: World):
     assert await either.service.publish("order.paid", 7, "ann") == 1
     assert await either.service.publish("order.paid", 8) == 0
 
-    assert (await either.ended(execution)).output == {"paid": 7}
+    assert (await either.ended(execution)).output == {"paid": {"subject": "order.paid", "payload": 7}}
     assert await published(either) == [("local", "order.paid"), ("ann", "order.paid")]
 
 
@@ -71,4 +71,4 @@ async def test_what_cannot_be_written_whole_is_not_written_at_all(either: World,
     await do(either, f"alter table elsewhere rename to {table}")
     assert await published(either) == []
     assert await either.service.publish("order.paid", 8) == 1
-    assert (await either.ended(execution)).output == {"paid": 8}
+    assert (await either.ended(execution)).output == {"paid": {"subject": "order.paid", "payload": 8}}

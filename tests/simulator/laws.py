@@ -29,7 +29,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
-from tests.simulator.outside import TOLD, is_output, output_of
+from tests.simulator.outside import TOLD, is_output, output_of, told_by
 
 Log = list[Event]
 
@@ -50,9 +50,9 @@ def broken_laws(plan: Plan, log: Log) -> Iterator[str]:
 def outputs_are_their_own(plan: Plan, log: Log) -> Iterator[str]:
     """What a node or item gave is what that very attempt at it reported, or the answer to that very wait."""
     for event in log:
-        if isinstance(event, NodeSucceeded | ItemSucceeded) and is_output(event.output):
+        if isinstance(event, NodeSucceeded | ItemSucceeded) and is_output(told := told_by(event.output)):
             item = event.item if isinstance(event, ItemSucceeded) else None
-            if event.output != output_of((event.node, item, event.attempt)):
+            if told != output_of((event.node, item, event.attempt)):
                 yield f"not the result of its own attempt: {event}"
 
 

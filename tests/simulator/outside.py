@@ -235,7 +235,7 @@ class Outside:
             case Approval():
                 return Decide(node, self.world.faults.coin(), "ann", item=item)
             case EventWait():
-                return Matched(node, attempt, output_of((node, item, attempt)), item)
+                return Matched(node, attempt, output_of((node, item, attempt)), item, "news")
             case SignalWait(name):
                 return self.tell(name)
             case BreakerWait():
@@ -252,6 +252,11 @@ class Outside:
 def output_of(key: RunKey) -> str:
     """An output that says which attempt made it."""
     return f"{key[0]}[{key[1]}]#{key[2]}"
+
+
+def told_by(output: Any) -> Any:
+    """What a node was given by its own attempt, or by the event it waited for."""
+    return output["payload"] if isinstance(output, dict) and "payload" in output else output
 
 
 def is_output(value: object) -> bool:

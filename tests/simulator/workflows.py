@@ -22,6 +22,7 @@ PORTS: dict[str, tuple[str, ...]] = {
     "call": (),
 }
 WAITS = ("sleep", "ask", "listen", "hear", "call")
+ANSWERED = ("sleep", "listen", "hear", "call")
 NODE_TYPES = {name: NodeTypeInfo(name, ports, is_wait=name in WAITS) for name, ports in PORTS.items()}
 
 KINDS = ("task",) * 8 + ("branch",) * 3 + WAITS
@@ -104,6 +105,8 @@ def _port(chance: Random, source: dict[str, Any]) -> str | None:
     is_map = "forEach" in source
     if source["type"] in WAITS and "timeout" in source and chance.random() < 0.3:
         return None if is_map else "expired"
+    if source["type"] in ANSWERED and chance.random() < 0.4:
+        return None if is_map else "arrived"
     ports = PORTS[source["type"]]
     return chance.choice(ports) if ports and not is_map and chance.random() < 0.8 else None
 

@@ -114,12 +114,13 @@ class Tell(_Signal, frozen=True):
 
 
 class Matched(_Signal, frozen=True):
-    """A published event fits an event wait."""
+    """An event published under `subject` fits an event wait."""
 
     node: str
     attempt: int
     payload: Any = None
     item: int | None = None
+    subject: str | None = None
 
 
 class Released(_Signal, frozen=True):

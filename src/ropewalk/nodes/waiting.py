@@ -67,7 +67,9 @@ def _from_text(text: str) -> int:
 
 class WaitFor(NodeType):
     name = "wait"
-    summary = "Waits until a moment, for an event, or for a signal to this execution; hands on its payload."
+    summary = (
+        "Waits until a moment, for an event, or for a signal; hands on `{subject, payload}`, or the signal's payload."
+    )
     is_wait = True
     has_rules = True
 

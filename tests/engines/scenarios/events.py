@@ -24,7 +24,7 @@ async def an_event_before_the_wait_began_is_none_of_its_business(world: World) -
     await world.until(execution, RunWaiting)
 
     assert await world.service.publish("order.8.paid", {"total": 101}) == 1
-    assert (await world.ended(execution)).output == {"paid": {"total": 101}}
+    assert (await world.ended(execution)).output == {"paid": {"subject": "order.8.paid", "payload": {"total": 101}}}
 
 
 async def an_event_is_heard_after_a_restart_and_once(world: World) -> None:
@@ -36,7 +36,7 @@ async def an_event_is_heard_after_a_restart_and_once(world: World) -> None:
     assert await world.service.publish("order.7.paid", {"total": 500}) == 1
     assert await world.service.publish("order.7.paid", {"total": 600}) == 0
 
-    assert (await world.ended(execution)).output == {"paid": {"total": 500}}
+    assert (await world.ended(execution)).output == {"paid": {"subject": "order.7.paid", "payload": {"total": 500}}}
 
 
 async def a_cancelled_wait_hears_nothing(world: World) -> None:

@@ -132,6 +132,17 @@ async def an_expired_wait_takes_its_port_if_an_edge_names_it(world: World) -> No
     assert (await world.run(document)).output == {"late": "nobody"}
 
 
+async def a_wait_that_was_answered_with_null_is_told_from_one_that_expired(world: World) -> None:
+    hear = node("hear", "wait", signal="go", timeout="20ms")
+    edges = "hear->heard:arrived hear->late:expired"
+    waits = flow(hear, act("heard", "yes"), act("late", "no"), edges=edges)
+    told = await world.start(flow({**hear, "timeout": "1h"}, *waits["nodes"][1:], edges=edges))
+    await world.service.signal(told, "go", None)
+
+    assert (await world.ended(told)).output == {"heard": "yes"}
+    assert (await world.run(waits)).output == {"late": "no"}
+
+
 async def an_execution_that_takes_too_long_times_out(world: World) -> None:
     execution = await world.start(flow(node("a", "gate"), act("b"), edges="a->b", timeout="30ms"))
 

@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from ropewalk.core.errors import Problem
 
+ARRIVED_PORT = "arrived"
+"""What a wait takes that was answered, unless its type has ports of its own for the answer."""
 EXPIRED_PORT = "expired"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core.canonical import shown, step
-from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
+from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.definition.topology import ERROR_PORT
 
 MOST_PORTS_SHOWN = 20
@@ -39,8 +39,14 @@ def ports_of(node: dict[str, Any], node_type: NodeTypeInfo) -> Ports:
     if "forEach" in node:
         # Its items may each take another port, so that the node as a whole takes none.
         return Ports("a node with forEach", {}, (ERROR_PORT,), wrong)
-    common = (ERROR_PORT, EXPIRED_PORT) if node_type.is_wait else (ERROR_PORT,)
-    return Ports(node_type.name, own, common, wrong)
+    return Ports(node_type.name, own, _common_ports(node_type), wrong)
+
+
+def _common_ports(node_type: NodeTypeInfo) -> tuple[str, ...]:
+    """The ports that every node like it has."""
+    if not node_type.is_wait:
+        return (ERROR_PORT,)
+    return (ERROR_PORT, EXPIRED_PORT) if node_type.ports else (ERROR_PORT, ARRIVED_PORT, EXPIRED_PORT)
 
 
 def _own_ports(node: dict[str, Any], node_type: NodeTypeInfo) -> tuple[dict[str, None] | None, str | None]:

@@ -16,6 +16,7 @@ from ropewalk.core.events import (
     SignalReceived,
     SlotTaken,
 )
+from ropewalk.core.execution.evolving import ARRIVED
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import PENDING, Progress
 from ropewalk.core.execution.settling import begin, give_up, release, retry_later, settle_map, succeed
@@ -194,13 +195,16 @@ def tell(x: Progress, signal: Tell, now: int) -> None:
 
 
 def _answer(x: Progress, work: Work, name: str, now: int) -> None:
-    succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, x.signals[name][0]), now)
+    succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, x.signals[name][0], ARRIVED), now)
 
 
 def matched(x: Progress, signal: Matched, now: int) -> None:
     work = _waiting(x, signal.node, signal.item)
     if work is not None and isinstance(work.wait, EventWait) and work.attempt == signal.attempt:
-        succeed(x, work, Succeeded(signal.node, work.attempt, signal.payload), now)
+        # A match that an earlier version has written down names no subject, and its output is the payload alone.
+        is_named = signal.subject is not None
+        output = {"subject": signal.subject, "payload": signal.payload} if is_named else signal.payload
+        succeed(x, work, Succeeded(signal.node, work.attempt, output, ARRIVED), now)
 
 
 def released(x: Progress, signal: Released, now: int) -> None:
@@ -215,7 +219,7 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
     if work is None or not isinstance(work.wait, ChildWait) or work.attempt != signal.attempt:
         return
     if signal.state is ExecutionState.SUCCESS:
-        succeed(x, work, Succeeded(signal.node, work.attempt, signal.output, blob=signal.blob), now)
+        succeed(x, work, Succeeded(signal.node, work.attempt, signal.output, ARRIVED, blob=signal.blob), now)
         return
     reason = f": {signal.error}" if signal.error else ""
     error = RunError(ErrorType.PERMANENT, writable(f"child execution {work.wait.child} ended {signal.state}{reason}"))

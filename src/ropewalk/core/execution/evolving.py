@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 from ropewalk.core.commands import CancelChild, PauseChild, RunNode, StartChild
+from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT
 from ropewalk.core.events import (
     Blob,
     ItemFailed,
@@ -31,7 +32,7 @@ from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, 
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import BreakerWait, ChildWait, Hold, SignalWait
 
-EXPIRED = ("expired",)
+ARRIVED, EXPIRED = (ARRIVED_PORT,), (EXPIRED_PORT,)
 NODE_RUNNING, NODE_SUCCESS = NodeState.RUNNING, NodeState.SUCCESS
 
 

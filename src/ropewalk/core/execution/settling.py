@@ -26,7 +26,7 @@ from ropewalk.core.events import (
     SlotReleased,
     StopRequested,
 )
-from ropewalk.core.execution.evolving import EXPIRED, first_starts, succeed_node
+from ropewalk.core.execution.evolving import ARRIVED, EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.view import TooMuch, output_of
@@ -275,7 +275,7 @@ def _wait_is_over(x: Progress, work: Work, now: int) -> None:
     if isinstance(work.wait, Hold):
         release(x, work, now)
     elif isinstance(work.wait, Timer) and work.due == work.wait.due:
-        succeed(x, work, Succeeded(node, work.attempt), now)
+        succeed(x, work, Succeeded(node, work.attempt, ports=ARRIVED), now)
     elif work.item is None and EXPIRED[0] in x.plan.port_names[work.node]:
         succeed(x, work, Succeeded(node, work.attempt, ports=EXPIRED), now)
     else:

@@ -40,7 +40,7 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), engine.store.now(), *about))
         for wait in await events.waiting(tx, workspace):
             if _is_meant(wait, subject, payload):
-                signal = Matched(wait.node, wait.attempt, payload, wait.item)
+                signal = Matched(wait.node, wait.attempt, payload, wait.item, subject)
                 post += await _written_down(tx, wait, signal, engine.store.now())
     engine.letters.deliver(post)
     return len(post)
