@@ -20,6 +20,10 @@ the answer came. Without such an edge it fails with TIMEOUT then. A node starts 
 and one of them was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node
 with `forEach` has none but `error`, and the ports of a `switch` are those of its cases and its default, unless an
 expression names them; none of them may be `error`.
+
+The `filter` of a `wait` for an event is an expression without braces, like `item.orderId == input.orderId`: `item` is
+the event's payload, and `input`, `vars`, `nodes` and the other names of the node are there by value, as they were when
+the wait began (16 KiB of what the filter reads at most). A filter that is made of text with `{{ }}` is refused.
 """
 
 _TRIGGERS: Final = """\

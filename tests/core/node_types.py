@@ -16,7 +16,7 @@ _ALL = [
     NodeTypeInfo("choose", ports=None, ports_with=lambda given: given.get("ports")),
     NodeTypeInfo("torn", ports=None, ports_with=lambda given: given["ports"]),
     NodeTypeInfo("approval", ports=("approved", "rejected"), parameters=_object(title=_TEXT), is_wait=True),
-    NodeTypeInfo("listen", parameters={"type": "object"}, is_wait=True),
+    NodeTypeInfo("listen", parameters={"type": "object"}, is_wait=True, expressions=("filter",)),
     NodeTypeInfo("log", parameters=_object(["message"], message=_TEXT)),
     NodeTypeInfo("email.send", parameters=_object(["to"], to=_TEXT)),
     NodeTypeInfo(

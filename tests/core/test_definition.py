@@ -272,6 +272,43 @@ def test_a_reference_that_can_have_no_value_is_refused(text, reason):
     assert problems(using("fine", "{{ nodes.a.output }}", text)) == [f"nodes[2].with.deep[2]: {reason}"]
 
 
+def listening(text, **fields):
+    """A chain a → b → c and a bystander d, where c waits for an event with this filter."""
+    wait = {"id": "c", "type": "listen", "with": {"event": "paid.{{ input.id }}", "filter": text}, **fields}
+    return document([{"id": "a"}, {"id": "b"}, wait, {"id": "d"}], "a-b", "b-c")
+
+
+@pytest.mark.parametrize(
+    "text", ["item.of == input.of", "item == vars.x and nodes.a.output.n < item.n", "env.A == workspace", "'x' == item"]
+)
+def test_a_filter_may_use_the_names_of_its_node_and_the_event_as_item(text):
+    assert parse_definition(listening(text), NODE_TYPES).name == "test"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("item.of == nodes.d.output", "refers to d, which does not come before this node"),
+        ("item.of == nodes.x.output", "there is no node 'x'"),
+        ("item.of == index", "cannot use index here: only a node with forEach has it"),
+        ("item.of == inptu.of", "at 11: unknown name 'inptu'; did you mean input? there are "),
+        ("item.of ==", "at 10: "),
+    ],
+)
+def test_a_filter_that_can_have_no_value_is_refused(text, reason):
+    (problem,) = problems(listening(text))
+
+    assert problem.startswith(f"nodes[2].with.filter: {reason}")
+
+
+@pytest.mark.parametrize("text", ['item.of == "{{ input.of }}"', "{{ vars.filter }}", 'item == {{ "1" }}'])
+def test_a_filter_that_is_made_of_text_is_refused_with_what_to_write_instead(text):
+    assert problems(listening(text)) == [
+        "nodes[2].with.filter: must not be made of text with {{ }}: write the expression itself, which sees input, "
+        "vars and nodes by value, like item.id == input.id"
+    ]
+
+
 def test_a_bad_expression_is_refused_with_its_position():
     [problem] = problems(using("{{ nodes.a.output }}", "a {{ 1 + }}"))
 

@@ -7,9 +7,10 @@ from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import NodesView
 from ropewalk.core.rerun import carry_over
-from ropewalk.core.signals import Start, Succeeded
+from ropewalk.core.signals import Start, Succeeded, Tell
 from ropewalk.core.state import NodeState
-from tests.core.executions import NOON, accepted, after, each, mapped, ok, runs, states, tell, workflow
+from ropewalk.core.waits import SignalWait
+from tests.core.executions import NOON, accepted, after, each, mapped, ok, runs, states, tell, waiting, workflow
 
 CHAIN = workflow("a b", "a->b")
 LARGE = Blob("x" * 64, 100_000)
@@ -64,3 +65,16 @@ def test_a_rerun_waits_for_the_end():
 def test_a_rerun_from_an_unknown_node_is_not_found():
     with pytest.raises(NotFound):
         carry_over(after(workflow("a"), ok("a")), "z", workflow("a"), NOON)
+
+
+def test_a_wait_that_was_answered_leads_on_by_a_port_that_only_the_new_version_names():
+    old_plan = workflow("a b", "a->b")
+    new_plan = workflow("a b c", "a->b", "a->c:arrived")
+    old = waiting(old_plan, SignalWait("go"))
+    tell(old, Tell("go"), Start(), ok("b"))
+
+    new = accepted(new_plan)
+    new.apply([carry_over(old, "b", new_plan, NOON)])
+    tell(new, Start())
+
+    assert sorted(runs(new)) == ["b", "c"]

@@ -161,7 +161,7 @@ STRAYS = {
     "live": "insert into live values ('stray', 'default', null, 1, 1, null, 0, 0, null, 5)",
     "queue": "insert into queue (id, workspace, state, priority, is_new, enqueued_at, not_before, attempts) "
              "values ('stray', 'default', 'PENDING', 5, 1, 0, 0, 0)",
-    "event_wait": "insert into event_wait values ('stray', 'a', -1, 1, 'default', 's', null)",
+    "event_wait": "insert into event_wait values ('stray', 'a', -1, 1, 'default', 's', null, null)",
     "offer": f"{OFFER} values ('x', 'stray', 'default', 'a', -1, 1, 'p', '', 0, 0)",
     "inbox": "insert into inbox (id, execution, signal, sent_at) values ('x', 'stray', '', 0)",
 }  # fmt: skip

@@ -47,7 +47,7 @@ select 'd' || n, 'w' || n % 50, 'r' || n, 'e' || n % 5000, 'f', 'a', null, 1, 'x
   from generate_series(1, 20000) n;
 insert into log select 'e' || lpad((n / 10)::text, 8, '0'), n % 10, '' from generate_series(1, 40000) n;
 insert into audit select 'a' || n, n, 'w' || n % 50, '', '', '', null, null, null from generate_series(1, 20000) n;
-insert into event_wait select 'e' || n, 'a', 0, 1, 'w' || n % 50, 's', null from generate_series(1, 20000) n;
+insert into event_wait select 'e' || n, 'a', 0, 1, 'w' || n % 50, 's', null, null from generate_series(1, 20000) n;
 insert into idempotency select 'w' || n % 50, 'r', 'k' || n, '', '', n from generate_series(1, 20000) n;
 insert into cached_result select 'w' || n % 50, 'k' || n, null, null, null, n from generate_series(1, 20000) n;
 insert into api_key (id, workspace, name, hash, role, is_root, created_at, created_by)

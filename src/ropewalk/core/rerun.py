@@ -4,6 +4,7 @@ from typing import Any
 
 from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.events import Blob, NodesCarriedOver
+from ropewalk.core.execution.evolving import ARRIVED
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.plan import Plan
 from ropewalk.core.state import NodeState
@@ -27,7 +28,7 @@ def carry_over(source: Progress, node: str, plan: Plan, now: int) -> NodesCarrie
         stands = all(each in carried for each in plan.predecessors(index))
         if name != node and stands and _is_same(source, plan, name):
             carried[index] = None
-    return _event(source, [plan.ids[index] for index in carried], now)
+    return _event(source, [plan.ids[index] for index in carried], plan, now)
 
 
 def _is_same(source: Progress, plan: Plan, name: str) -> bool:
@@ -53,7 +54,7 @@ def _edges(plan: Plan, node: int) -> list[tuple[str, str | None]]:
     )
 
 
-def _event(source: Progress, names: list[str], now: int) -> NodesCarriedOver:
+def _event(source: Progress, names: list[str], plan: Plan, now: int) -> NodesCarriedOver:
     assert source.accepted is not None
     index = source.plan.index
     succeeded = [name for name in names if source.nodes[index[name]] is NodeState.SUCCESS]
@@ -62,10 +63,16 @@ def _event(source: Progress, names: list[str], now: int) -> NodesCarriedOver:
         now,
         source.accepted.execution,
         outputs,
-        {name: source.ports[index[name]] for name in succeeded if index[name] in source.ports},
+        {name: ports for name in succeeded if (ports := _ports(source, plan, name))},
         tuple(name for name in names if source.nodes[index[name]] is NodeState.SKIPPED),
         {name: places for name, output in outputs.items() if (places := _blobs_in(output)) is not None},
     )
+
+
+def _ports(source: Progress, plan: Plan, name: str) -> tuple[str, ...]:
+    """The ports taken; a wait that was answered has its own recorded only where an edge named it, then or now."""
+    taken = source.ports.get(source.plan.index[name], ())
+    return taken or (ARRIVED if ARRIVED[0] in plan.port_names[plan.index[name]] else ())
 
 
 def _blobs_in(output: Any) -> tuple[int, ...] | None:

@@ -31,10 +31,11 @@ class Approval(_Wait, frozen=True, tag="approval"):
 
 
 class EventWait(_Wait, frozen=True, tag="event"):
-    """Until a matching event is published, counted from now."""
+    """Until a matching event is published, counted from now. `scope` has what the filter reads besides the event."""
 
     subject: str
     filter: str | None = None
+    scope: dict[str, Any] | None = None
 
 
 class SignalWait(_Wait, frozen=True, tag="signal"):

@@ -165,6 +165,8 @@ class NodeType(ABC):
     # Whether an output takes exactly one of the ports, and never several or none.
     takes_one_port: bool = False
     is_wait: bool = False
+    # Parameters that are expressions without braces, evaluated later in the node's own scope: a wait's filter.
+    expressions: tuple[str, ...] = ()
     # Whether the parameters have rules that no schema tells: they are then tried out when a workflow is saved.
     has_rules: bool = False
     placement: Placement = Placement.LOOP
@@ -352,6 +354,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         ports=node_type.ports,
         parameters=schema,
         is_wait=node_type.is_wait,
+        expressions=node_type.expressions,
         summary=node_type.summary,
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,

@@ -71,6 +71,7 @@ class WaitFor(NodeType):
         "Waits until a moment, for an event, or for a signal; hands on `{subject, payload}`, or the signal's payload."
     )
     is_wait = True
+    expressions = ("filter",)
     has_rules = True
 
     class Parameters(Inputs):
@@ -82,7 +83,9 @@ class WaitFor(NodeType):
             json_schema_extra={"pattern": PATTERN},
         )  # fmt: skip
         filter: str | None = Field(
-            None, max_length=4096, description="An expression without braces; `item` is its payload."
+            None,
+            max_length=4096,
+            description="An expression without braces; `item` is the payload; the node's own names are there too.",
         )
         signal: str | None = Field(None, min_length=1, max_length=LONGEST_NAME, description="The name of the signal.")
 

@@ -32,6 +32,7 @@ class KeptEventWait(Struct, frozen=True):
     workspace: str
     subject: str
     filter: str | None
+    scope: str | None
 
 
 class Kept(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from ropewalk.core.waits import BreakerWait, EventWait, TypeWait, Wait
@@ -21,6 +22,7 @@ class WaitingForEvent(Struct, frozen=True):
     attempt: int
     subject: str
     filter: str | None
+    scope: str | None
 
 
 def place_of(item: int | None) -> int:
@@ -44,16 +46,20 @@ async def held(reader: Reader, workspace: str, subject: str) -> list[WaitingForE
     return [wait for wait in await waiting(reader, workspace) if wait.subject == subject]
 
 
-def subject_of(wait: Wait) -> tuple[str, str | None] | None:
-    """What others can bring about that ends the wait, and the filter it has for that; None if nothing does."""
+def subject_of(wait: Wait) -> tuple[str, str | None, str | None] | None:
+    """What others can bring about that ends the wait, the filter it has for that, and what this reads, as JSON.
+
+    None if nothing does.
+    """
     match wait:
         case EventWait():
-            return wait.subject, wait.filter
+            scope = None if wait.scope is None else msgspec.json.encode(wait.scope, order="sorted").decode()
+            return wait.subject, wait.filter, scope
         # No published event has a colon in its subject.
         case BreakerWait():
-            return breaker_subject(wait.target), None
+            return breaker_subject(wait.target), None, None
         case TypeWait():
-            return type_subject(wait.type), None
+            return type_subject(wait.type), None, None
         case _:
             return None
 

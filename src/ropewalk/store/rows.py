@@ -196,6 +196,7 @@ class NewEventWait(NamedTuple):
     workspace: str
     subject: str
     filter: str | None
+    scope: str | None
 
 
 class EventWaitKey(NamedTuple):

@@ -174,6 +174,7 @@ create table event_wait (
     workspace text not null,
     subject text not null,
     filter text,
+    scope text,                         -- the values the filter reads besides the event, as JSON; null: none
     primary key (execution, node, item)
 );
 create index event_wait_by_workspace on event_wait (workspace);

@@ -1,5 +1,6 @@
 """The expressions of a document under examination: do they parse, and may they use the names they use there."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -7,10 +8,14 @@ from msgspec import Struct
 from ropewalk.core.canonical import JSON, Path, canonical, is_plain, shown
 from ropewalk.core.definition.ancestry import Reference
 from ropewalk.core.definition.report import Report
-from ropewalk.core.expression import Template, check_template, has_expression
+from ropewalk.core.expression import ExpressionError, check_template, compile_expression, has_expression
 from ropewalk.core.schema import Certainty
 
 ITEM_NAMES = ("item", "index")
+MADE_OF_TEXT = (
+    "must not be made of text with {{ }}: write the expression itself, which sees input, vars and nodes by value, "
+    "like item.id == input.id"
+)
 TRIGGER_EXPRESSIONS = ("filter", "dedupeKey", "input")
 
 Names = tuple[str, ...]
@@ -61,6 +66,20 @@ class Expressions:
         refused = () if is_map else ITEM_NAMES
         self._check_plain(parameters, Place(("nodes", node, "with"), node, refused, "only a node with forEach has it"))
 
+    def check_source(self, node: int, name: str, source: str, is_map: bool) -> None:
+        """A parameter that is an expression itself; its `item` is what it is asked about."""
+        path: Path = ("nodes", node, "with", name)
+        if has_expression(source):
+            self.report.add(path, MADE_OF_TEXT)
+            return
+        try:
+            references = compile_expression(source).references
+        except ExpressionError as error:
+            self.report.add(path, str(error))
+            return
+        refused = () if is_map else ("index",)
+        self._check_names(references, source, Place(path, node, refused, "only a node with forEach has it"))
+
     def check_for_each(self, node: int, items: JSON) -> None:
         """`forEach` of a node: there is no item yet."""
         self._check_evaluates(items, ("nodes", node, "forEach"))
@@ -98,10 +117,10 @@ class Expressions:
         template, problems = check_template(value, place.path)
         self.report.extend(problems)
         if template is not None and not template.is_constant:
-            self._check_names(template, value, place)
+            self._check_names(template.references, value, place)
 
-    def _check_names(self, template: Template, value: JSON, place: Place) -> None:
-        for name in template.references:
+    def _check_names(self, references: Iterable[Names], value: JSON, place: Place) -> None:
+        for name in references:
             message = self._refusal(name, place)
             if message:
                 path = place.path if self.report.is_full else self.place_of(Use(place.path, value, name))

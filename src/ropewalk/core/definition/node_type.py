@@ -16,6 +16,7 @@ class NodeTypeInfo(Struct, frozen=True):
     """A node type as an author sees it; `ports` is None when the node's parameters decide their names.
 
     Then `ports_with` tells them from the parameters as written, or None where only a run will show them.
+    `expressions` are parameters that are expressions without braces, evaluated later in the node's own scope.
     `problems_with` knows rules that no schema tells; it is asked about parameters that fit it and hold no expression.
     """
 
@@ -23,6 +24,7 @@ class NodeTypeInfo(Struct, frozen=True):
     ports: tuple[str, ...] | None = ()
     parameters: dict[str, Any] = {}
     is_wait: bool = False
+    expressions: tuple[str, ...] = ()
     summary: str = ""
     ports_with: Callable[[Mapping[str, Any]], tuple[str, ...] | None] | None = None
     problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None

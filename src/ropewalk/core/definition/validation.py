@@ -121,8 +121,13 @@ class _Checks:
             return
         if node_type is not None:
             problems = validate(node_type.parameters, parameters, path, certainty_of)
-            self.report.extend(problems or _broken_rules(node_type, parameters, path))
+            problems = problems or _broken_rules(node_type, parameters, path)
+            self.report.extend(problems)
             self._check_ports(i, node_type)
+            known = [problem.path for problem in problems]
+            for name in node_type.expressions:
+                if isinstance(source := parameters.get(name), str) and (*path, name) not in known:
+                    self.expressions.check_source(i, name, source, is_map="forEach" in node)
         if parameters:
             self.expressions.check_parameters(i, parameters, is_map="forEach" in node)
 

@@ -16,11 +16,12 @@ from ropewalk.core.events import (
     SignalReceived,
     SlotTaken,
 )
-from ropewalk.core.execution.evolving import ARRIVED
 from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.filtering import with_scope
 from ropewalk.core.execution.progress import PENDING, Progress
-from ropewalk.core.execution.settling import begin, give_up, release, retry_later, settle_map, succeed
+from ropewalk.core.execution.settling import arrive, begin, give_up, release, retry_later, settle_map, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
+from ropewalk.core.expression import ExpressionError
 from ropewalk.core.retry import delay_after, is_retryable
 from ropewalk.core.signals import (
     ChildEnded,
@@ -125,8 +126,16 @@ def suspended(x: Progress, report: Suspended, now: int) -> None:
     if work is None:
         return
     wait = writable_wait(report.wait)
-    about = (now, report.node, report.attempt, wait, _patience(x, work, report, now), report.item)
-    record(x, RunWaiting(*about, report.inputs, report.inputs_blob))
+    if isinstance(wait, EventWait):
+        try:
+            wait = with_scope(x, work, wait)
+        except ExpressionError as error:
+            wrong = RunError(ErrorType.PERMANENT, writable(f"filter: {error}"))
+            about = (report.node, report.attempt, wrong, report.item, report.inputs, 0.0, report.inputs_blob)
+            give_up(x, work, Failed(*about), GaveUp.PERMANENT_ERROR, now)
+            return
+    waiting = (now, report.node, report.attempt, wait, _patience(x, work, report, now), report.item)
+    record(x, RunWaiting(*waiting, report.inputs, report.inputs_blob))
     if isinstance(wait, SignalWait) and wait.name in x.signals:
         _answer(x, work, wait.name, now)
 
@@ -195,7 +204,7 @@ def tell(x: Progress, signal: Tell, now: int) -> None:
 
 
 def _answer(x: Progress, work: Work, name: str, now: int) -> None:
-    succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, x.signals[name][0], ARRIVED), now)
+    arrive(x, work, x.signals[name][0], now)
 
 
 def matched(x: Progress, signal: Matched, now: int) -> None:
@@ -203,8 +212,7 @@ def matched(x: Progress, signal: Matched, now: int) -> None:
     if work is not None and isinstance(work.wait, EventWait) and work.attempt == signal.attempt:
         # A match that an earlier version has written down names no subject, and its output is the payload alone.
         is_named = signal.subject is not None
-        output = {"subject": signal.subject, "payload": signal.payload} if is_named else signal.payload
-        succeed(x, work, Succeeded(signal.node, work.attempt, output, ARRIVED), now)
+        arrive(x, work, {"subject": signal.subject, "payload": signal.payload} if is_named else signal.payload, now)
 
 
 def released(x: Progress, signal: Released, now: int) -> None:
@@ -219,7 +227,7 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
     if work is None or not isinstance(work.wait, ChildWait) or work.attempt != signal.attempt:
         return
     if signal.state is ExecutionState.SUCCESS:
-        succeed(x, work, Succeeded(signal.node, work.attempt, signal.output, ARRIVED, blob=signal.blob), now)
+        arrive(x, work, signal.output, now, signal.blob)
         return
     reason = f": {signal.error}" if signal.error else ""
     error = RunError(ErrorType.PERMANENT, writable(f"child execution {work.wait.child} ended {signal.state}{reason}"))

@@ -1,11 +1,13 @@
 """What every signal ends with: skip what will never run, start what may, end what is over, park what only waits."""
 
 from heapq import heappop
+from typing import Any
 
 from ropewalk.core.canonical import writable
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import (
+    Blob,
     DeadlinePassed,
     ExecutionCancelled,
     ExecutionFailed,
@@ -188,6 +190,12 @@ def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
         settle_map(x, work.node, now)
 
 
+def arrive(x: Progress, work: Work, output: Any, now: int, blob: Blob | None = None) -> None:
+    """What the attempt waited for has come. Its port is recorded where an edge names it: nothing else depends on it."""
+    ports = ARRIVED if ARRIVED[0] in x.plan.port_names[work.node] else ()
+    succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, output, ports, blob=blob), now)
+
+
 def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *, lost: bool = False) -> None:
     """An attempt failed; another follows, unless the execution is ending."""
     retry_at = now + delay if x.ending is None else None
@@ -275,7 +283,7 @@ def _wait_is_over(x: Progress, work: Work, now: int) -> None:
     if isinstance(work.wait, Hold):
         release(x, work, now)
     elif isinstance(work.wait, Timer) and work.due == work.wait.due:
-        succeed(x, work, Succeeded(node, work.attempt, ports=ARRIVED), now)
+        arrive(x, work, None, now)
     elif work.item is None and EXPIRED[0] in x.plan.port_names[work.node]:
         succeed(x, work, Succeeded(node, work.attempt, ports=EXPIRED), now)
     else:

@@ -5,6 +5,7 @@ are compiled once; what they refer to and call is known without running them.
 """
 
 from ropewalk.core.expression.faults import ExpressionError
+from ropewalk.core.expression.paths import captured
 from ropewalk.core.expression.program import Expression, compile_expression
 from ropewalk.core.expression.run import Scope
 from ropewalk.core.expression.template import Template, check_template, compile_template, has_expression
@@ -15,6 +16,7 @@ __all__ = [
     "ExpressionError",
     "Scope",
     "Template",
+    "captured",
     "check_template",
     "compile_expression",
     "compile_template",

@@ -1,10 +1,10 @@
 """Following a path through objects and lists. The common case, objects all the way, is kept short for speed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ropewalk.core.expression.faults import ExpressionError, Refused
-from ropewalk.core.expression.run import Run
+from ropewalk.core.expression.run import Run, Scope
 from ropewalk.core.expression.values import JSON, look_up
 
 Source = Callable[[Any], Any]
@@ -53,6 +53,25 @@ def _look_up_at(value: JSON, key: JSON, position: int) -> JSON:
         return look_up(value, key)
     except Refused as refused:
         raise ExpressionError(refused.message, position) from None
+
+
+def captured(scope: Scope, references: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+    """The part of a scope that these paths lead to; expressions that refer to nothing else give the same in it."""
+    return {root: _part(getattr(scope, root), rests) for root, rests in _by_first(references).items()}
+
+
+def _part(value: Any, paths: list[tuple[str, ...]]) -> Any:
+    """What is left of a value if only these paths are followed; at their ends everything is kept."""
+    if () in paths or not isinstance(value, Mapping):
+        return value
+    return {key: _part(value[key], rests) for key, rests in _by_first(paths).items() if key in value}
+
+
+def _by_first(paths: Iterable[tuple[str, ...]]) -> dict[str, list[tuple[str, ...]]]:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in paths:
+        found.setdefault(first, []).append(tuple(rest))
+    return found
 
 
 def node_field(nodes: Callable[[Any], Mapping[str, Any]], node: str, field: str) -> Source:

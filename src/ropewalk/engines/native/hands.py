@@ -138,8 +138,8 @@ class Hands:
                 else:
                     running.inputs = inputs_of(running.live.execution, running.work)
                     signal = await run_node(running, self._desk)
-                if type(signal) is Succeeded and signal.blob is not None:
-                    await running.live.expect_blob(self._load, running.work.node, signal.blob)
+                if type(signal) is not Succeeded or signal.blob is not None:
+                    await running.live.expect(self._load, signal)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
                 signal = _failed(running, _why(error))
             self._end(running, signal)

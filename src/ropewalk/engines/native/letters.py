@@ -28,7 +28,7 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Pause, Resume, Retry, Signal, Succeeded
+from ropewalk.core.signals import BY_PARENT, Cancel, Pause, Resume, Retry, Signal
 from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
@@ -198,9 +198,7 @@ class Letters:
         engine = self._engine
         while True:
             live = await engine.memory.load(letter.execution)
-            if isinstance(signal, ChildEnded | Succeeded) and signal.blob is not None:
-                # A large output must be at hand before it is reported.
-                await live.expect_blob(engine.memory.load_blob, live.execution.plan.index[signal.node], signal.blob)
+            await live.expect(engine.memory.load_blob, signal)
             # Asked while it is ours: others, who had it before, may have read the same letter.
             waits, is_next = await self._turn(letter, signal)
             if engine.memory.owns(live):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -12,11 +12,12 @@ from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import Unloaded, blobs_of, items_of
 from ropewalk.core.execution.work import Phase, Work
-from ropewalk.core.expression import Template
+from ropewalk.core.expression import Expression, ExpressionError, Template, compile_expression
 from ropewalk.core.rows.ledger import RunLedger
-from ropewalk.core.signals import Signal
+from ropewalk.core.signals import ChildEnded, Signal, Succeeded, Suspended
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
+from ropewalk.core.waits import EventWait
 from ropewalk.engines.base import Version
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, count, keep
 from ropewalk.engines.runner import Desk, Run
@@ -156,12 +157,12 @@ class Live:
         is_listed = work.item is None or node in self.items
         return self.blobs_of(plan.with_template(node), None if is_listed else plan.for_each[node])
 
-    def blobs_of(self, *templates: Template | None) -> list[Blob]:
+    def blobs_of(self, *templates: Template | Expression | None) -> list[Blob]:
         """The large outputs these expressions look at."""
         x, found = self.execution, dict[str, Blob]()
         for template in templates:
             for path in template.references if template is not None else ():
-                if path[0] == "nodes":
+                if path[0] == "nodes" and path[1] in x.plan.index:
                     found |= {blob.hash: blob for blob in blobs_of(x.outputs.get(x.plan.index[path[1]]))}
         return list(found.values())
 
@@ -184,7 +185,20 @@ class Live:
         for blob in list(sinks.values()) if x.plan.output is None else self.blobs_of(x.plan.output):
             await self._load_for_output(load, blob)
 
-    async def expect_blob(self, load: Load, node: int, blob: Blob) -> None:
+    async def expect(self, load: Load, signal: object) -> None:
+        """Bring into memory what the machine looks at when it is told this."""
+        if isinstance(signal, Succeeded | ChildEnded):
+            if signal.blob is not None:
+                await self._expect_blob(load, self.execution.plan.index[signal.node], signal.blob)
+        elif isinstance(signal, Suspended) and isinstance(signal.wait, EventWait) and self.has_large:
+            await self._load_filter(load, signal.wait)
+
+    async def _load_filter(self, load: Load, wait: EventWait) -> None:
+        with suppress(ExpressionError):  # the machine says what is wrong with it
+            for blob in () if wait.filter is None else self.blobs_of(compile_expression(wait.filter)):
+                self.execution.blobs[blob.hash] = await load(blob)
+
+    async def _expect_blob(self, load: Load, node: int, blob: Blob) -> None:
         """A result that is about to be reported is large; keep it if the execution's output is made of it."""
         self.has_large, self.is_plain = True, False
         plan = self.execution.plan

@@ -133,6 +133,7 @@ def _is_meant(wait: WaitingForEvent, subject: str, payload: Any) -> bool:
     if wait.filter is None:
         return True
     try:
-        return is_true(compile_expression(wait.filter).evaluate(Scope(item=payload)))
+        known = {} if wait.scope is None else msgspec.json.decode(wait.scope)
+        return is_true(compile_expression(wait.filter).evaluate(Scope(item=payload, **known)))
     except ExpressionError:
         return False  # an event the filter cannot be asked about is not the one waited for

@@ -17,7 +17,7 @@ import uuid_utils
 
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable, UnknownVersion
-from ropewalk.core.signals import Cancel, Due, Lost, Resume, Returned, Signal, Succeeded
+from ropewalk.core.signals import Cancel, Due, Lost, Resume, Returned, Signal
 from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
@@ -301,9 +301,7 @@ class Recovery:
     async def _expect_blobs(self, live: Live, reports: list[Signal]) -> None:
         """Large results must be at hand before they are reported."""
         for report in reports:
-            if isinstance(report, Succeeded) and report.blob is not None:
-                node = live.execution.plan.index[report.node]
-                await live.expect_blob(self._engine.memory.load_blob, node, report.blob)
+            await live.expect(self._engine.memory.load_blob, report)
 
     # An answer was lost
 

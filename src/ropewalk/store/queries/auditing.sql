@@ -23,7 +23,7 @@ select execution.id, execution.workspace, execution.workflow, execution.version,
  where execution.id = $1;
 
 -- audited_event_waits: what events one execution waits for, and in which words.
-select node, item, attempt, workspace, subject, filter
+select node, item, attempt, workspace, subject, filter, scope
   from event_wait
  where execution = $1
  order by node, item;
