@@ -14,7 +14,7 @@ from ropewalk.core.signals import Pause, Resume, Signal, Tell
 from ropewalk.core.state import ExecutionState
 from ropewalk.store.access import Batch
 from ropewalk.store.errors import StoreUnavailable
-from ropewalk.store.explain import key_holder
+from ropewalk.store.explain import key_holders
 from tests.engines.scenarios import SCENARIOS, Scenario
 from tests.engines.worlds import World, act, at_most, flow, node
 
@@ -179,7 +179,7 @@ async def test_what_was_let_go_of_after_its_claim_holds_no_key(shared_world: Wor
     await engine.claims._claim()
     await engine.tell(execution, request_, "ann")
 
-    assert await key_holder(engine.store, "default", "key") is None
+    assert await key_holders(engine.store, "default", "key") == []
 
 
 async def test_whoever_waits_for_what_was_said_does_not_wait_for_what_comes_after(world: World):

@@ -70,9 +70,9 @@ async def test_the_holder_of_a_key_is_found_parked_or_not(store: Store):
     rows = [live_row(f"e{n}", concurrency_key="k", has_key=has_key) for n, has_key in enumerate((0, 1, 0))]
     await store.write([("insert_live", rows)])
 
-    assert await explain.key_holder(store, "default", "k") == Holder("e1", None)
-    assert await explain.key_holder(store, "default", "other") is None
-    assert await explain.key_holder(store, "acme", "k") is None
+    assert await explain.key_holders(store, "default", "k") == [Holder("e1", None)]
+    assert await explain.key_holders(store, "default", "other") == []
+    assert await explain.key_holders(store, "acme", "k") == []
 
 
 async def test_shared_runs_are_those_offered_and_those_leased_of_one_execution(store: Store):

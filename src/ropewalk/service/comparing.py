@@ -142,7 +142,7 @@ def _living(story: Recorded, machine: Execution, is_claimed: bool) -> Row:
         "has_slot": int(has_slot),
         "wake_at": None if machine.has_slot else machine.wake_at,
     }
-    # A child may use its ancestor's key, and does not hold it then.
+    # A child that uses its ancestor's key holds it in a later place; one that began under earlier rules in none.
     if accepted.parent is None:
         expected["has_key"] = int(accepted.concurrency_key is not None and (is_claimed or machine.is_started))
     return expected

@@ -200,9 +200,9 @@ async def _key_holder(around: Around, story: Recorded, held: Live | None) -> Hol
     accepted = story.accepted
     if accepted.concurrency_key is None or (held is not None and held.has_key):
         return None
-    holder = await explain.key_holder(around.reader, around.workspace, accepted.concurrency_key)
+    holders = await explain.key_holders(around.reader, around.workspace, accepted.concurrency_key)
     ancestors = accepted.parent.ancestors if accepted.parent else ()
-    return None if holder is None or holder.execution in (story.id, *ancestors) else holder
+    return next((holder for holder in holders if holder.execution not in (story.id, *ancestors)), None)
 
 
 async def _letters(reader: Reader, execution: str, x: Execution) -> list[dlq.DeadLetter]:

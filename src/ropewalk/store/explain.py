@@ -56,10 +56,9 @@ async def slot_holders(reader: Reader, workspace: str, limit: int) -> list[Holde
     return [Holder(*row) for row in await reader.fetch("slots_held", workspace, limit)]
 
 
-async def key_holder(reader: Reader, workspace: str, key: str) -> Holder | None:
-    """Who has a concurrency key, if anyone."""
-    row = await reader.fetch_one("key_held", workspace, key)
-    return None if row is None else Holder(*row)
+async def key_holders(reader: Reader, workspace: str, key: str) -> list[Holder]:
+    """Who has a concurrency key: one execution, or a line of descent."""
+    return [Holder(*row) for row in await reader.fetch("key_held", workspace, key)]
 
 
 async def shared_runs(reader: Reader, execution: str, limit: int) -> list[SharedRun]:

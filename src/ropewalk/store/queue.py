@@ -53,7 +53,7 @@ class Claimed(Struct, frozen=True):
     attempts: int
     concurrency_key: str | None
     first_entry: bytes | None = None
-    has_key: bool = False
+    has_key: int = 0
 
 
 class Returned(Struct, frozen=True):
@@ -99,9 +99,9 @@ async def claim(
 
 
 async def _with_key(tx: Transaction, worker: str, entry: Claimed) -> Claimed:
-    """The same with its key, unless that is only borrowed."""
+    """The same with its key."""
     row = await tx.fetch_one("claim_live", worker, entry.execution)
-    return replace(entry, has_key=row is not None and bool(row[0]))
+    return replace(entry, has_key=0 if row is None else row[0])
 
 
 async def _offers(

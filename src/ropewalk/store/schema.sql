@@ -68,14 +68,14 @@ create table live (
     last_seq bigint not null,
     wake_at bigint,
     has_slot bigint not null,
-    has_key bigint not null,            -- 1 from the first claim to the end; a pause before it holds nothing
+    has_key bigint not null,            -- from the first claim to the end: its place among those that hold the key, an ancestor before its descendants; 0: it holds none
     concurrency_key text,
     priority bigint not null
 );
 create index live_by_wake on live (wake_at) where wake_at is not null and owner is null;
 create index live_by_owner on live (owner, execution) where owner is not null;
 create index live_by_slot on live (workspace) where has_slot = 1;
-create unique index live_by_key on live (workspace, concurrency_key) where has_key = 1;
+create unique index live_by_key on live (workspace, concurrency_key, has_key) where has_key > 0;
 
 -- What was under way when its worker died, until its next commit; what is set aside for that, until a person says so.
 create table suspicion (

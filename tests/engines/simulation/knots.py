@@ -6,7 +6,7 @@ No engine can help there, for each of them may do as it does; a person has to gi
 import sqlite3
 from collections.abc import Iterator
 
-HOLDERS = "select workspace, concurrency_key, execution from live where has_key = 1"
+HOLDERS = "select workspace, concurrency_key, execution from live where has_key > 0"
 WANTING = """
 select live.workspace, live.concurrency_key, live.execution
   from live
@@ -34,15 +34,17 @@ def knotted(tables: sqlite3.Connection) -> str | None:
 
 def _waits(tables: sqlite3.Connection) -> dict[str, list[str]]:
     """For whose end each waits, by itself or by one of those below it."""
-    holders = {(workspace, key): holder for workspace, key, holder in tables.execute(HOLDERS)}
+    holders: dict[tuple[str, str], list[str]] = {}
+    for workspace, key, holder in tables.execute(HOLDERS):
+        holders.setdefault((workspace, key), []).append(holder)
     parents = dict(tables.execute(PARENTS))
     waits: dict[str, list[str]] = {}
     for workspace, key, wanting in tables.execute(WANTING):
-        holder, line = holders.get((workspace, key)), list(_upwards(wanting, parents))
+        line = list(_upwards(wanting, parents))
         # What someone above has, one may use.
-        if holder is not None and holder not in line:
-            for each in line:
-                waits.setdefault(each, []).append(holder)
+        others = [holder for holder in holders.get((workspace, key), ()) if holder not in line]
+        for each in line if others else ():
+            waits.setdefault(each, []).extend(others)
     return waits
 
 

@@ -175,8 +175,8 @@ class Watch:
                 self.wrong.append(f"I-27 {taken} slots of workspace {workspace} are taken, {limit} may be")
 
     def _check_keys(self) -> None:
-        for key, holders in self._ask("select concurrency_key, count(*) from live where has_key = 1 "
-                                      "group by workspace, concurrency_key having count(*) > 1"):  # fmt: skip
+        for key, holders in self._ask("select concurrency_key, count(*) from live where has_key > 0 "
+                                      "group by workspace, concurrency_key, has_key having count(*) > 1"):  # fmt: skip
             self.wrong.append(f"I-28 key {key!r} has {holders} holders")
 
     def _ask(self, question: str, *arguments: Value) -> list[tuple[Any, ...]]:

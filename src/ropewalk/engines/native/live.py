@@ -108,8 +108,8 @@ class Live:
         self.is_dropped = False
         # Whether a slot is counted for it; given back only after the commit that says so.
         self.has_slot = False
-        # Whether its concurrency key is its own to hold, and not an ancestor's.
-        self.has_key = False
+        # Its place among those that hold its concurrency key, an ancestor before its descendants; 0 if it holds none.
+        self.has_key = 0
         self.written = Written()
 
     @property
@@ -240,7 +240,7 @@ class Fold:
         live.written = written
         live.is_unconfirmed = True
         live.found_running = _running(live.execution)
-        live.has_key = bool(live.written.live and live.written.live[3])
+        live.has_key = live.written.live[3] if live.written.live else 0
         return live
 
 

@@ -126,8 +126,8 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
         written.live = None
         return
     # The claim takes the key; one that was told something before it could begin waits again, and holds nothing.
-    has_key = live.has_key and x.is_started
-    row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), int(has_key))
+    has_key = live.has_key if x.is_started else 0
+    row = (owner, None if x.has_slot else x.wake_at, int(x.has_slot), has_key)
     if written.live is None:
         accepted = live.accepted
         about = (accepted.concurrency_key, accepted.priority)

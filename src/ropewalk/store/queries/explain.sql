@@ -18,10 +18,11 @@ select execution, owner
  order by execution
  limit $2;
 
--- key_held: who has a concurrency key. Uses live_by_key.
+-- key_held: who has a concurrency key, an ancestor before its descendants. Uses live_by_key.
 select execution, owner
   from live
- where workspace = $1 and concurrency_key = $2 and has_key = 1;
+ where workspace = $1 and concurrency_key = $2 and has_key > 0
+ order by has_key;
 
 -- shared_runs: attempts under way that others than the owner of their execution carry out, or may. Uses offer_by_execution.
 select node, nullif(item, -1), attempt, case when leased_by is null then 'PENDING' else 'LEASED' end, leased_by,

@@ -77,16 +77,16 @@ update live
  where execution = left_execution
 returning execution;
 
--- claim_live: the same, with a slot and its key, unless an ancestor has that and it is only borrowed.
+-- claim_live: the same, with a slot and its key, in the place after those that hold it: its ancestors.
 -- Nobody wakes what has an owner; when to wake it stays for the case that it is not dispatched.
 update live
    set owner = $1, fence = fence + 1, has_slot = 1,
-       has_key = case when concurrency_key is null
-                        or exists (select 1 from live as holder
-                                    where holder.workspace = live.workspace
-                                      and holder.concurrency_key = live.concurrency_key
-                                      and holder.has_key = 1 and holder.execution <> live.execution)
-                      then 0 else 1 end
+       has_key = case when concurrency_key is null or has_key > 0
+                      then has_key
+                      else 1 + coalesce((select max(holder.has_key) from live as holder
+                                          where holder.workspace = live.workspace
+                                            and holder.concurrency_key = live.concurrency_key
+                                            and holder.has_key > 0), 0) end
  where execution = $2
 returning has_key;
 

@@ -40,7 +40,8 @@ select 1
 -- claimable: what is due in a workspace and may have its key, in the order it is to start. Uses queue_by_claim.
 -- Those that have not begun come with the first entry of their log, which is all there is of it in most cases.
 -- What was enqueued after the claim began is due as well: a slot may have become free since, and goes to the first in line.
--- A key that an ancestor holds may be used by its descendants. What someone has in hand is claimed when he lets go.
+-- A key may be taken if none but ancestors hold it: its holders are always one line of descent, and siblings come one after
+-- the other. What someone has in hand is claimed when he lets go.
 -- Locked: whoever comes with a letter between this look and the claim would own it as well.
 select queue.id, queue.workspace, execution.workflow, execution.version, live.fence, live.last_seq, queue.priority,
        queue.is_new, queue.enqueued_at, queue.attempts, live.concurrency_key,
@@ -51,10 +52,10 @@ select queue.id, queue.workspace, execution.workflow, execution.version, live.fe
  inner join execution on execution.id = queue.id
  where queue.workspace = $1 and queue.state = 'PENDING' and live.owner is null
    and (queue.not_before <= $2 or queue.not_before = queue.enqueued_at)
-   and (live.concurrency_key is null or live.has_key = 1
+   and (live.concurrency_key is null or live.has_key > 0
         or not exists (select 1 from live as holder
                         where holder.workspace = $1 and holder.concurrency_key = live.concurrency_key
-                          and holder.has_key = 1
+                          and holder.has_key > 0
                           and holder.execution not in (
                               with recursive ancestor (id) as (
                                   select execution.parent
