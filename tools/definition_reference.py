@@ -26,6 +26,44 @@ the event's payload, and `input`, `vars`, `nodes` and the other names of the nod
 the wait began (16 KiB of what the filter reads at most). A filter that is made of text with `{{ }}` is refused.
 """
 
+_RULES: Final = """\
+## What counts for a limit
+
+One rule for `maxParallel` and for the `concurrency` of a map: a node or an item is *under way* from the start of its
+first attempt until its outcome is final. Retries, the time between them, waits (for time, a person, a signal, an event)
+and children are part of that. A map takes no place itself, its items do; the evaluation of its list takes one for a moment.
+What has a place goes on without asking for another. So a node that waits keeps others of its execution waiting if the
+limit says so, and a workflow in which one node waits for what another does needs room for both. An execution that only
+waits for places gives its slot back.
+
+## What a failure stops
+
+`onFailure` says what becomes of the rest at the first failure that no `on: error` edge and no tolerance handles.
+
+| | `continue` | `stop` | `cancel` |
+|---|---|---|---|
+| attempts that run, also of items | finish | finish | are told to stop; a result within 10 s counts |
+| retries | are made | are not made any more | are not made any more |
+| nodes that are ready, or become ready | start | never start: CANCELLED | never start: CANCELLED |
+| items of a map that have not started | start | never start; the map is CANCELLED | never start; the map is CANCELLED |
+| waits, and runs held by a breaker | go on | end at once: CANCELLED | end at once: CANCELLED |
+| children | go on | are cancelled, and their end is waited for | are cancelled; their end is waited for 10 s |
+| the execution's `timeout` | goes on | goes on, and makes it TIMEOUT | does not count any more |
+| it ends FAILED | when all is done | when nothing runs any more | the same, after 10 s at the latest |
+
+Nodes behind the failure stay where they are (BLOCKED); a retry gives the CANCELLED ones their turn.
+
+## Children
+
+A `subworkflow` whose child fails or times out fails too, and has no dead letter of its own. If the node itself has a
+`retry`, another child is started for each further attempt, with its backoff; a child that a person cancelled is not
+replaced. With `cache`, the output of a child that ended well is used again for the same inputs and no child is started,
+whichever version is published meanwhile; outputs over 64 KiB are not kept, as with any node. Waits for time, people,
+signals and events are never cached. A child may use the `concurrencyKey` that its parent or another ancestor holds, one
+at a time: the holders of a key are always one line of descent, and siblings come one after the other.
+
+"""
+
 _TRIGGERS: Final = """\
 ## Triggers
 
@@ -43,7 +81,7 @@ def render() -> str:
     )
     fields = [line for title, schema in tables for line in (f"## {title}\n", *_table(schema), "")]
     types = [line for each in _types() for line in _type(each)]
-    return "\n".join([_INTRODUCTION, *fields, _TRIGGERS, "## Node types\n", *types]).rstrip() + "\n"
+    return "\n".join([_INTRODUCTION, *fields, _RULES + _TRIGGERS, "## Node types\n", *types]).rstrip() + "\n"
 
 
 def _types() -> list[NodeType]:

@@ -132,7 +132,7 @@ class Workflow:
         vars: Mapping[str, JSON] | None = None,  # noqa: A002 -- the document's own word
         output: Value = None,
         timeout: Length | None = None,
-        on_failure: Literal["continue", "stop"] | None = None,
+        on_failure: Literal["continue", "stop", "cancel"] | None = None,
         concurrency_key: str | Reference | None = None,
         max_parallel: int | None = None,
         triggers: Iterable[Mapping[str, Value]] | None = None,

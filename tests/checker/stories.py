@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ropewalk.checker import Effect, History
 from ropewalk.core import log
-from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.events import RULES, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Signal
@@ -29,7 +29,7 @@ def story(plan: Plan, *told: Signal | int, **accepted: Any) -> History:
 
 
 def acceptance(plan: Plan, **fields: Any) -> ExecutionAccepted:
-    known = {"execution": "e1", "workspace": "default", "workflow": "test", "version": 1}
+    known = {"execution": "e1", "workspace": "default", "workflow": "test", "version": 1, "rules": RULES}
     return ExecutionAccepted(NOON, **{**known, "hash": plan.definition.content_hash, **fields})
 
 

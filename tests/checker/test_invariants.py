@@ -8,13 +8,18 @@ from ropewalk.checker.table import GRAPH, GROWTH, LOG, REPLAY, TOGETHER
 from ropewalk.checker.trace import TERMINAL
 from ropewalk.core.commands import Command, NeedSlot
 from ropewalk.core.duration import SECOND
-from ropewalk.core.events import Event, ExecutionStarted, NodesCarriedOver, NodeSucceeded, Parent
+from ropewalk.core.events import Event, ExecutionAccepted, ExecutionStarted, NodesCarriedOver, NodeSucceeded, Parent
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Start
-from tests.checker.forgeries import CHAIN, DIAMOND, FORGERIES, HONEST, RERUN, RETRIED, Forgery
+from tests.checker import forgeries
+from tests.checker.forgeries import CHAIN, DIAMOND, RERUN, RETRIED, Forgery
+from tests.checker.limit_forgeries import LIMIT_FORGERIES, LIMITS_HONEST
 from tests.checker.stories import change, drop, story
 from tests.core.executions import NOON, ok, workflow
+
+FORGERIES = [*forgeries.FORGERIES, *LIMIT_FORGERIES]
+HONEST = {**forgeries.HONEST, **LIMITS_HONEST}
 
 
 def told(history: History) -> list[str]:
@@ -160,6 +165,15 @@ def test_a_key_is_shared_with_descendants_and_with_nobody_it_does_not_concern(ot
     histories = [at_work("e1", 0, concurrency_key="k"), at_work("e2", SECOND, **other)]
 
     assert check_together(histories, {}) == []
+
+
+def test_siblings_that_use_their_parents_key_together_are_told():
+    above = Parent("e0", "a", 1, ancestors=("e1",))
+    siblings = [at_work(name, SECOND, concurrency_key="k", parent=above) for name in ("e2", "e3")]
+    histories = [at_work("e1", 0, concurrency_key="k"), *siblings]
+
+    assert [each.invariant for each in check_together(histories, {})] == ["I-28"]
+    assert check_together([change(each, ExecutionAccepted, rules=0) for each in histories], {}) == []
 
 
 def rerun_of(source: History) -> list[History]:

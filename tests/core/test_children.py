@@ -60,6 +60,61 @@ def test_the_output_of_the_child_is_the_output_of_the_node():
     assert execution.outputs[0] == {"x": 1}
 
 
+RETRIED = workflow([{"id": "a", "retry": {"maxAttempts": 2, "delay": "5s", "jitter": 1}}, {"id": "b"}], "a->b")
+
+
+@pytest.mark.parametrize("state", [FAILED, ExecutionState.TIMEOUT])
+def test_a_failed_child_is_followed_by_another_if_its_node_says_retry(state: ExecutionState):
+    execution = waiting(RETRIED, CHILD)
+
+    event = tell(execution, ChildEnded("a", 1, state, error="pay: boom", jitter=0.5))[0]
+
+    assert (event.retry_at, event.child) == (NOON + 7_500_000, state)
+    tell(execution, Due(), Start(), at=event.retry_at)
+    assert runs(execution) == ["a#2"]
+    tell(execution, Suspended("a", 2, ChildWait("c2", "refund")), at=event.retry_at)
+    assert [each.wait.child for each in commands(execution, StartChild)] == ["c2"]
+
+
+def test_a_node_whose_children_used_up_its_attempts_fails_without_a_dead_letter():
+    execution = waiting(RETRIED, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+    tell(execution, Due(), Start(), Suspended("a", 2, ChildWait("c2", "refund")), at=NOON + MINUTE)
+
+    event = tell(execution, ChildEnded("a", 2, FAILED), at=NOON + MINUTE)[0]
+
+    assert (event.gave_up, event.child, execution.state) == (None, FAILED, FAILED)
+    tell(execution, Retry("ann"), Start(), at=NOON + MINUTE)
+    assert commands(execution, ReopenChild) == [ReopenChild("c2")]
+
+
+def test_a_child_that_was_cancelled_is_not_replaced():
+    execution = waiting(RETRIED, CHILD)
+
+    tell(execution, ChildEnded("a", 1, ExecutionState.CANCELLED))
+
+    assert execution.state is FAILED
+
+
+def test_a_failed_item_is_followed_by_another_child_too():
+    plan = workflow([{"id": "a", "forEach": "{{ input }}", "retry": {"maxAttempts": 2, "jitter": 0}}])
+    execution = mapped(plan, 1)
+    tell(execution, Suspended("a", 1, CHILD, item=0), ChildEnded("a", 1, FAILED, item=0))
+    runs(execution)
+
+    tell(execution, Due(), Start(), at=NOON + MINUTE)
+
+    assert runs(execution) == ["a[0]#2"]
+
+
+def test_a_child_that_another_follows_cannot_be_reopened():
+    execution = waiting(RETRIED, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED))
+
+    with pytest.raises(InvalidTransition, match="does not depend on that child any more"):
+        tell(execution, ChildReopened("a", 1, "ann"))
+
+
 def test_a_failed_child_fails_the_node_without_retry_or_dead_letter():
     execution = waiting(CHAIN, CHILD)
 

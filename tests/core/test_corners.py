@@ -57,7 +57,7 @@ def test_a_node_that_begins_to_wait_while_the_execution_stops_does_not_keep_it()
 def test_a_retry_that_was_started_before_a_fold_is_not_started_again():
     execution = accepted(workflow("a b", maxParallel=1))
     log = [execution.accepted, *tell(execution, Start(), bad("a"))]
-    log += tell(execution, Due(), ok("b"), at=NOON + HOUR)
+    log += tell(execution, Due(), at=NOON + HOUR)
     copy = refolded(execution, log)
     copy.take_commands()
 

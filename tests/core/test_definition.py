@@ -136,7 +136,7 @@ def test_what_is_legal_is_accepted(written):
         (document(timeout="5 minutes"), [f"timeout: '5 minutes' {NO_DURATION}"]),
         (document(timeout=0), ["timeout: must be from 1ms to 52w1d"]),
         (document(timeout="2000w"), ["timeout: must be from 1ms to 52w1d"]),
-        (document(onFailure="explode"), ["onFailure: 'explode' must be one of continue, stop"]),
+        (document(onFailure="explode"), ["onFailure: 'explode' must be one of continue, stop, cancel"]),
         (document(maxParallel=0), ["maxParallel: must be an integer from 1 to 100000"]),
         (document(vars=[1]), ["vars: must be an object, not a list"]),
         (document(vars={"x": math.nan}), ["vars.x: must be a finite number"]),

@@ -315,20 +315,6 @@ def test_max_parallel_holds_back_what_is_ready_and_starts_it_in_order():
     assert runs(execution) == ["c"]
 
 
-def test_a_retry_waits_for_room_like_everyone_else():
-    execution = after(workflow("a b c", maxParallel=1), bad("a"))
-    assert runs(execution) == []
-    execution = accepted(workflow("a b", maxParallel=1))
-    tell(execution, Start(), bad("a"))
-    assert runs(execution) == ["a", "b"]
-
-    tell(execution, Due(), at=NOON + HOUR)
-    assert runs(execution) == []
-    tell(execution, ok("b"), at=NOON + HOUR)
-
-    assert runs(execution) == ["a#2"]
-
-
 def test_no_more_starts_than_the_worker_has_hands_for():
     execution = accepted(workflow("a b c"))
     execution.room = 1

@@ -80,6 +80,8 @@ SHELL = (
     Bug("lost answer taken for a failure", worker.Worker._is_written, "len(commit.row.log) > commit.seq", "False"),
     Bug("parked execution forgets its wake-up", store.Store.disown, "if wake_at is not None:", "if False:"),
     Bug("one slot too many", store.Store.dispatch, ">= self.slots", "> self.slots"),
+    Bug("siblings share a key", store.Store._take_key, "holder != above for holder in holders",
+        "holder != above for holder in holders[:1]"),
     Bug("concurrency key ignored", store.Store._take_key, "row.key is None or", "True or"),
 )  # fmt: skip
 
@@ -93,6 +95,8 @@ GRAPH = (
     Bug("unhandled failure treated as handled", settling.give_up, "handled = bool(", "handled = True or bool("),
     Bug("handled failure treated as unhandled", settling.give_up, "handled = bool(", "handled = False and bool("),
     Bug("success despite an unhandled failure", settling.finish, "if x.unhandled:", "if False:"),
+    Bug("onFailure: cancel lets nodes run on", settling._stop, "now + GRACE if x.plan.cancel_on_failure else", ""),
+    Bug("onFailure: stop tells nodes to stop", settling._stop, "if x.plan.cancel_on_failure", "if True"),
     Bug("onFailure: stop ignored", settling._must_stop, "bool(x.new_failures) and x.plan.stop_on_failure", "False"),
 )  # fmt: skip
 
@@ -111,9 +115,10 @@ REPORTS = (
     Bug("handed-back attempt used up", evolving.run_returned, "work.again = True", "work.again = False"),
     Bug("held attempt used up", evolving.run_waiting, "work.again = True", "work.again = False"),
     Bug("permanent errors retried", deciding.failed, "if not is_retryable(report.error.type):", "if False:"),
-    Bug("failed child retried", deciding.child_ended,
-        "give_up(x, work, Failed(signal.node, work.attempt, error), None, now, signal.state)",
-        "retry_later(x, work, Failed(signal.node, work.attempt, error), 0, now)"),
+    Bug("failed child retried unasked", deciding._is_tried_again, " and x.plan.has_retry(work.node)", ""),
+    Bug("failed child never retried", deciding._is_tried_again, "ended.is_reopenable and", "False and"),
+    Bug("one child too many", deciding._is_tried_again, "work.used < x.plan", "work.used <= x.plan"),
+    Bug("failed child retried at once", deciding.child_ended, "failure, delay, now, child", "failure, 0, now, child"),
     Bug("dead letter missing", settling.give_up, "letter = None if handled else why", "letter = None"),
     Bug("dead letter for a handled failure", settling.give_up, "letter = None if handled else why", "letter = why"),
     Bug("signal used twice", evolving._use_signal, "kept.popleft()", "pass"),
@@ -169,8 +174,10 @@ SLOTS = (
     Bug("slot kept while paused", settling.settle, "record(x, SlotReleased(now))", "pass"),
     Bug("slot asked for only once", progress.Progress.slot_answered, "self._slot_asked = False", "pass"),
     Bug("maxParallel exceeded", settling.start_ready, "limit - x.running", "limit"),
-    Bug("maxParallel exceeded by retries", settling._start_mixed, "limit - x.running", "limit"),
-    Bug("parked with work under way", settling.go_on, "and not x.running and not x.ready_count and", "and"),
+    Bug("waits take no place of maxParallel", progress.Progress.places, " - self.resting", ""),
+    Bug("retries take no place of maxParallel", progress.Progress.places, " - self.continuing", ""),
+    Bug("a retry waits for another place", progress.Progress.queue, "self.going_on if work.used", "self.ready if True"),
+    Bug("parked with work under way", settling.go_on, "and not x.running and not x.may_start and", "and"),
 )  # fmt: skip
 
 TRAIL = (

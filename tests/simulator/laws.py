@@ -8,6 +8,7 @@ from ropewalk.core.events import (
     DeadlinePassed,
     Event,
     ExecutionCancelled,
+    ExecutionFailed,
     ExecutionPaused,
     ExecutionReopened,
     ExecutionResumed,
@@ -32,6 +33,7 @@ from ropewalk.core.plan import Plan
 from tests.simulator.outside import TOLD, is_output, output_of, told_by
 
 Log = list[Event]
+ENDS = (ExecutionCancelled, ExecutionTimedOut, ExecutionFailed)
 
 
 def broken_laws(plan: Plan, log: Log) -> Iterator[str]:
@@ -126,9 +128,9 @@ def grace_is_granted(plan: Plan, log: Log) -> Iterator[str]:
     """An execution that is told to end waits for what runs, until the grace is used up."""
     grace_until = 0
     for seq, event in enumerate(log):
-        if isinstance(event, CancelRequested | DeadlinePassed):
-            grace_until = event.grace_until
-        elif isinstance(event, ExecutionCancelled | ExecutionTimedOut) and event.at < grace_until:
+        if isinstance(event, CancelRequested | DeadlinePassed | StopRequested):
+            grace_until = event.grace_until or 0
+        elif isinstance(event, ENDS) and event.at < grace_until:
             before = Execution(plan)
             before.apply(log[:seq])
             if before.running:

@@ -141,7 +141,7 @@ class Store:
         self.in_use = 0
         # The latest event time of a slot given back: whoever takes it next does so no earlier.
         self.freed_at = 0
-        self.keys: dict[str, str] = {}
+        self.keys: dict[str, list[str]] = {}
         self.queue: list[Row] = []
 
     # Accepting
@@ -276,7 +276,8 @@ class Store:
 
     def _tell_parent(self, row: Row, state: ExecutionState) -> None:
         if (parent := row.parent) is not None:
-            ended = ChildEnded(parent.node, parent.attempt, state, row.id, item=parent.item)
+            jitter = self.world.chance.random()
+            ended = ChildEnded(parent.node, parent.attempt, state, row.id, item=parent.item, jitter=jitter)
             self.post(self.rows[parent.execution], Entry(ended))
 
     def _follow_up(self, row: Row, commit: Commit) -> None:
@@ -313,11 +314,19 @@ class Store:
                 self.post(row, Entry(Start()))
 
     def _take_key(self, row: Row) -> bool:
-        return row.key is None or self.keys.setdefault(row.key, row.id) == row.id
+        """Beside ancestors, and beside nobody else: siblings come one after the other."""
+        holders = [] if row.key is None else self.keys.setdefault(row.key, [])
+        above = None if row.parent is None else row.parent.execution
+        if row.key is None or row.id in holders:
+            return True
+        if any(holder != above for holder in holders):
+            return False
+        holders.append(row.id)
+        return True
 
     def _free_key(self, row: Row, at: int) -> None:
-        if row.key is not None and self.keys.get(row.key) == row.id:
-            del self.keys[row.key]
+        if row.key is not None and row.id in self.keys.get(row.key, ()):
+            self.keys[row.key].remove(row.id)
             self.freed_at = max(self.freed_at, at)
             self.world.after(0, self.dispatch)
 

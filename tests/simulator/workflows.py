@@ -124,7 +124,7 @@ def _settings(chance: Random, nodes: list[dict[str, Any]]) -> dict[str, Any]:
     if chance.random() < 0.2:
         settings["timeout"] = chance.choice((10, 30, 90))
     if chance.random() < 0.2:
-        settings["onFailure"] = "stop"
+        settings["onFailure"] = chance.choice(("stop", "cancel"))
     if chance.random() < 0.3:
         settings["maxParallel"] = chance.randint(1, 2)
     if chance.random() < 0.15:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ropewalk.core.commands import StartChild
 from ropewalk.core.duration import SECOND
-from ropewalk.core.events import ExecutionAccepted, Parent
+from ropewalk.core.events import RULES, ExecutionAccepted, Parent
 from ropewalk.core.plan import Plan
 from tests.simulator.faults import Faults
 from tests.simulator.outside import Outside
@@ -140,7 +140,8 @@ class World:
         if child not in self.store.rows:
             plan = self.workflows.children[int(command.wait.workflow)]
             parent = Parent(row.id, command.node, command.attempt, command.item, (row.id,))
-            accepted = self.store.accept(self._accepted(child, plan, None, parent), plan)
+            key = row.key if self.chance.random() < 0.5 else None
+            accepted = self.store.accept(self._accepted(child, plan, key, parent), plan)
             accepted.is_born_paused = row.is_paused
             self.people.take_interest(accepted)
 
@@ -156,4 +157,5 @@ class World:
             input={"items": items},
             parent=parent,
             concurrency_key=key,
+            rules=RULES,
         )

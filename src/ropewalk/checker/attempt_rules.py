@@ -24,15 +24,17 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.retry import is_retryable, least_delay
 from ropewalk.core.state import GaveUp, NodeState
-from ropewalk.core.waits import SignalWait
+from ropewalk.core.waits import ChildWait, SignalWait
 
 
 def attempts_follow_each_other(t: Trace) -> Iterator[Violation]:
     """I-13: attempts at a node or item are 1 to k, and each starts when the one before it has ended.
 
-    One that was cut short by the end of the execution has ended. Every report names the attempt under way.
+    One that was cut short by the end of the execution has ended. Every report names the attempt under way. Each attempt
+    that waits for a child has one of its own.
     """
     for lane in t.lanes.values():
+        yield from _children_of_their_own(t, lane)
         number, last = 0, None
         for mark in lane.marks:
             if mark.kind is Kind.START:
@@ -42,6 +44,16 @@ def attempts_follow_each_other(t: Trace) -> Iterator[Violation]:
                 message = f"attempt {mark.number} of {t.name(lane)} is named, but {number} is under way"
                 yield t.violation("I-13", message, mark.seq, last.seq if last else None)
             last = mark
+
+
+def _children_of_their_own(t: Trace, lane: Lane) -> Iterator[Violation]:
+    attempts: dict[str, Mark] = {}
+    for mark in lane.marks if t.has(RunWaiting) else ():
+        if mark.kind is Kind.WAIT and isinstance(mark.event.wait, ChildWait):
+            first = attempts.setdefault(mark.event.wait.child, mark)
+            if first.number != mark.number:
+                message = f"attempt {mark.number} of {t.name(lane)} waits for the child of attempt {first.number}"
+                yield t.violation("I-13", message, mark.seq, first.seq)
 
 
 def _start_in_turn(t: Trace, mark: Mark, number: int, last: Mark | None) -> Iterator[Violation]:
@@ -231,14 +243,16 @@ def _hasty_retries(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation
 
 
 def permanent_failures_are_final(t: Trace) -> Iterator[Violation]:
-    """I-26: after an error that is not worth retrying, no further attempt until the node or item is reopened; and a map
-    that has given up starts no further item until it is.
+    """I-26: after an error that is not worth retrying, no further attempt until the node or item is reopened, unless a
+    child failed and the node has a `retry` of its own; and a map that has given up starts no further item until it is.
     """
     for lane in t.lanes.values():
         for before, mark in lane.pairs():
             if before is None or mark.kind is not Kind.START or before.kind not in (Kind.RETRY, Kind.GIVE_UP):
                 continue
             if is_retryable(before.event.error.type) or (before.kind is Kind.RETRY and before.opening != mark.opening):
+                continue
+            if before.kind is Kind.RETRY and before.event.child is not None and t.plan.has_retry(lane.node):
                 continue
             message = f"{t.name(lane)} was tried again after a {before.event.error.type} error"
             yield t.violation("I-26", message, mark.seq, before.seq)

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from ropewalk.checker.history import History, Violation
 from ropewalk.checker.holdings import Holdings, held_by
-from ropewalk.checker.trace import STARTS, TERMINAL, Kind, Mark, Trace
+from ropewalk.checker.trace import STARTS, TERMINAL, Key, Kind, Mark, Trace
 from ropewalk.core.events import ExecutionAccepted, ExecutionStarted, SlotReleased, SlotTaken
 
 SLOT_TAKEN = (ExecutionStarted, SlotTaken)
@@ -35,38 +37,66 @@ def starts_need_a_slot(t: Trace) -> Iterator[Violation]:
 
 
 def limits_inside_are_kept(t: Trace) -> Iterator[Violation]:
-    """I-28, in one log: no more than `maxParallel` attempts execute at once (started, and not yet ended, waiting or
-    handed back), and no more than `concurrency` items of a map are under way (started and not ended for good, waits
-    and backoff included; not counted is one that waits for its reopened child).
+    """I-28, in one log: no more than `maxParallel` nodes and items are under way at once (started and not ended for
+    good, waits and backoff included), and no more than `concurrency` items of a map. Not counted is one that waits for
+    its reopened child, and what follows from that. Of an execution accepted under earlier rules an attempt counted for
+    `maxParallel` only while it executed.
     """
     if t.plan.max_parallel is None and not t.expanded:
         return
-    running: dict[tuple[int, int | None], int] = {}
-    items: dict[int, dict[int, int]] = {}
-    opening = 0
+    counts_waits = t.accepted is not None and t.accepted.rules > 0
+    places = _Places(counts_waits)
     for mark in t.marks:
-        if mark.opening != opening:
-            opening = mark.opening
-            running.clear()
-            items.clear()
         if mark.kind is not Kind.START:
-            _leave(mark, running, items)
-            continue
-        running[mark.node, mark.item] = mark.seq
-        yield from _too_parallel(t, mark, running)
+            places.leave(mark)
+        elif places.enter(mark):
+            yield from _too_parallel(t, mark, places.all)
+            if mark.item is not None:
+                yield from _too_many_items(t, mark, places.items[mark.node])
+
+
+class _Places:
+    """Who is under way, in the whole execution and in each map, since which event."""
+
+    def __init__(self, counts_waits: bool) -> None:
+        self.all: dict[Key, int] = {}
+        self.items: dict[int, dict[int, int]] = {}
+        self._resumed: dict[Key, None] = {}
+        self._counts_waits = counts_waits
+        self._opening = 0
+
+    def enter(self, mark: Mark) -> bool:
+        """Whether it takes a place, or has one."""
+        self._begin_opening(mark)
+        if (mark.node, mark.item) in self._resumed:
+            return False
+        self.all[mark.node, mark.item] = mark.seq
         if mark.item is not None:
-            items.setdefault(mark.node, {})[mark.item] = mark.seq
-            yield from _too_many_items(t, mark, items[mark.node])
+            self.items.setdefault(mark.node, {})[mark.item] = mark.seq
+        return True
+
+    def leave(self, mark: Mark) -> None:
+        self._begin_opening(mark)
+        key = (mark.node, mark.item)
+        is_over = mark.kind in (Kind.SUCCEED, Kind.GIVE_UP, Kind.FIX, Kind.RESUME, Kind.RENEW)
+        if is_over or (not self._counts_waits and mark.kind is not Kind.QUARANTINE):
+            self.all.pop(key, None)
+        if is_over:
+            self._resumed.pop(key, None)
+            if mark.item is not None:
+                self.items.get(mark.node, {}).pop(mark.item, None)
+        if mark.kind is Kind.RESUME:
+            self._resumed[key] = None
+
+    def _begin_opening(self, mark: Mark) -> None:
+        if mark.opening != self._opening:
+            self._opening = mark.opening
+            self.all.clear()
+            self.items.clear()
+            self._resumed.clear()
 
 
-def _leave(mark: Mark, running: dict[tuple[int, int | None], int], items: dict[int, dict[int, int]]) -> None:
-    if mark.kind is not Kind.QUARANTINE:
-        running.pop((mark.node, mark.item), None)
-    if mark.item is not None and mark.kind in (Kind.SUCCEED, Kind.GIVE_UP, Kind.FIX, Kind.RESUME, Kind.RENEW):
-        items.get(mark.node, {}).pop(mark.item, None)
-
-
-def _too_parallel(t: Trace, mark: Mark, running: dict[tuple[int, int | None], int]) -> Iterator[Violation]:
+def _too_parallel(t: Trace, mark: Mark, running: dict[Key, int]) -> Iterator[Violation]:
     limit = t.plan.max_parallel
     if limit is not None and len(running) > limit:
         message = f"{t.name(mark)} started as number {len(running)}, maxParallel is {limit}"
@@ -120,9 +150,10 @@ def _more_generous(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else max(one, other)
 
 
-def keys_are_held_by_one(keys: Holdings, families: Mapping[str, tuple[str, ...]]) -> Iterator[Violation]:
+def keys_are_held_by_one(keys: Holdings, families: Mapping[str, "Family"]) -> Iterator[Violation]:
     """I-28, across logs: a concurrency key of a workspace is held by one execution at a time, from its start to its
-    end, parked or paused; children may use the keys their ancestors hold, also several at once.
+    end, parked or paused; a child may use a key that its ancestors hold, one at a time. Of those accepted under earlier
+    rules several could at once.
     """
     for place, lasting in keys.swept():
         taken = keys[place]
@@ -135,12 +166,22 @@ def keys_are_held_by_one(keys: Holdings, families: Mapping[str, tuple[str, ...]]
                 yield Violation("I-28", message, taken.execution, taken.seq)
 
 
-def _may_share(families: Mapping[str, tuple[str, ...]], one: str, other: str, holders: Mapping[str, None]) -> bool:
-    """Whether one descends from the other, or both from one that holds the key still."""
-    above, beside = families.get(one, ()), families.get(other, ())
-    if one == other or one in beside or other in above:
+class Family(Struct, frozen=True):
+    """Whose descendant an execution is, and by which rules it takes its key."""
+
+    ancestors: tuple[str, ...]
+    rules: int
+
+
+def _may_share(families: Mapping[str, Family], taker: str, other: str, holders: Mapping[str, None]) -> bool:
+    """Whether the key may be taken beside this other holder."""
+    mine = families[taker]
+    if taker == other or other in mine.ancestors:
         return True
-    return any(each in beside and each in holders for each in above)
+    if mine.rules:
+        return False
+    beside = families[other].ancestors
+    return taker in beside or any(each in beside and each in holders for each in mine.ancestors)
 
 
 class Sharing:
@@ -150,7 +191,7 @@ class Sharing:
         self._limits = limits
         self._slots = Holdings()
         self._keys = Holdings()
-        self._families: dict[str, tuple[str, ...]] = {}
+        self._families: dict[str, Family] = {}
 
     def add(self, history: History) -> None:
         """One more execution; no event of it is kept."""
@@ -164,8 +205,9 @@ class Sharing:
             what = f"{workspace}{_BETWEEN}{accepted.concurrency_key}"
             for held in held_by(name, history, what, (ExecutionStarted,), TERMINAL):
                 self._keys.add(held)
-            if accepted.parent is not None:
-                self._families[name] = (accepted.parent.execution, *accepted.parent.ancestors)
+            parent = accepted.parent
+            above = () if parent is None else (parent.execution, *parent.ancestors)
+            self._families[name] = Family(above, accepted.rules)
 
     def violations(self) -> Iterator[Violation]:
         """Where more was taken than there is."""

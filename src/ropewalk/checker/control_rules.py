@@ -28,7 +28,8 @@ _ENDS_AS: Final[dict[type, type]] = {
 
 def endings_end(t: Trace) -> Iterator[Violation]:
     """I-40: once the execution is told to end (CancelRequested, and likewise StopRequested and DeadlinePassed) nothing
-    starts any more, and it ends as it was told last; what comes after the grace ends it at once.
+    starts any more, and it ends as it was told last; what comes after the grace ends it at once. A failure that stops
+    it grants a grace where `onFailure` is `cancel`, and lets what runs finish where it is `stop`.
     """
     if not t.has(*ENDINGS):
         return
@@ -36,6 +37,8 @@ def endings_end(t: Trace) -> Iterator[Violation]:
     for seq, event in t.whole:
         if isinstance(event, ENDINGS):
             ending = (seq, event)
+            if isinstance(event, StopRequested) and (event.grace_until is not None) != t.plan.cancel_on_failure:
+                yield t.violation("I-40", "what runs was told to stop where it may finish, or the reverse", seq)
         elif isinstance(event, ExecutionReopened):
             ending = None
         elif ending is not None and _breaks(ending[1], event):
@@ -58,8 +61,8 @@ def _outlasts_the_grace(t: Trace) -> Iterator[Violation]:
         if late is not None and until is not None and event.at > late[1]:
             yield t.violation("I-40", f"it went on after the grace, which was over at {until[1]}", late[0], until[0])
             late = until = None
-        if isinstance(event, CancelRequested | DeadlinePassed):
-            until, late = (seq, event.grace_until), None
+        if isinstance(event, ENDINGS):
+            until, late = None if event.grace_until is None else (seq, event.grace_until), None
         elif isinstance(event, TERMINAL):
             until = late = None
         elif until is not None and late is None and event.at > until[1]:
@@ -83,7 +86,8 @@ def nothing_starts_in_a_pause(t: Trace) -> Iterator[Violation]:
 def deadlines_pass_in_time(t: Trace) -> Iterator[Violation]:
     """I-42: an execution times out only after a deadline that is in force has passed.
 
-    A deadline is set by the start and by a resumption; a pause suspends it, a cancellation and the end lift it.
+    A deadline is set by the start and by a resumption; a pause suspends it, a cancellation, a failure that cancels and
+    the end lift it.
     """
     if not t.has(DeadlinePassed, ExecutionTimedOut):
         return
@@ -97,7 +101,8 @@ def deadlines_pass_in_time(t: Trace) -> Iterator[Violation]:
             passed = seq
         elif isinstance(event, ExecutionTimedOut) and passed is None:
             yield t.violation("I-42", "it timed out although no deadline had passed", seq)
-        if isinstance(event, (ExecutionPaused, CancelRequested, *TERMINAL)):
+        is_lifted = isinstance(event, StopRequested) and event.grace_until is not None
+        if is_lifted or isinstance(event, (ExecutionPaused, CancelRequested, *TERMINAL)):
             deadline = passed = None
 
 

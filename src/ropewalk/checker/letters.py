@@ -54,10 +54,18 @@ def _failure(t: Trace, mark: Mark, before: Mark, used: int) -> Iterator[Violatio
         if isinstance(event, NodeFailed) and event.handled:
             yield t.violation("I-24", f"{t.name(mark)} was given up by hand and yet handled", mark.seq)
         return
-    if event.child is None and not _is_for_good(t, mark, before, used):
+    if not _is_child_final(t, mark, used) if event.child is not None else not _is_for_good(t, mark, before, used):
         message = f"{t.name(mark)} was given up after {used} attempts, with a {event.error.type} error"
         yield t.violation("I-24", message, mark.seq)
     yield from _letter(t, mark, event)
+
+
+def _is_child_final(t: Trace, mark: Mark, used: int) -> bool:
+    """Whether no further child may follow the one that ended so; before rule 1 none ever did."""
+    event: NodeFailed | ItemFailed = mark.event
+    is_retried = t.accepted is not None and t.accepted.rules > 0 and t.plan.has_retry(mark.node)
+    is_failed = event.child is not None and event.child.is_reopenable
+    return not (is_retried and is_failed) or used >= t.plan.retries[mark.node].max_attempts
 
 
 def _is_for_good(t: Trace, mark: Mark, before: Mark, used: int) -> bool:

@@ -6,7 +6,7 @@ the event itself; what follows from the graph alone (which edges are decided) is
 Inputs too large for the log are kept as a blob, which `inputs_blob` names: what many attempts share is kept once.
 """
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -51,8 +51,13 @@ class _Event(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field=
 # The execution as a whole
 
 
+RULES: Final = 1
+"""The rules an execution follows that is accepted today. Under 0 `maxParallel` counted only what executed, siblings
+shared the key of an ancestor, and a failed child was never tried again."""
+
+
 class ExecutionAccepted(_Event, frozen=True):
-    """Always first: what is executed, and everything it may read."""
+    """Always first: what is executed, everything it may read, and the rules it follows."""
 
     execution: str
     workspace: str
@@ -70,6 +75,7 @@ class ExecutionAccepted(_Event, frozen=True):
     trace: str | None = None
     once: str | None = None
     """A hash of the idempotency key it was started under, and of what was asked."""
+    rules: int = 0
 
 
 class NodesCarriedOver(_Event, frozen=True):
@@ -124,9 +130,13 @@ class ExecutionResumed(_Event, frozen=True):
 
 
 class StopRequested(_Event, frozen=True):
-    """The first unhandled failure under `onFailure: stop`: nothing starts any more."""
+    """The first unhandled failure under `onFailure: stop` or `cancel`: nothing starts any more.
+
+    Under `cancel` what runs is told to stop, and has until `grace_until`.
+    """
 
     node: str
+    grace_until: int | None = None
 
 
 class CancelRequested(_Event, frozen=True):
@@ -291,7 +301,10 @@ class RunStarted(_Event, frozen=True):
 
 
 class RunFailed(_Event, frozen=True):
-    """An attempt failed and another will follow at `retry_at`; None: none will, the execution is ending."""
+    """An attempt failed and another will follow at `retry_at`; None: none will, the execution is ending.
+
+    `child` is how its child ended, if that is why.
+    """
 
     node: str
     attempt: int
@@ -301,6 +314,7 @@ class RunFailed(_Event, frozen=True):
     inputs: Any = None
     lost: bool = False
     inputs_blob: Blob | None = None
+    child: ExecutionState | None = None
 
 
 class RunWaiting(_Event, frozen=True):

@@ -41,10 +41,10 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "cache_ttl", "concurrency", "concurrency_key", "definition", "followers", "for_each",
-        "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output", "pools",
-        "port_names", "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts",
-        "tolerance", "trail", "types",
+        "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition", "followers",
+        "for_each", "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output",
+        "pools", "port_names", "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout",
+        "timeouts", "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -110,7 +110,8 @@ class Plan:
         self.output: Template | None = _optional_template(document, "output")
         self.concurrency_key: Template | None = _optional_template(document, "concurrencyKey")
         self.timeout: int | None = parse_duration(document["timeout"]) if "timeout" in document else None
-        self.stop_on_failure: bool = document.get("onFailure") == "stop"
+        self.stop_on_failure: bool = document.get("onFailure") in ("stop", "cancel")
+        self.cancel_on_failure: bool = document.get("onFailure") == "cancel"
         self.max_parallel: int | None = document.get("maxParallel")
 
     def __len__(self) -> int:
@@ -127,6 +128,10 @@ class Plan:
         """The same for two nodes, of any version, that do the same work with the same inputs."""
         node = self.definition.nodes[i]
         return content_hash({field: node[field] for field in WORK_FIELDS if field in node})
+
+    def has_retry(self, i: int) -> bool:
+        """Whether the node itself says how it is retried; only then a failed child is."""
+        return "retry" in self.definition.nodes[i]
 
     def tolerated(self, i: int, items: int) -> int:
         """How many of so many items of a map may fail."""

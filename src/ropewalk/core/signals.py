@@ -132,7 +132,7 @@ class Released(_Signal, frozen=True):
 
 
 class ChildEnded(_Signal, frozen=True):
-    """The child execution of a node ended."""
+    """The child execution of a node ended. `jitter` in [0, 1) spreads the retry."""
 
     node: str
     attempt: int
@@ -141,6 +141,7 @@ class ChildEnded(_Signal, frozen=True):
     error: str | None = None
     item: int | None = None
     blob: Blob | None = None
+    jitter: float = 0.0
 
 
 class ChildReopened(_Signal, frozen=True):

@@ -123,7 +123,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
 
 async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
     """The same inputs and configuration in the same workspace give the result that is kept."""
-    key = content_hash([run.config_hash(), content_hash(run.inputs)])
+    key = cache_key(run.config_hash(), run.inputs)
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
         return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
@@ -133,6 +133,11 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     if isinstance(outcome, Succeeded) and outcome.blob is None:
         desk.shelf.cache(run.workspace, key, Output(outcome.output, outcome.ports), ttl)
     return outcome
+
+
+def cache_key(config_hash: str, inputs: Any) -> str:
+    """Under what a result is kept for the same work with the same inputs."""
+    return content_hash([config_hash, content_hash(inputs)])
 
 
 async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:

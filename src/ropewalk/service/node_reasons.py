@@ -197,8 +197,8 @@ def _lost(f: Facts, work: Work) -> Reason:
 def _held_back(f: Facts, work: Work) -> Reason:
     """Why an attempt that may start in an execution that runs has not."""
     limit, pool = f.story.plan.max_parallel, f.story.plan.definition.nodes[work.node].get("pool")
-    if work.phase is Phase.READY and limit is not None and f.x.running >= limit:
-        details = {"maxParallel": limit, "running": f.x.running}
+    if work.phase is Phase.READY and limit is not None and not work.used and f.x.places <= 0:
+        details = {"maxParallel": limit, "running": limit - f.x.places}
         return Reason(Cause.MAX_PARALLEL, f"ready; maxParallel {limit} is reached", details)
     served = [worker for worker in f.around.living if worker.pool == pool and worker.slots]
     if pool is not None and not served:

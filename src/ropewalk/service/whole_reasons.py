@@ -126,7 +126,8 @@ def _ending_because(f: Facts, ending: ExecutionState) -> str:
             case CancelRequested():
                 return f"it is being cancelled by {brief(event.by)}{_because(event.reason)}"
             case StopRequested():
-                return f"node {event.node} failed and onFailure is stop"
+                word = "stop" if event.grace_until is None else "cancel"
+                return f"node {event.node} failed and onFailure is {word}"
             case _:
                 continue
     return f"it is about to end {ending}"

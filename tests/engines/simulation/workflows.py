@@ -55,7 +55,7 @@ def _fleet_fields(chance: Random, kind: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if chance.random() < 0.15:
         fields["pool"] = POOL
-    if kind == "task" and chance.random() < 0.15:
+    if kind in ("task", "call") and chance.random() < 0.15:
         fields["cache"] = {"ttl": chance.choice((1, 60))}
     return fields
 

@@ -148,12 +148,15 @@ TOP = Record(
             Anything(), "The result; strings may hold {{ expressions }}. Default: the last nodes' outputs."
         ),
         "timeout": Field(_positive, "The longest an execution may take."),
-        "onFailure": Field(Choice("continue", "stop"), "Whether other branches go on after an unhandled failure."),
+        "onFailure": Field(
+            Choice("continue", "stop", "cancel"),
+            "Whether other branches go on after an unhandled failure; `cancel` stops running nodes too.",
+        ),
         "concurrencyKey": Field(
             _expression,
             "One execution at a time for each value, of 1,000 bytes at most, of this expression over input.",
         ),
-        "maxParallel": Field(Whole(1, 100_000), "Nodes under way at once in an execution."),
+        "maxParallel": Field(Whole(1, 100_000), "Nodes and items of maps under way at once in an execution."),
         "nodes": Field(Apart(NODE), "The steps."),
         "edges": Field(Apart(EDGE), "What follows what."),
         "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call; kept, but not fired yet."),

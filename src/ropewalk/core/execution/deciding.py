@@ -98,8 +98,8 @@ def _as_kept(report: Failed) -> Failed:
 
 
 def _was_told_to_stop(x: Progress) -> bool:
-    """Whether an attempt may have failed only because the time of its execution is up; that says nothing about it."""
-    return x.ending is ExecutionState.TIMEOUT
+    """Whether an attempt may have failed only because its execution told it to stop; that says nothing about it."""
+    return x.grace_until is not None
 
 
 def _reason(error_type: ErrorType) -> GaveUp:
@@ -222,7 +222,7 @@ def released(x: Progress, signal: Released, now: int) -> None:
 
 
 def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
-    """A child's end is the node's; a failed child has its own dead letters, so the node makes none."""
+    """A child's end is the node's, unless another follows; a failed one has dead letters, so the node makes none."""
     work = _waiting(x, signal.node, signal.item)
     if work is None or not isinstance(work.wait, ChildWait) or work.attempt != signal.attempt:
         return
@@ -231,11 +231,20 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
         return
     reason = f": {signal.error}" if signal.error else ""
     error = RunError(ErrorType.PERMANENT, writable(f"child execution {work.wait.child} ended {signal.state}{reason}"))
+    failure = Failed(signal.node, work.attempt, error)
     if x.ending is not None and signal.state is ExecutionState.CANCELLED:
         # It was called off with everything else, and has not failed.
-        retry_later(x, work, Failed(signal.node, work.attempt, error), 0, now)
+        retry_later(x, work, failure, 0, now)
+    elif _is_tried_again(x, work, signal.state):
+        delay = delay_after(x.plan.retries[work.node], work.used, signal.jitter)
+        retry_later(x, work, failure, delay, now, child=signal.state)
     else:
-        give_up(x, work, Failed(signal.node, work.attempt, error), None, now, signal.state)
+        give_up(x, work, failure, None, now, signal.state)
+
+
+def _is_tried_again(x: Progress, work: Work, ended: ExecutionState) -> bool:
+    """Whether another child follows one that ended so; one that a person cancelled is not replaced."""
+    return ended.is_reopenable and x.plan.has_retry(work.node) and work.used < x.plan.retries[work.node].max_attempts
 
 
 def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:

@@ -223,7 +223,7 @@ def run_failed(x: Progress, event: RunFailed) -> None:
     _note_inputs(work, event)
     work.lost += event.lost
     if event.retry_at is not None:
-        work.phase = Phase.BACKOFF
+        x.rest(work, Phase.BACKOFF)
         x.set_timer(work, event.retry_at)
 
 
@@ -248,7 +248,7 @@ def run_waiting(x: Progress, event: RunWaiting) -> None:
 
 
 def begin_waiting(x: Progress, work: Work) -> None:
-    work.phase = Phase.WAITING
+    x.rest(work, Phase.WAITING)
     x.waiting[work.node, work.item] = work
     if isinstance(work.wait, SignalWait):
         x.listeners.setdefault(work.wait.name, deque()).append(work)

@@ -135,7 +135,11 @@ def _children(x: Progress) -> list[ChildWait]:
 
 
 def _stop_requested(x: Progress, event: StopRequested) -> None:
-    _begin_ending(x, ExecutionState.FAILED, None)
+    _begin_ending(x, ExecutionState.FAILED, event.grace_until)
+    if event.grace_until is not None:
+        # It ends within the grace: its time limit decides nothing any more.
+        x.deadline = None
+        _stop_runs(x)
 
 
 def _cancel_requested(x: Progress, event: CancelRequested) -> None:
@@ -207,6 +211,7 @@ def _close_nodes(x: Progress) -> None:
             x.leave(work)
     x.ready.clear()
     x.ready_first.clear()
+    x.going_on.clear()
     x.open_nodes = 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ropewalk.core.commands import Command, NeedSlot
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import Event, ExecutionAccepted
-from ropewalk.core.execution.work import ENDED, READY, RUNNING, WAITING, Map, NodeError, Work
+from ropewalk.core.execution.work import BACKOFF, ENDED, READY, RUNNING, WAITING, Map, NodeError, Phase, Work
 from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
 from ropewalk.core.state import ExecutionState, NodeState
@@ -29,12 +29,11 @@ class Progress:
     """Everything known about one execution; a pure function of its log."""
 
     __slots__ = (
-        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "deadline", "ending", "errors",
-        "events", "frontier", "grace_until", "has_slot", "is_ended", "is_paused_by_parent", "is_simple", "is_started",
-        "is_timed",
-        "listeners", "maps", "new_failures", "nodes", "now", "open_nodes", "outputs", "place", "plan", "ports", "ready",
-        "ready_count", "ready_first", "remaining", "room", "running", "seq", "signals", "started_at", "state",
-        "timers", "to_skip", "unhandled", "waiting", "works",
+        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "continuing", "deadline", "ending",
+        "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended", "is_paused_by_parent",
+        "is_simple", "is_started", "is_timed", "listeners", "maps", "new_failures", "nodes", "now", "open_nodes",
+        "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining", "resting", "room",
+        "running", "seq", "signals", "started_at", "state", "timers", "to_skip", "unhandled", "waiting", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -74,7 +73,11 @@ class Progress:
         # Those that came last, and (the last one first) those before them. No deque: an empty one takes 600 bytes.
         self.ready: list[tuple[Work, int]] = []
         self.ready_first: list[tuple[Work, int]] = []
+        # Those that have begun and go on, where `maxParallel` keeps a place for them: they wait behind nobody.
+        self.going_on: list[tuple[Work, int]] = []
         self.ready_count = self.running = self.open_nodes = 0
+        # Those that have begun and wait or back off, and those that have begun and are in line again.
+        self.resting = self.continuing = 0
         # Whether nodes have only become ready, started and succeeded so far: nothing is in line for a second time.
         self.is_simple = True
         self.waiting: dict[Key, Work] = {}
@@ -111,12 +114,23 @@ class Progress:
             return False
         if self.state is PENDING:
             return True
-        return self.state is ExecutionState.RUNNING and self.ready_count > 0
+        return self.state is ExecutionState.RUNNING and self.may_start
 
     @property
     def has_more(self) -> bool:
         """Whether something is ready that there was no hand for."""
-        return self.place is None and self.ready_count > 0
+        return self.place is None and self.may_start
+
+    @property
+    def may_start(self) -> bool:
+        """Whether something is in line for which `maxParallel` has a place."""
+        return self.ready_count > 0 and (self.continuing > 0 or self.places > 0)
+
+    @property
+    def places(self) -> int:
+        """How many may begin beside what is under way: what has begun keeps its place until its outcome is final."""
+        limit = self.plan.max_parallel
+        return self.ready_count if limit is None else limit - self.running - self.resting - self.continuing
 
     @property
     def is_parked(self) -> bool:
@@ -196,8 +210,20 @@ class Progress:
         self.is_simple = False
         work.phase = READY
         work.turn += 1
-        self.ready.append((work, work.turn))
         self.ready_count += 1
+        if work.used:
+            self.continuing += 1
+        line = self.going_on if work.used and self.plan.max_parallel is not None else self.ready
+        line.append((work, work.turn))
+
+    def next_to_go_on(self, most: int) -> list[Work]:
+        """The attempts that have a place already and are in line again, longest first."""
+        works: list[Work] = []
+        while len(works) < most and self.going_on:
+            work, turn = self.going_on.pop(0)
+            if work.phase is READY and work.turn == turn:
+                works.append(work)
+        return works
 
     def next_in_line(self, most: int) -> list[Work]:
         """The attempts that have been ready longest; those that left the line by another way are passed over."""
@@ -230,7 +256,7 @@ class Progress:
     def start(self, work: Work) -> None:
         """An attempt is under way; one that was handed back or held goes on under its number."""
         if work.phase is READY:
-            self.ready_count -= 1
+            self._leave_line(work)
             work.due = None
         else:
             self.leave(work)
@@ -250,11 +276,24 @@ class Progress:
         if phase is RUNNING:
             self.running -= 1
         elif phase is READY:
-            self.ready_count -= 1
+            self._leave_line(work)
         elif phase is WAITING:
             self.waiting.pop((work.node, work.item), None)
+            self.resting -= 1
+        elif phase is BACKOFF:
+            self.resting -= 1
         work.phase = ENDED
         work.due = None
+
+    def _leave_line(self, work: Work) -> None:
+        self.ready_count -= 1
+        if work.used:
+            self.continuing -= 1
+
+    def rest(self, work: Work, phase: Phase) -> None:
+        """An attempt waits, or the next one does; it keeps its place meanwhile."""
+        work.phase = phase
+        self.resting += 1
 
     def set_timer(self, work: Work, due: int) -> None:
         work.due = due

@@ -70,11 +70,17 @@ def go_on(x: Progress, now: int) -> None:
     if x.ready_count and x.has_slot:
         start_ready(x, now)
     if x.new_failures and _must_stop(x):
-        record(x, StopRequested(now, x.plan.ids[next(iter(x.new_failures))]))
+        _stop(x, now)
     elif not x.open_nodes:
         finish(x, now)
-    elif x.has_slot and not x.running and not x.ready_count and _only_waits(x, now):
+    elif x.has_slot and not x.running and not x.may_start and _only_waits(x, now):
         record(x, SlotReleased(now))
+
+
+def _stop(x: Progress, now: int) -> None:
+    """Nothing starts any more; with `onFailure: cancel` what runs is told to stop."""
+    grace_until = now + GRACE if x.plan.cancel_on_failure else None
+    record(x, StopRequested(now, x.plan.ids[next(iter(x.new_failures))], grace_until))
 
 
 def _must_stop(x: Progress) -> bool:
@@ -100,12 +106,10 @@ def start_ready(x: Progress, now: int) -> None:
 
 def _start_mixed(x: Progress, now: int) -> None:
     """The same where some are further attempts or items of maps: these may end, or put others in line, at once."""
-    limit = x.plan.max_parallel
     most = None if x.room is None else x.running + x.room
     while x.ready_count and not (x.new_failures and _must_stop(x)):
-        room = x.ready_count if limit is None else limit - x.running
-        room = room if most is None else min(room, most - x.running)
-        works = x.next_in_line(room)
+        room = x.ready_count if most is None else most - x.running
+        works = x.next_to_go_on(room) or x.next_in_line(min(room, x.places))
         if not works:
             return
         _start(x, works, now)
@@ -196,12 +200,13 @@ def arrive(x: Progress, work: Work, output: Any, now: int, blob: Blob | None = N
     succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, output, ports, blob=blob), now)
 
 
-def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *, lost: bool = False) -> None:
+def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *, lost: bool = False,
+                child: ExecutionState | None = None) -> None:  # fmt: skip
     """An attempt failed; another follows, unless the execution is ending."""
     retry_at = now + delay if x.ending is None else None
     node = x.plan.ids[work.node]
     about = (now, node, work.attempt, report.error, retry_at, work.item)
-    record(x, RunFailed(*about, report.inputs, lost, report.inputs_blob))
+    record(x, RunFailed(*about, report.inputs, lost, report.inputs_blob, child))
 
 
 def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: int,

@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 
 # Looked up on every signal; an enum's members are slow to reach through their class.
-READY, RUNNING, WAITING, ENDED = Phase.READY, Phase.RUNNING, Phase.WAITING, Phase.ENDED
+READY, RUNNING, WAITING, BACKOFF, ENDED = Phase.READY, Phase.RUNNING, Phase.WAITING, Phase.BACKOFF, Phase.ENDED
 
 
 class NodeError(Struct, frozen=True, gc=False):

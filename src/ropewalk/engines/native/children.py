@@ -6,6 +6,7 @@ decides nothing.
 
 import asyncio
 import logging
+import random
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core.commands import CancelChild, Command, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
+from ropewalk.core.definition.node_type import ARRIVED_PORT
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
 from ropewalk.core.events import Event, ExecutionReopened, Parent
 from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
@@ -20,6 +22,8 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.followers import ending
 from ropewalk.engines.native.live import Live
+from ropewalk.engines.runner import cache_key
+from ropewalk.nodes.values import Output
 from ropewalk.store import executions
 
 if TYPE_CHECKING:
@@ -68,7 +72,8 @@ class Children:
         parent = live.accepted.parent
         if parent is not None:
             end = ending(live.id, live.events[-1])
-            report = ChildEnded(parent.node, parent.attempt, end.state, end.output, end.error, parent.item, end.blob)
+            outcome = (end.state, end.output, end.error)
+            report = ChildEnded(parent.node, parent.attempt, *outcome, parent.item, end.blob, random.random())
             self._post(live, parent.execution, report)
 
     def _post(self, live: Live, execution: str, signal: Signal | StartChild) -> None:
@@ -119,6 +124,22 @@ class Children:
         if len(above) + 1 >= DEEPEST:
             raise InvalidTransition(f"sub-workflows are nested more than {DEEPEST} deep")
         return Parent(live.id, command.node, command.attempt, command.item, (*above, live.id))
+
+    # Ending
+
+    def cache(self, live: Live, end: ChildEnded) -> None:
+        """Keep the output of a child for others of its kind, if the node that waits for it says so.
+
+        Before its parent is told: then the inputs the child was made from are forgotten.
+        """
+        plan, work = live.execution.plan, live.execution.work(end.node, end.item)
+        if work is None or work.attempt != end.attempt or end.state is not ExecutionState.SUCCESS:
+            return
+        ttl = plan.cache_ttl[work.node]
+        # As of any other node, large results are not kept.
+        if ttl is not None and end.blob is None:
+            key = cache_key(plan.config_hash(work.node), {} if work.inputs is None else work.inputs)
+            self._engine.shelf.cache(live.accepted.workspace, key, Output(end.output, (ARRIVED_PORT,)), ttl)
 
     # Verbs that concern both
 

@@ -69,8 +69,8 @@ class NativeEngine:
             if store.is_shared
             else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.may_go)
         )
-        shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
-        desk = Desk(types, facilities, self.breakers, shelf, settings.execution_bytes)
+        self.shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
+        desk = Desk(types, facilities, self.breakers, self.shelf, settings.execution_bytes)
         self.reports = Reports(self)
         self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add)
         self.timers: Timers[Live] = Timers(store.now, self._due)

@@ -28,7 +28,7 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import BY_PARENT, Cancel, Pause, Resume, Retry, Signal
+from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Pause, Resume, Retry, Signal
 from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
@@ -228,6 +228,8 @@ class Letters:
 
     def tell(self, letter: str, live: Live, signal: Signal) -> None:
         engine = self._engine
+        if isinstance(signal, ChildEnded):
+            engine.children.cache(live, signal)
         try:
             engine.signal(live, admitted(live, signal, engine.settings.execution_bytes))
         except InvalidTransition as refusal:

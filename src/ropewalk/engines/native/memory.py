@@ -12,7 +12,7 @@ import uuid_utils
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
-from ropewalk.core.events import Blob, ExecutionAccepted
+from ropewalk.core.events import RULES, Blob, ExecutionAccepted
 from ropewalk.core.plan import load_plan
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
@@ -143,6 +143,7 @@ class Memory:
             request.concurrency_key(),
             request.trace,
             request.once,
+            RULES,
         )
         live = Live(version, accepted)
         # Taken over now, whenever that was looked up: time does not go back within a log.
