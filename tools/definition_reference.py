@@ -31,7 +31,7 @@ _RULES: Final = """\
 
 One rule for `maxParallel` and for the `concurrency` of a map: a node or an item is *under way* from the start of its
 first attempt until its outcome is final. Retries, the time between them, waits (for time, a person, a signal, an event)
-and children are part of that. A map takes no place itself, its items do; the evaluation of its list takes one for a moment.
+and children are part of that. A map takes no place itself, its items do, and for a moment the evaluation of its list.
 What has a place goes on without asking for another. So a node that waits keeps others of its execution waiting if the
 limit says so, and a workflow in which one node waits for what another does needs room for both. An execution that only
 waits for places gives its slot back.

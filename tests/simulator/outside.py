@@ -206,7 +206,7 @@ class Outside:
             case "ask":
                 return Approval("really?")
             case "listen":
-                return EventWait("news")
+                return EventWait("news", chance.choice((None, "item != input.items")))
             case "hear":
                 return SignalWait("ping" if chance.random() < 0.8 else "pong")
             case "call":

@@ -16,6 +16,7 @@ from tests.simulator.workflows import PORTS, WAITS
 SIGNAL = "ping"
 SUBJECT = "bell.rang"
 CHILDREN = ("child-0", "child-1")
+FILTERS = ("item > 1", "item > 1 and input.key == input.key and workspace != null")
 LARGE = "x" * 70_000
 DURATIONS = (0, 0, 0, 0.001, 0.3, 2, 7, 400)
 KINDS = (ErrorType.TRANSIENT, ErrorType.TRANSIENT, ErrorType.TIMEOUT, ErrorType.PERMANENT)
@@ -81,7 +82,7 @@ class Whim(NodeType):
             case "listen":
                 return SignalWait(SIGNAL)
             case "hear":
-                return EventWait(SUBJECT, self._chance.choice((None, "item > 1")))
+                return EventWait(SUBJECT, self._chance.choice((None, *FILTERS)))
             case _:
                 given = {"items": list(range(self._chance.randrange(3))), "key": self._chance.randrange(2)}
                 return ChildWait(str(uuid_utils.uuid7()), self._chance.choice((*CHILDREN, *CHILDREN, "nowhere")), given)

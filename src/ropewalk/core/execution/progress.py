@@ -119,7 +119,7 @@ class Progress:
     @property
     def has_more(self) -> bool:
         """Whether something is ready that there was no hand for."""
-        return self.place is None and self.may_start
+        return self.place is None and self.ready_count > 0 and self.may_start
 
     @property
     def may_start(self) -> bool:
