@@ -274,7 +274,8 @@ class SharedStore:
                 self.stale_writes += 1
                 raise StoreUnavailable(f"{worker} has come back as {self.worker}: nothing of this was written")
             async with self._committing():
-                for name, rows in batch:
+                # What is expected is so before anything is written.
+                for name, rows in sorted(batch, key=lambda each: each[0] != "expect_live"):
                     self.database.watch.look_at(self.worker, name, rows)
                     if name != "expect_live":
                         self.database.connection.executemany(statements()[name], rows)
