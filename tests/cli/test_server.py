@@ -236,7 +236,7 @@ def test_whoever_may_not_read_payloads_sees_how_it_goes_all_the_same(
 
     assert [each.exit_code for each in shown] == [0, 0]
     assert "Hello" not in shown[0].stdout
-    assert "waits for approval: (hidden)" in shown[1].stdout
+    assert "waits for approval: withheld" in shown[1].stdout
     assert (refused.exit_code, "needs the right to execute" in refused.stderr) == (2, True)
 
 
