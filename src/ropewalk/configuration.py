@@ -378,11 +378,11 @@ def _converted(setting: Setting, value: Any) -> Any:
         case Kind.DURATION:
             length = parse_duration(value, longest=LONGEST_KEPT)
             return value if isinstance(value, str) else format_duration(length)
-        case Kind.TABLE if isinstance(value, Mapping) and all(map(_is_text, value.values())):
+        case Kind.TABLE if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
             return dict(value)
         case Kind.TABLES if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
             return tuple(value)
-    raise ValueError(f"must be {setting.kind}, not {value!r}")
+    raise ValueError(f"must be {setting.kind}" + ("" if setting.is_secret else f", not {value!r}"))
 
 
 def _is_text(value: Any) -> bool:

@@ -79,6 +79,7 @@ def test_every_setting_can_be_said_in_the_environment(setting: Setting):
         ({"ROPEWALK_STREAMS_READERS": "0"}, "ROPEWALK_STREAMS_READERS: must be from 1 to 1,000,000, not 0"),
         ({"ROPEWALK_STREAMS_BEAT": "60"}, "ROPEWALK_STREAMS_BEAT: must be from 1 to 20, not 60"),
         ({"ROPEWALK_ACCESS_FAILURES_PER_MINUTE": "-1"}, "FAILURES_PER_MINUTE: must be from 0 to 1,000,000, not -1"),
+        ({"ROPEWALK_POOL": "a\udcff"}, r"ROPEWALK_POOL: must be a text, not 'a\udcff'"),
         ({"ROPEWALK_POOLED": "perhaps"}, "ROPEWALK_POOLED: must be true or false, not 'perhaps'"),
         ({"ROPEWALK_SERVER_PORT": "80.5"}, "ROPEWALK_SERVER_PORT: must be an integer"),
         ({"ROPEWALK_SERVER_PORT": "true"}, "ROPEWALK_SERVER_PORT: must be an integer"),
@@ -91,6 +92,13 @@ def test_a_value_that_makes_no_sense_is_refused_with_its_place(environment: dict
         resolve(environment=environment, folder=None)
 
     assert place in str(refusal.value)
+
+
+def test_a_secret_that_makes_no_sense_is_refused_without_being_told():
+    with pytest.raises(InvalidInput) as refusal:
+        resolve(environment={"ROPEWALK_SMTP_PASSWORD": "s3cret\udcff"}, folder=None)
+
+    assert str(refusal.value) == "ROPEWALK_SMTP_PASSWORD: must be a text"
 
 
 @pytest.mark.parametrize(
