@@ -7,8 +7,8 @@ import pytest
 
 from ropewalk.access.rights import Role
 from ropewalk.core.events import RunWaiting
-from ropewalk.service.reading import executions as stories
 from ropewalk.store import executions
+from ropewalk.store import log as stored_log
 from ropewalk.store.errors import StoreUnavailable
 from tests.api.house import House
 from tests.api.stories import ASK, BATCH, BROKEN, EXECUTIONS, GATED, NOBODY, ONE, START, Town, fields, town_on
@@ -170,7 +170,7 @@ async def test_events_are_read_from_any_place_and_page_by_page(town: Town):
 
 
 async def test_a_long_log_is_told_to_its_end(town: Town, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stories, "ENTRIES", 2)
+    monkeypatch.setattr(stored_log, "PAGE_ENTRIES", 2)
     names = [f"n{number}" for number in range(12)]
     edges = " ".join(f"{one}->{next_}" for one, next_ in pairwise(names))
     execution = await town.run(flow(*(act(name, fails=1) for name in names), edges=edges))

@@ -30,3 +30,18 @@ async def test_two_cannot_append_under_one_number(store: Store):
         await store.write([("insert_log", [LogEntry("e1", 1, b"another")])])
 
     assert await log.entries(store, "e1") == [(1, b"one")]
+
+
+@pytest.mark.parametrize(
+    ("start", "most", "pages"),
+    [(1, 500, [[b"one", b"two"], [b"three"]]), (1, 1, [[b"one"], [b"two"], [b"three"]]), (5, 500, [[b"two", b"three"]]),
+     (100, 2, [[b"three"]])],
+)  # fmt: skip
+async def test_a_log_is_read_page_by_page_and_a_page_has_so_many_bytes(
+    store: Store, monkeypatch: pytest.MonkeyPatch, start: int, most: int, pages: list[list[bytes]]
+):
+    monkeypatch.setattr(log, "PAGE_BYTES", 6)
+    await store.write([("insert_log", [*ENTRIES, LogEntry("e2", 1, b"other")])])
+
+    assert [list(page) async for page in log.pages(store, "e1", start=start, most=most)] == pages
+    assert [page async for page in log.pages(store, "nobody")] == []
