@@ -31,43 +31,43 @@ async def values(world: World, execution: str, kind: type) -> list[Any]:
 # A shared input is held once
 
 
-async def test_what_all_items_of_a_map_are_given_is_stored_once(world: World):
+async def test_what_all_items_of_a_map_are_given_is_stored_once(place: World):
     document = flow(act("each", "{{ index }}", forEach="{{ input.items }}", message="{{ input.shared }}"))
 
-    ended = await world.run(document, {"items": list(range(ITEMS)), "shared": LARGE})
+    ended = await place.run(document, {"items": list(range(ITEMS)), "shared": LARGE})
 
     assert ended.state is ExecutionState.SUCCESS
-    assert await weight(world, ended.execution) < 3 * len(LARGE)
-    items = await values(world, ended.execution, ItemSucceeded)
+    assert await weight(place, ended.execution) < 3 * len(LARGE)
+    items = await values(place, ended.execution, ItemSucceeded)
     assert {event.inputs for event in items[-20:]} == {None}
     assert all(event.inputs_blob.size > len(LARGE) for event in items[-20:])
 
 
-async def test_large_inputs_are_given_to_every_attempt_also_after_a_restart(world: World):
-    await world.close()
-    await world.open()
+async def test_large_inputs_are_given_to_every_attempt_also_after_a_restart(place: World):
+    await place.close()
+    await place.open()
     document = flow(
         act("a", fails=2, message="{{ input }}", retry={"maxAttempts": 3, "delay": "1s", "factor": 1, "jitter": 0})
     )
 
-    execution = await world.start(document, LARGE)
-    await world.until(execution, RunFailed)
-    await world.restart()
-    ended = await world.ended(execution)
+    execution = await place.start(document, LARGE)
+    await place.until(execution, RunFailed)
+    await place.restart()
+    ended = await place.ended(execution)
 
     assert ended.state is ExecutionState.SUCCESS
-    first, second = await values(world, execution, RunFailed)
-    (end,) = await values(world, execution, NodeSucceeded)
+    first, second = await values(place, execution, RunFailed)
+    (end,) = await values(place, execution, NodeSucceeded)
     assert first.inputs_blob == second.inputs_blob == end.inputs_blob is not None
 
 
-async def test_a_run_and_a_dead_letter_tell_large_inputs(world: World):
-    execution = (await world.run(flow(act("a", fails=1, message="{{ input }}", retry=ONCE)), LARGE)).execution
-    store = world.service.store
+async def test_a_run_and_a_dead_letter_tell_large_inputs(place: World):
+    execution = (await place.run(flow(act("a", fails=1, message="{{ input }}", retry=ONCE)), LARGE)).execution
+    store = place.service.store
 
-    (run,) = await world.runs(execution)
+    (run,) = await place.runs(execution)
     told = await reading.get_run(store, store.blobs, await reading.find_run(store, "default", run["id"], execution))
-    (letter,) = await world.letters(execution)
+    (letter,) = await place.letters(execution)
 
     assert told["inputs"]["message"] == LARGE
     assert letter["inputs"] is None
@@ -107,22 +107,22 @@ async def test_an_execution_that_has_stored_its_limit_fails_for_good_and_says_wh
     assert failed.gave_up is not None
 
 
-async def test_the_limit_is_the_same_after_a_restart(world: World):
-    await world.restart(execution_bytes=MIB)
+async def test_the_limit_is_the_same_after_a_restart(place: World):
+    await place.restart(execution_bytes=MIB)
     nodes = [act(f"n{n}", "{{ input }}" + "z" * n) for n in range(5)]
     document = flow(*nodes, node("ask", "approval", title="Go on?"), edges="n0->n1 n1->ask ask->n2 n2->n3 n3->n4")
 
-    execution = await world.start(document, LESS)
-    await world.until(execution, RunWaiting)
-    await world.restart()
-    await world.service.decide(execution, "ask", approved=True)
-    ended = await world.ended(execution)
+    execution = await place.start(document, LESS)
+    await place.until(execution, RunWaiting)
+    await place.restart()
+    await place.service.decide(execution, "ask", approved=True)
+    ended = await place.ended(execution)
 
     assert ended.state is ExecutionState.FAILED
-    assert [event.node for event in await values(world, execution, NodeFailed)]
-    await world.restart(execution_bytes=64 * MIB)
-    assert await world.service.retry(execution)
-    assert (await world.ended(execution)).state is ExecutionState.SUCCESS
+    assert [event.node for event in await values(place, execution, NodeFailed)]
+    await place.restart(execution_bytes=64 * MIB)
+    assert await place.service.retry(execution)
+    assert (await place.ended(execution)).state is ExecutionState.SUCCESS
 
 
 async def test_the_same_large_value_counts_once(world: World):
