@@ -232,6 +232,7 @@ async def open_service(
 ) -> "AsyncIterator[Service]":
     """A Ropewalk on its store, with everything under way taken up again; drained at the end."""
     # Here, since whoever only looks, or reads the settings, does without an engine and starts the sooner.
+    from ropewalk.access.reach import SharedReach
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
@@ -243,7 +244,7 @@ async def open_service(
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)
-            engine = NativeEngine(store, types, facilities, _native(settings))
+            engine = NativeEngine(store, types, facilities, _native(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
             service = Service(store, engine, types, env, settings.limits)
             watched = _watched(engine, settings.telemetry, metrics)

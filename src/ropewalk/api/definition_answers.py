@@ -1,6 +1,6 @@
 """Workflow definitions as clients get them."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ropewalk.api.execution_answers import A_HASH, AN_ID
 from ropewalk.api.shapes import Answer, exemplified
@@ -13,7 +13,13 @@ _A_SUMMARY: Final = {
     "archivedAt": None,
     "createdAt": "2026-11-16T08:00:00Z",
 }
-_A_VERSION: Final = {"version": 2, "hash": A_HASH, "createdAt": "2026-11-16T08:00:00Z", "createdBy": "user:ann"}
+_A_VERSION: Final = {
+    "version": 2,
+    "hash": A_HASH,
+    "createdAt": "2026-11-16T08:00:00Z",
+    "createdBy": "user:ann",
+    "reach": "workspace",
+}
 _A_DOCUMENT: Final = {"ropewalk": 1, "name": "greet", "nodes": [{"id": "hello", "type": "noop"}]}
 
 
@@ -31,7 +37,10 @@ class DefinitionSummary(Answer):
 
 
 class DefinitionVersion(Answer):
-    """One version, without its document."""
+    """One version, without its document; `reach` says whether it may use the whole workspace of its saver.
+
+    `shares`: only what is shared with `createdBy`, who is no member.
+    """
 
     model_config = exemplified(Answer, _A_VERSION)
 
@@ -39,6 +48,7 @@ class DefinitionVersion(Answer):
     hash: str
     created_at: str
     created_by: str
+    reach: Literal["workspace", "shares"]
 
 
 class DefinitionVersionDocument(DefinitionVersion):

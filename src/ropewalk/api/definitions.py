@@ -27,6 +27,7 @@ from ropewalk.api.shapes import Body, Cursor, Limit, Page, page
 from ropewalk.core.errors import Invalid, InvalidDefinition, NotFound
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.service import definitions
+from ropewalk.service.reaching import require_reach
 from ropewalk.store import workflows
 from ropewalk.store.workflows import Outdated, Workflow
 
@@ -76,6 +77,8 @@ async def validate_definition(call: Caller, manuscript: Manuscript) -> dict[str,
         async with call.turn(len(manuscript.body)):
             document = await manuscript.read()
             found = await definitions.check(call.service, value_of(document))
+            for actor in call.bounded_by:
+                await require_reach(call.service, found, actor)
     except InvalidDefinition as error:
         return {"valid": False, "hash": None, "problems": _problems(error, document)}
     return {"valid": True, "hash": found.content_hash, "problems": []}
@@ -105,8 +108,9 @@ async def save_definition_version(
                 document = await manuscript.read()
             with with_lines(document):
                 saved = await definitions.revise(
-                    call.service, workflow, value_of(document), who, expected=expected, is_published=publish
-                )
+                    call.service, workflow, value_of(document), who, expected=expected, is_published=publish,
+                    is_bounded=bool(call.bounded_by),
+                )  # fmt: skip
     except Outdated as error:
         raise Refused(412, str(error), "header.if-match") from error
     if not saved.is_new:
@@ -248,6 +252,7 @@ def _version(version: workflows.VersionSummary | workflows.Version) -> dict[str,
         "hash": version.hash,
         "createdAt": rfc3339(version.created_at),
         "createdBy": version.created_by,
+        "reach": "workspace" if version.bounded_by is None else "shares",
     }
 
 

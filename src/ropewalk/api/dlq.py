@@ -24,6 +24,7 @@ from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
 from ropewalk.service.dead_letters import LONGEST_NOTE
+from ropewalk.service.reaching import require_no_wider
 from ropewalk.service.reading.patient import patient
 from ropewalk.store import dlq
 
@@ -155,15 +156,18 @@ async def get_dead_letter(call: Caller, letter_id: LetterId) -> dict[str, Any]:
 @routes.post("/{letterId}/requeue", Right.EXECUTE, status_code=202, response_model=Requeued, problems=(409,))
 async def requeue_dead_letter(call: Caller, letter_id: LetterId, body: RequeueBody | None = None) -> dict[str, Any]:
     """Try a dead letter again, with other inputs if wanted; its execution goes on."""
-    await call.letter(letter_id)
+    letter = await call.letter(letter_id)
     overrides = None if body is None else body.overrides
+    if overrides:
+        await require_no_wider(call.service, letter.execution, call.bounded_by)
     return {"id": letter_id, "executionId": await call.service.requeue(letter_id, overrides, call.actor.subject)}
 
 
 @routes.post("/{letterId}/fix", Right.EXECUTE, status_code=202, response_model=Requeued, problems=(409,))
 async def fix_dead_letter(call: Caller, letter_id: LetterId, body: FixBody) -> dict[str, Any]:
     """Supply the output a dead letter failed to give; its execution goes on."""
-    await call.letter(letter_id)
+    letter = await call.letter(letter_id)
+    await require_no_wider(call.service, letter.execution, call.bounded_by)
     execution = await call.service.fix(letter_id, body.output, call.actor.subject, tuple(body.ports))
     return {"id": letter_id, "executionId": execution}
 

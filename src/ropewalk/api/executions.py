@@ -105,7 +105,7 @@ async def start_execution(
     if known is not None:
         return _started(known[0])
     version = await startable(here.service, workflow, body.version)
-    about = (here.actor.subject, body.priority, once, read_traceparent(traceparent))
+    about = (here.actor.subject, body.priority, once, read_traceparent(traceparent), here.bounded_by)
     return _started(await here.service.start(version, body.input, body.vars, *about))
 
 
@@ -125,7 +125,8 @@ async def start_executions(
             NewStart(version, each.input, each.vars, each.priority)
             for version, each in zip(versions, body.starts, strict=True)
         ]
-        ids = await here.service.start_batch(starts, here.actor.subject, once, read_traceparent(traceparent))
+        about = (here.actor.subject, once, read_traceparent(traceparent), here.bounded_by)
+        ids = await here.service.start_batch(starts, *about)
     return {"started": [_started(each) for each in ids], "count": len(ids)}
 
 

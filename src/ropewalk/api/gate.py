@@ -36,6 +36,11 @@ class Call:
         self.rights = rights
 
     @property
+    def bounded_by(self) -> tuple[str, ...]:
+        """Who asks, if the route's right is theirs for single workflows alone: what they save or start is bounded."""
+        return () if self.right in self.rights else (self.actor.subject,)
+
+    @property
     def service(self) -> Service:
         return self.office.service(self.workspace)
 

@@ -161,8 +161,9 @@ def told(response: Response, execution: str, changed: bool) -> dict[str, Any]:
 async def rerun_execution(call: Caller, execution_id: ExecutionId, body: RerunBody) -> dict[str, Any]:
     """A new execution that keeps every result of one that ended but those of a node and of what is behind it."""
     row = await call.execution(execution_id)
+    about = (call.actor.subject, body.version, call.bounded_by)
     try:
-        rerun = await call.service.rerun(execution_id, body.node, call.actor.subject, body.version)
+        rerun = await call.service.rerun(execution_id, body.node, *about)
     except Invalid as error:
         # Another version may not take the input that is stored.
         raise payloads.said_problems(error, may_read=await call.may_read(row.workflow)) from error
@@ -173,7 +174,7 @@ async def rerun_execution(call: Caller, execution_id: ExecutionId, body: RerunBo
 async def replay_execution(call: Caller, execution_id: ExecutionId) -> dict[str, Any]:
     """A new execution of the same version with the input of one that ended."""
     await call.execution(execution_id)
-    return _again(execution_id, await call.service.replay(execution_id, call.actor.subject))
+    return _again(execution_id, await call.service.replay(execution_id, call.actor.subject, call.bounded_by))
 
 
 def _again(source: str, execution: str) -> dict[str, Any]:

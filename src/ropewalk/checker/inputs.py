@@ -13,6 +13,7 @@ from ropewalk.core.errors import RunError
 from ropewalk.core.events import Blob, ExecutionStarted, ExecutionSucceeded, NodeRequeued, NodesCarriedOver, given
 from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.instant import rfc3339
+from ropewalk.core.reach import BoundedScope
 from ropewalk.core.state import NodeState
 
 
@@ -95,16 +96,17 @@ class Recorded:
     def _scope(self, item: Any = None, index: int | None = None) -> Scope:
         accepted = self._trace.accepted
         assert accepted is not None, "only an accepted execution is evaluated"
-        return Scope(
-            input=accepted.input,
-            vars=accepted.vars,
-            nodes=self.nodes,
-            item=item,
-            index=index,
-            execution={"id": accepted.execution, "startedAt": self._started},
-            workspace=accepted.workspace,
-            env=accepted.env,
-        )
+        names = {
+            "input": accepted.input,
+            "vars": accepted.vars,
+            "nodes": self.nodes,
+            "item": item,
+            "index": index,
+            "execution": {"id": accepted.execution, "startedAt": self._started},
+        }
+        if accepted.bounded_by:
+            return BoundedScope(accepted.bounded_by, **names)
+        return Scope(**names, workspace=accepted.workspace, env=accepted.env)
 
     def items(self, node: int) -> list[Any] | None:
         """The list a map was evaluated to, if the log can tell."""

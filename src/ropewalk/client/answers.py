@@ -179,12 +179,13 @@ class Definition(DefinitionSummary):
 
 
 class Version(TypedDict):
-    """One version of a workflow, without its document."""
+    """One version of a workflow, without its document; `shares`: it reaches only what is shared with its saver."""
 
     version: int
     hash: str
     createdAt: str
     createdBy: str
+    reach: Literal["workspace", "shares"]
 
 
 class VersionDocument(Version):

@@ -57,7 +57,11 @@ shared the key of an ancestor, and a failed child was never tried again."""
 
 
 class ExecutionAccepted(_Event, frozen=True):
-    """Always first: what is executed, everything it may read, and the rules it follows."""
+    """Always first: what is executed, everything it may read, and the rules it follows.
+
+    `bounded_by` are the actors with whom single workflows are shared, and who saved or started it: it reaches what is
+    shared with each of them. None: it reaches the whole workspace.
+    """
 
     execution: str
     workspace: str
@@ -76,6 +80,7 @@ class ExecutionAccepted(_Event, frozen=True):
     once: str | None = None
     """A hash of the idempotency key it was started under, and of what was asked."""
     rules: int = 0
+    bounded_by: tuple[str, ...] = ()
 
 
 class NodesCarriedOver(_Event, frozen=True):

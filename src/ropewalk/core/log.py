@@ -90,8 +90,12 @@ def acceptance(events: Sequence[Event]) -> ExecutionAccepted:
 
 
 def envelope(execution: str, seq: int, event: Event) -> dict[str, Any]:
-    """One event as the outside sees it: `{v, type, executionId, seq, at, data}`."""
+    """One event as the outside sees it: `{v, type, executionId, seq, at, data}`.
+
+    Without `env`: it is of the workspace, and readers may have a share of the workflow alone.
+    """
     data = msgspec.to_builtins(event)
+    data.pop("env", None)
     at, kind = data.pop("at"), data.pop("type")
     return {"v": VERSION, "type": kind, "executionId": execution, "seq": seq, "at": rfc3339(at), "data": data}
 

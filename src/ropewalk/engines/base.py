@@ -21,16 +21,17 @@ that does not fit would fail every claim it is part of."""
 
 
 class Version(Struct, frozen=True):
-    """One version of a workflow, ready to be executed."""
+    """One version of a workflow, ready to be executed; `bounded_by` saved it and reaches less than the workspace."""
 
     workflow: str
     version: int
     hash: str
     plan: Plan
+    bounded_by: str | None = None
 
 
 class StartRequest(Struct, frozen=True, kw_only=True):
-    """What is to be executed, for whom, and with what."""
+    """What is to be executed, for whom, and with what; `bounded_by` reach less than the workspace."""
 
     version: Version
     workspace: str = "default"
@@ -46,6 +47,12 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     carried: tuple[Event, ...] = ()
     trace: str | None = None
     once: str | None = None
+    bounded_by: tuple[str, ...] = ()
+
+    def bounds(self) -> tuple[str, ...]:
+        """The actors that bound what it reaches: those who start it, and who saved the version."""
+        saver = self.version.bounded_by
+        return self.bounded_by if saver is None or saver in self.bounded_by else (*self.bounded_by, saver)
 
     def concurrency_key(self) -> str | None:
         """Evaluated at acceptance, on the input only."""
@@ -61,6 +68,21 @@ class StartRequest(Struct, frozen=True, kw_only=True):
             allowed = f"has {size:,} bytes, at most {LONGEST_KEY:,} are allowed"
             raise InvalidInput([Problem(("concurrencyKey",), allowed)])
         return text
+
+
+class Reaches(Protocol):
+    """Knows what is within reach of actors who are no members of a workspace."""
+
+    async def may_call(self, actor: str, workspace: str, workflow: str) -> bool:
+        """Whether this actor may start this workflow (its id) at this moment."""
+        ...
+
+
+class NoReach:
+    """Where nothing is known of actors, none of them reaches anything."""
+
+    async def may_call(self, actor: str, workspace: str, workflow: str) -> bool:
+        return False
 
 
 class Ended(Struct, frozen=True):

@@ -67,6 +67,10 @@ class Run(Struct, eq=False):
         """What the node is told to do, whatever its inputs; computed when asked for."""
         raise NotImplementedError
 
+    def bounded_by(self) -> tuple[str, ...]:
+        """The actors that bound what its execution reaches."""
+        raise NotImplementedError
+
     def idempotency_key(self) -> str:
         return idempotency_key(
             self.workspace, self.execution, self.node, self.item, content_hash(self.inputs), self.config_hash()
@@ -123,7 +127,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
 
 async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
     """The same inputs and configuration in the same workspace give the result that is kept."""
-    key = cache_key(run.config_hash(), run.inputs)
+    key = cache_key(run.config_hash(), run.inputs, run.bounded_by())
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
         return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
@@ -135,9 +139,13 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     return outcome
 
 
-def cache_key(config_hash: str, inputs: Any) -> str:
-    """Under what a result is kept for the same work with the same inputs."""
-    return content_hash([config_hash, content_hash(inputs)])
+def cache_key(config_hash: str, inputs: Any, bounded_by: tuple[str, ...] = ()) -> str:
+    """Under what a result is kept for the same work with the same inputs.
+
+    Executions that reach less than the workspace share their results with no other.
+    """
+    about = [config_hash, content_hash(inputs)]
+    return content_hash([*about, list(bounded_by)] if bounded_by else about)
 
 
 async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:

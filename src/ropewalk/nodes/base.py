@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from msgspec.structs import force_setattr
 from ropewalk.core.canonical import writable
 from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
+from ropewalk.core.reach import Reached
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
 from ropewalk.nodes import lookups
@@ -169,6 +171,8 @@ class NodeType(ABC):
     expressions: tuple[str, ...] = ()
     # Whether the parameters have rules that no schema tells: they are then tried out when a workflow is saved.
     has_rules: bool = False
+    # Which parameters name something beyond the workflow: an actor with a share alone may not have them name anything.
+    reaches: Mapping[str, Reached] = MappingProxyType({})
     placement: Placement = Placement.LOOP
 
     def accept(self, inputs: Mapping[str, Any] | None) -> Any:
@@ -358,6 +362,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         summary=node_type.summary,
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
+        reaches=node_type.reaches,
     )
 
 

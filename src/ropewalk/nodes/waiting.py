@@ -1,6 +1,7 @@
 """Nodes that wait without holding a worker: for time, an event, a signal, a person, a child execution."""
 
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 import uuid_utils
@@ -8,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ropewalk.core.duration import SECOND, parse_duration
 from ropewalk.core.expression import ExpressionError, compile_expression
+from ropewalk.core.reach import Reached
 from ropewalk.core.subject import LONGEST_NAME, PATTERN, is_pattern
 from ropewalk.core.waits import Approval as ApprovalWait
 from ropewalk.core.waits import ChildWait, EventWait, SignalWait, Timer, Wait
@@ -73,6 +75,7 @@ class WaitFor(NodeType):
     is_wait = True
     expressions = ("filter",)
     has_rules = True
+    reaches = MappingProxyType({"event": Reached.EVENTS})
 
     class Parameters(Inputs):
         until: float | str | None = Field(
@@ -148,6 +151,7 @@ class Subworkflow(NodeType):
     name = "subworkflow"
     summary = "Starts another workflow as a child execution and waits for its output."
     is_wait = True
+    reaches = MappingProxyType({"workflow": Reached.WORKFLOW})
 
     class Parameters(Inputs):
         workflow: str = Field(min_length=1, max_length=256, description="Name or id of the workflow.")

@@ -12,6 +12,7 @@ from ropewalk.core.definition import Definition
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.engines.base import Version
+from ropewalk.service.reaching import require_reach
 from ropewalk.service.reading.recorded import apart
 from ropewalk.service.verbs import Service, require_startable
 from ropewalk.store import audit, workflows
@@ -55,9 +56,12 @@ async def create(service: Service, document: JSON, by: str, *, is_published: boo
 
 
 async def revise(service: Service, workflow: Workflow, document: JSON, by: str, *, expected: Collection[str] | None,
-                 is_published: bool) -> Saved:  # fmt: skip
-    """Keep the next version of a workflow, on top of one with an expected hash; Outdated if the newest has another."""
-    draft = await _draft(service, document, by)
+                 is_published: bool, is_bounded: bool = False) -> Saved:  # fmt: skip
+    """Keep the next version of a workflow, on top of one with an expected hash; Outdated if the newest has another.
+
+    `is_bounded`: it may reach only what is shared with whom saves it, now and whenever it is executed.
+    """
+    draft = await (_bounded_draft if is_bounded else _draft)(service, document, by)
     if draft.name != workflow.name:
         raise InvalidDefinition([Problem(("name",), f"must stay {workflow.name!r}; another name is another workflow")])
     async with service.store.transaction() as tx:
@@ -74,6 +78,12 @@ async def revise(service: Service, workflow: Workflow, document: JSON, by: str, 
 async def _draft(service: Service, document: JSON, by: str) -> Draft:
     """What is to be stored. In a thread, as checking is."""
     return await asyncio.to_thread(lambda: service.draft(service.check(document), by))
+
+
+async def _bounded_draft(service: Service, document: JSON, by: str) -> Draft:
+    definition = await check(service, document)
+    await require_reach(service, definition, by)
+    return await asyncio.to_thread(service.draft, definition, by, by)
 
 
 # Publishing and archiving

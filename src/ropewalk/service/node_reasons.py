@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ropewalk.core.execution.work import Map, Phase, Work
 from ropewalk.core.instant import moment
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
+from ropewalk.core.reach import OUT_OF_REACH
 from ropewalk.core.state import NodeState, RunState
 from ropewalk.service.facts import Facts
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse
@@ -88,6 +89,9 @@ def _failed(f: Facts, index: int) -> Reason:
         "deadLetters": letters[:FEW],
         "deadLetterCount": len(letters),
     }
+    bounded_by = f.story.accepted.bounded_by
+    if bounded_by and OUT_OF_REACH in error.message:
+        details |= {"boundedBy": list(bounded_by), "versionBoundedBy": f.story.version_bounded_by}
     return Reason(Cause.FAILED, f"{verb}: {brief(error.message)}", details, _remedy(f, letters, is_handled))
 
 

@@ -96,10 +96,10 @@ class Service:
         _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
         return definition
 
-    def draft(self, definition: Definition, by: str) -> workflows.Draft:
+    def draft(self, definition: Definition, by: str, bounded_by: str | None = None) -> workflows.Draft:
         """What is kept of a definition that was checked."""
         canonical = definition.canonical().decode()
-        return workflows.Draft(self.workspace, definition.name, canonical, definition.content_hash, by)
+        return workflows.Draft(self.workspace, definition.name, canonical, definition.content_hash, by, bounded_by)
 
     def forget(self, name: str) -> None:
         """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
@@ -127,26 +127,29 @@ class Service:
 
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | Once | None = None,
-                    trace: str | None = None) -> str:  # fmt: skip
+                    trace: str | None = None, bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
         """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one.
 
-        `trace` is the trace it continues, as `read_traceparent` gives it.
+        `trace` is the trace it continues, as `read_traceparent` gives it; `bounded_by` is the actor, if that one
+        reaches less than the whole workspace.
         """
-        request = self._request(version, input, vars or {}, actor, priority, trace)
+        request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by)
         if key is None:
             return await self.engine.start(request)
         once = key if isinstance(key, Once) else Once(key, [said(request)])
         return (await start_all(self.engine, [request], once))[0]
 
     async def start_batch(
-        self, starts: Sequence[NewStart], actor: str = "local", once: Once | None = None, trace: str | None = None
-    ) -> list[str]:
+        self, starts: Sequence[NewStart], actor: str = "local", once: Once | None = None, trace: str | None = None,
+        bounded_by: tuple[str, ...] = (),
+    ) -> list[str]:  # fmt: skip
         """Accept up to a thousand executions, all or none; their ids in order. Refused ones are named, each of them."""
         requests: list[StartRequest] = []
         problems: list[Problem] = []
         for place, start in enumerate(starts):
             try:
-                requests.append(self._request(start.version, start.input, start.vars, actor, start.priority, trace))
+                about = (actor, start.priority, trace, bounded_by)
+                requests.append(self._request(start.version, start.input, start.vars, *about))
             except InvalidInput as error:
                 problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
         if problems:
@@ -171,7 +174,7 @@ class Service:
         return await answered(self.store, self.workspace, once, self.store.now())
 
     def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
-                 priority: int, trace: str | None) -> StartRequest:  # fmt: skip
+                 priority: int, trace: str | None, bounded_by: tuple[str, ...]) -> StartRequest:  # fmt: skip
         definition = version.plan.definition
         if unknown := [name for name in overrides if name not in definition.vars]:
             raise InvalidInput([Problem(("vars", name), "the workflow has no such variable") for name in unknown])
@@ -189,6 +192,7 @@ class Service:
             priority=priority,
             actor=actor,
             trace=trace,
+            bounded_by=bounded_by,
         )
 
     async def ended(self, execution: str) -> Ended:
@@ -242,23 +246,26 @@ class Service:
     async def _tell(self, execution: str, signal: Signal | Discard, by: str) -> bool:
         return await self.engine.tell(execution, signal, by)
 
-    async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None) -> str:
+    async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None,
+                    bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
         """A new execution that keeps every result but those of `node` and of what is behind it."""
         story = await reading.recorded(self.store, execution)
         accepted = story.accepted
         wanted = await self.engine.memory.version(accepted.workflow, version or accepted.version)
         carried = carry_over(story.folded(), node, wanted.plan, self.store.now())
-        return await self._again(story, wanted, by, (carried,))
+        return await self._again(story, wanted, by, (carried,), bounded_by)
 
-    async def replay(self, execution: str, by: str = "local") -> str:
+    async def replay(self, execution: str, by: str = "local", bounded_by: tuple[str, ...] = ()) -> str:
         """A new execution of the same version with the same input; it knows whose output its own is compared with."""
         story = await reading.outlined(self.store, execution)
         if not story.folded().is_ended:
             raise InvalidTransition("cannot replay: the execution has not ended")
         version = await self.engine.memory.version(story.accepted.workflow, story.accepted.version)
-        return await self._again(story, version, by, (NodesCarriedOver(self.store.now(), execution, {}),))
+        carried = (NodesCarriedOver(self.store.now(), execution, {}),)
+        return await self._again(story, version, by, carried, bounded_by)
 
-    async def _again(self, story: reading.Recorded, version: Version, by: str, carried: tuple[Any, ...]) -> str:
+    async def _again(self, story: reading.Recorded, version: Version, by: str, carried: tuple[Any, ...],
+                     bounded_by: tuple[str, ...]) -> str:  # fmt: skip
         accepted = story.accepted
         workflow = await workflows.get(self.store, accepted.workspace, accepted.workflow)
         if workflow is not None:
@@ -268,12 +275,14 @@ class Service:
             workspace=accepted.workspace,
             input=accepted.input,
             vars=accepted.vars,
-            env=accepted.env,
+            # A bounded execution was given none, which says nothing of one that is not.
+            env=self._env if accepted.bounded_by else accepted.env,
             trigger=accepted.trigger,
             payload=accepted.payload,
             priority=accepted.priority,
             actor=by,
             carried=carried,
+            bounded_by=bounded_by,
         )
         return await self.engine.start(request)
 

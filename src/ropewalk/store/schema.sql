@@ -32,6 +32,7 @@ create table workflow_version (
     document text not null,
     created_at bigint not null,
     created_by text not null,
+    bounded_by text,                    -- who saved it, if that actor reaches less than the whole workspace
     primary key (workflow, version)
 );
 

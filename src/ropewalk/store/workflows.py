@@ -16,13 +16,17 @@ class Outdated(Conflict):
 
 
 class Draft(Struct, frozen=True):
-    """A checked document to be saved under its name; `hash` is that of its canonical content."""
+    """A checked document to be saved under its name; `hash` is that of its canonical content.
+
+    `bounded_by` is who saves it, if that actor reaches less than the whole workspace.
+    """
 
     workspace: str
     name: str
     document: str
     hash: str
     by: str
+    bounded_by: str | None = None
 
 
 class Workflow(Struct, frozen=True):
@@ -51,6 +55,7 @@ class Version(Struct, frozen=True):
     document: str
     created_at: int
     created_by: str
+    bounded_by: str | None = None
 
 
 class VersionSummary(Struct, frozen=True):
@@ -61,6 +66,7 @@ class VersionSummary(Struct, frozen=True):
     hash: str
     created_at: int
     created_by: str
+    bounded_by: str | None = None
 
 
 class Saved(Struct, frozen=True):
@@ -107,11 +113,13 @@ async def revise(tx: Transaction, draft: Draft, expected: Collection[str] | None
 
 
 async def _next(tx: Transaction, draft: Draft, workflow: str, newest: VersionSummary | None, now: int) -> Saved:
+    """What says the same as the newest is that version, unless that one reaches less than this draft."""
     await tx.execute("revive_workflow", workflow)
-    if newest is not None and newest.hash == draft.hash:
+    if newest is not None and newest.hash == draft.hash and newest.bounded_by in (None, draft.bounded_by):
         return Saved(workflow, newest.version, is_new=False)
     version = 1 if newest is None else newest.version + 1
-    await tx.execute("insert_version", workflow, version, draft.hash, draft.document, now, draft.by)
+    about = (draft.hash, draft.document, now, draft.by, draft.bounded_by)
+    await tx.execute("insert_version", workflow, version, *about)
     return Saved(workflow, version, is_new=True)
 
 
@@ -142,6 +150,11 @@ async def get_by_name(reader: Reader, workspace: str, name: str) -> Workflow | N
     """The workflow of this name, if the workspace has it."""
     row = await reader.fetch_one("get_workflow_by_name", workspace, name)
     return None if row is None else Workflow(*row)
+
+
+async def find(reader: Reader, workspace: str, named: str) -> Workflow | None:
+    """The workflow of this id, else of this name, if the workspace has it."""
+    return await get(reader, workspace, named) or await get_by_name(reader, workspace, named)
 
 
 async def listed(

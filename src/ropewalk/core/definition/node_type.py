@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core.errors import Problem
+from ropewalk.core.reach import Reached
 
 ARRIVED_PORT = "arrived"
 """What a wait takes that was answered, unless its type has ports of its own for the answer."""
@@ -18,6 +19,7 @@ class NodeTypeInfo(Struct, frozen=True):
     Then `ports_with` tells them from the parameters as written, or None where only a run will show them.
     `expressions` are parameters that are expressions without braces, evaluated later in the node's own scope.
     `problems_with` knows rules that no schema tells; it is asked about parameters that fit it and hold no expression.
+    `reaches` tells which parameters name something beyond the workflow.
     """
 
     name: str
@@ -28,6 +30,7 @@ class NodeTypeInfo(Struct, frozen=True):
     summary: str = ""
     ports_with: Callable[[Mapping[str, Any]], tuple[str, ...] | None] | None = None
     problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
+    reaches: Mapping[str, Reached] = {}
 
 
 NodeTypes = Mapping[str, NodeTypeInfo]

@@ -22,6 +22,7 @@ from ropewalk.core.execution.progress import PENDING, Progress
 from ropewalk.core.execution.settling import arrive, begin, give_up, release, retry_later, settle_map, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.expression import ExpressionError
+from ropewalk.core.reach import refusal
 from ropewalk.core.retry import delay_after, is_retryable
 from ropewalk.core.signals import (
     ChildEnded,
@@ -121,16 +122,16 @@ def lost(x: Progress, report: Lost, now: int) -> None:
 
 
 def suspended(x: Progress, report: Suspended, now: int) -> None:
-    """The attempt waits; a wait for a signal that was told already is over at once."""
+    """The attempt waits; a wait for a signal that was told already is over at once, one out of reach has failed."""
     work = _under_way(x, report, report.item)
     if work is None:
         return
     wait = writable_wait(report.wait)
     if isinstance(wait, EventWait):
         try:
-            wait = with_scope(x, work, wait)
+            wait = _event_wait(x, work, wait)
         except ExpressionError as error:
-            wrong = RunError(ErrorType.PERMANENT, writable(f"filter: {error}"))
+            wrong = RunError(ErrorType.PERMANENT, writable(error.message))
             about = (report.node, report.attempt, wrong, report.item, report.inputs, 0.0, report.inputs_blob)
             give_up(x, work, Failed(*about), GaveUp.PERMANENT_ERROR, now)
             return
@@ -138,6 +139,16 @@ def suspended(x: Progress, report: Suspended, now: int) -> None:
     record(x, RunWaiting(*waiting, report.inputs, report.inputs_blob))
     if isinstance(wait, SignalWait) and wait.name in x.signals:
         _answer(x, work, wait.name, now)
+
+
+def _event_wait(x: Progress, work: Work, wait: EventWait) -> EventWait:
+    """The wait with the values its filter reads; ExpressionError if they, or the event, cannot be had."""
+    if bounded_by := x.bounded_by:
+        raise ExpressionError(refusal(f"the event {wait.subject!r}", bounded_by), 0)
+    try:
+        return with_scope(x, work, wait)
+    except ExpressionError as error:
+        raise ExpressionError(f"filter: {error}", 0) from error
 
 
 def _patience(x: Progress, work: Work, report: Suspended, now: int) -> int | None:

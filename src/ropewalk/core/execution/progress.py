@@ -58,6 +58,11 @@ class Progress:
             self.begin_nodes()
             self.open_up(plan.roots)
 
+    @property
+    def bounded_by(self) -> tuple[str, ...]:
+        """The actors that bound what it reaches."""
+        return () if self.accepted is None else self.accepted.bounded_by
+
     def begin_nodes(self) -> None:
         """A state of its own, in which nothing has happened yet."""
         self.nodes = [NODE_WAITING] * len(self.plan.ids)

@@ -11,6 +11,7 @@ from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope
 from ropewalk.core.instant import rfc3339
+from ropewalk.core.reach import BoundedScope
 
 
 class TooMuch(RopewalkError):
@@ -78,6 +79,16 @@ def scope(x: Progress, item: Any = None, index: int | None = None) -> Scope:
     """The names an expression of this execution may use."""
     accepted = x.accepted
     assert accepted is not None, "an execution is accepted before anything is evaluated"
+    if accepted.bounded_by:
+        return BoundedScope(
+            accepted.bounded_by,
+            input=accepted.input,
+            vars=accepted.vars,
+            nodes=NodesView(x),
+            item=item,
+            index=index,
+            execution=x.about or about(x, accepted),
+        )
     return Scope(
         input=accepted.input,
         vars=accepted.vars,

@@ -15,8 +15,9 @@ import uuid_utils
 
 from ropewalk.core.commands import CancelChild, Command, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.definition.node_type import ARRIVED_PORT
-from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable
-from ropewalk.core.events import Event, ExecutionReopened, Parent
+from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable
+from ropewalk.core.events import Event, ExecutionAccepted, ExecutionReopened, Parent
+from ropewalk.core.reach import refusal, workflow_remedy
 from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest
@@ -24,7 +25,7 @@ from ropewalk.engines.native.followers import ending
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.runner import cache_key
 from ropewalk.nodes.values import Output
-from ropewalk.store import executions
+from ropewalk.store import executions, workflows
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -104,6 +105,8 @@ class Children:
 
     async def _request(self, live: Live, command: StartChild) -> StartRequest:
         wait, accepted = command.wait, live.accepted
+        if accepted.bounded_by:
+            await self._require_reach(accepted, wait.workflow)
         version = await self._engine.memory.published(accepted.workspace, wait.workflow, wait.version)
         parent = self._parent(live, command)
         version.plan.definition.check_input(wait.input)
@@ -117,7 +120,15 @@ class Children:
             parent=parent,
             execution=wait.child,
             trace=accepted.trace,
+            bounded_by=accepted.bounded_by,
         )
+
+    async def _require_reach(self, accepted: ExecutionAccepted, named: str) -> None:
+        """Refuses, whether there is such a workflow or not, what is not shared with all who bound the parent."""
+        found = await workflows.find(self._engine.store, accepted.workspace, named)
+        for actor in accepted.bounded_by:
+            if found is None or not await self._engine.reaches.may_call(actor, accepted.workspace, found.id):
+                raise Forbidden(refusal(f"the workflow {named!r}", (actor,), workflow_remedy(named)))
 
     def _parent(self, live: Live, command: StartChild) -> Parent:
         above = live.accepted.parent.ancestors if live.accepted.parent else ()
@@ -138,7 +149,8 @@ class Children:
         ttl = plan.cache_ttl[work.node]
         # As of any other node, large results are not kept.
         if ttl is not None and end.blob is None:
-            key = cache_key(plan.config_hash(work.node), {} if work.inputs is None else work.inputs)
+            inputs = {} if work.inputs is None else work.inputs
+            key = cache_key(plan.config_hash(work.node), inputs, live.accepted.bounded_by)
             self._engine.shelf.cache(live.accepted.workspace, key, Output(end.output, (ARRIVED_PORT,)), ttl)
 
     # Verbs that concern both

@@ -16,7 +16,7 @@ from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event
 from ropewalk.core.signals import Cancel, Due, Resume, Returned, Signal, Start, check_request
-from ropewalk.engines.base import Ended, Observer, StartRequest
+from ropewalk.engines.base import Ended, NoReach, Observer, Reaches, StartRequest
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
@@ -54,7 +54,8 @@ _log = logging.getLogger("ropewalk.engine")
 class NativeEngine:
     """A worker: executes workflows alone on an embedded store, or with others on a shared one."""
 
-    def __init__(self, store: Store, types: Registry, facilities: Facilities, settings: NativeSettings) -> None:
+    def __init__(self, store: Store, types: Registry, facilities: Facilities, settings: NativeSettings,
+                 reaches: Reaches | None = None) -> None:  # fmt: skip
         self.store = store
         self.settings = settings
         self.types = types
@@ -82,6 +83,8 @@ class NativeEngine:
         self.takeover = Takeover(self)
         self.offers, self.lending = Offers(self, desk), Lending(self)
         self.observer: Observer | None = None
+        # Asked by executions of actors who are no members of their workspace, and by no other.
+        self.reaches = reaches or NoReach()
         self._hungry: deque[Live] = deque()
         self.is_closing = False
         # Goes up when others say that they have changed one: what is remembered of them is to be looked up again.

@@ -24,15 +24,20 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     run: str | None = None
     trace: str | None = None
     inputs_blob: Blob | None = None
+    bounded_by: tuple[str, ...] = ()
 
 
 class Leased(Run, eq=False):
     """A run of somebody else's execution that is carried out here."""
 
     config: str
+    bounds: tuple[str, ...] = ()
 
     def config_hash(self) -> str:
         return self.config
+
+    def bounded_by(self) -> tuple[str, ...]:
+        return self.bounds
 
 
 class InHand(msgspec.Struct, eq=False):

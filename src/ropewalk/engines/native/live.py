@@ -42,6 +42,9 @@ class Running(Run, eq=False):
     async def keep(self, text: bytes, desk: Desk) -> Blob:
         return await keep(self.live, text, desk)
 
+    def bounded_by(self) -> tuple[str, ...]:
+        return self.live.accepted.bounded_by
+
 
 class Written(msgspec.Struct):
     """What the tables say about an execution, as far as this worker has written it."""

@@ -125,7 +125,7 @@ class Memory:
 
     def new(self, request: StartRequest, now: int) -> Live:
         """A new execution, with its first event."""
-        version = request.version
+        version, bounded_by = request.version, request.bounds()
         accepted = ExecutionAccepted(
             now,
             request.execution or str(uuid_utils.uuid7()),
@@ -137,13 +137,14 @@ class Memory:
             request.payload,
             request.input,
             {**version.plan.definition.vars, **request.vars},
-            dict(request.env),
+            {} if bounded_by else dict(request.env),
             request.parent,
             request.priority,
             request.concurrency_key(),
             request.trace,
             request.once,
             RULES,
+            bounded_by,
         )
         live = Live(version, accepted)
         # Taken over now, whenever that was looked up: time does not go back within a log.
@@ -414,7 +415,8 @@ class Memory:
         return self._versions[key]
 
     def _keep_stored(self, found: workflows.Version) -> None:
-        self.keep(Version(found.workflow, found.version, found.hash, load_plan(found.document.encode())))
+        plan = load_plan(found.document.encode())
+        self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
 
     def forget_versions(self) -> None:
         """They are read again: of a database that went back, the same number may be another version."""
@@ -426,10 +428,8 @@ class Memory:
             self._versions.popitem(last=False)
 
     async def published(self, workspace: str, name: str, version: int | None) -> Version:
-        """The version a start of this name takes: the one asked for, else the one published."""
-        found = await workflows.get_by_name(self._store, workspace, name) or await workflows.get(
-            self._store, workspace, name
-        )
+        """The version a start of this id or name takes: the one asked for, else the one published."""
+        found = await workflows.find(self._store, workspace, name)
         if found is None or found.archived_at is not None:
             raise NotFound(f"there is no workflow {name!r}")
         wanted = found.published if version is None else version

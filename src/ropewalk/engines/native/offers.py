@@ -154,6 +154,7 @@ class Offers:
             live.ledger.run(command.node, command.item),
             live.accepted.trace,
             blob,
+            live.accepted.bounded_by,
         )
         live.offered.add((command.node, command.item, command.attempt))
         about = (live.id, live.accepted.workspace, command.node, place_of(command.item), command.attempt)
@@ -253,7 +254,7 @@ class Offers:
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
             offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
-            now, now + work.timeout, work.held_since, work.cache_ttl, work.config_hash,
+            now, now + work.timeout, work.held_since, work.cache_ttl, work.config_hash, work.bounded_by,
         )  # fmt: skip
         in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run, work.inputs_blob)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, work.timeout))

@@ -39,11 +39,12 @@ _readers: Final = ThreadPoolExecutor(2, "reading")
 
 
 class Recorded(msgspec.Struct):
-    """One execution as its log tells it."""
+    """One execution as its log tells it; `version_bounded_by` saved its version with less reach than the workspace."""
 
     id: str
     plan: Plan
     events: list[Event]
+    version_bounded_by: str | None = None
 
     @property
     def accepted(self) -> ExecutionAccepted:
@@ -95,17 +96,22 @@ async def _told(reader: Reader, execution: str, decode: Callable[[bytes], tuple[
     if not events and await executions.load(reader, execution) is None:
         raise NotFound(f"there is no execution {execution}")
     with reading_of(execution):
-        return Recorded(execution, await _plan(reader, log.acceptance(events)), events)
+        version = await _version(reader, log.acceptance(events))
+        return Recorded(execution, await _plan(version), events, version.bounded_by)
 
 
 def _all(decode: Callable[[bytes], tuple[int, list[Event]]], page: list[bytes]) -> list[list[Event]]:
     return [decode(entry)[1] for entry in page]
 
 
-async def _plan(reader: Reader, accepted: ExecutionAccepted) -> Plan:
+async def _version(reader: Reader, accepted: ExecutionAccepted) -> workflows.Version:
     version = await workflows.get_version(reader, accepted.workflow, accepted.version)
     if version is None:
         raise VersionLost(f"version {accepted.version} of workflow {accepted.workflow} is missing")
+    return version
+
+
+async def _plan(version: workflows.Version) -> Plan:
     document = version.document.encode()
     return await apart(lambda: load_plan(document), is_large=len(document) > LARGE)
 

@@ -10,8 +10,8 @@ select id, workspace, name, published, archived_at, created_at
    {{for_update}};
 
 -- insert_version: the next version.
-insert into workflow_version (workflow, version, hash, document, created_at, created_by)
-values ($1, $2, $3, $4, $5, $6);
+insert into workflow_version (workflow, version, hash, document, created_at, created_by, bounded_by)
+values ($1, $2, $3, $4, $5, $6, $7);
 
 -- revive_workflow: the workflow is there again.
 update workflow
@@ -50,7 +50,7 @@ select id, workspace, name, published, archived_at, created_at,
  limit $5;
 
 -- get_version: one version of a workflow.
-select workflow, version, hash, document, created_at, created_by
+select workflow, version, hash, document, created_at, created_by, bounded_by
   from workflow_version
  where workflow = $1 and version = $2;
 
@@ -60,12 +60,12 @@ with named as materialized (
     select workflow as named_workflow, version as named_version
       from execution
      where id in ({{each_of_the_list}}))
-select workflow, version, hash, document, created_at, created_by
+select workflow, version, hash, document, created_at, created_by, bounded_by
   from named
  inner join workflow_version on workflow = named_workflow and version = named_version;
 
 -- list_versions: the versions of a workflow without their documents, newest first, before a cursor.
-select workflow, version, hash, created_at, created_by
+select workflow, version, hash, created_at, created_by, bounded_by
   from workflow_version
  where workflow = $1 and version < $2
  order by version desc
