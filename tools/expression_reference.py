@@ -38,7 +38,7 @@ looked through for expressions again. Keys of objects are taken as they are. For
 | `nodes.<id>.errors` | the failed items of a map |
 | `item`, `index` | inside `forEach`: the item and its place, from 0 |
 | `execution` | `{id, startedAt}` |
-| `workspace`, `env` | as they were when the execution was accepted; an error where an actor with a share alone saved or started it |
+| `workspace`, `env` | as they were when the execution was accepted; an error in what is bounded by a share |
 
 ## Language
 
