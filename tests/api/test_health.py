@@ -1,11 +1,14 @@
 """Whether a server lives, and whether it can do its work."""
 
 import asyncio
+from pathlib import Path
 
+import httpx2
 import pytest
 
 from ropewalk.store.sqlite import store as embedded
 from tests.api.house import House, opened
+from tests.api.servers import up
 from tests.postgres import ask
 
 WORKFLOW = {"ropewalk": 1, "name": "one", "nodes": []}
@@ -56,3 +59,16 @@ async def test_a_server_that_has_lost_its_lease_is_not_ready_before_it_is_back(d
 
     assert ready == [200, 503, 200]
     assert (refused.status_code, accepted.status_code) == (503, 202)
+
+
+async def test_a_head_request_is_answered_as_a_get_without_its_body(tmp_path: Path):
+    with up(tmp_path) as server:
+        answers = [
+            httpx2.request(method, f"{server.url}{path}")
+            for path in ("/healthz", "/readyz")
+            for method in ("GET", "HEAD")
+        ]
+
+    assert [each.status_code for each in answers] == [200] * 4
+    for got, head in zip(answers[::2], answers[1::2], strict=True):
+        assert (head.content, head.headers["content-length"]) == (b"", got.headers["content-length"])

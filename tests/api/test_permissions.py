@@ -30,6 +30,8 @@ from tests.api.samples import SAMPLES, TARGET, About, World
 OPEN_TO_ALL = {
     ("GET", "/api/v1/openapi.json"),
     ("GET", "/healthz"),
+    ("HEAD", "/healthz"),
+    ("HEAD", "/readyz"),
     ("GET", "/readyz"),
     ("POST", "/api/v1/session"),
 }

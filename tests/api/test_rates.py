@@ -1,6 +1,7 @@
 """Rate limits: per address, per actor, and for proofs that prove nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ async def test_an_address_that_guesses_has_to_wait_and_nobody_known_there_with_i
         assert await statuses(house, known, 2) == [200, 200], "whoever was known there is no guess"
         assert await statuses(house, unknown, 1) == [429], "a guess that is right is not told from others"
         assert await statuses(house, unknown, 1, "192.0.2.2") == [200]
-        assert await statuses(house, None, 2) == [401, 401], "who proves nothing guesses nothing"
+        assert await statuses(house, None, 2) == [429, 429], "who says nothing is not told from who guesses"
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP"])
@@ -109,3 +110,32 @@ async def test_nobody_fills_the_store_with_sessions(tmp_path: Path):
     assert [each.status for each in seen] == [201] * SESSIONS.burst + [429]
     assert int(seen[-1].headers["retry-after"]) > 0
     assert other.status == 201
+
+
+async def test_no_token_a_wrong_a_revoked_and_an_expired_one_are_answered_alike(tmp_path: Path):
+    """Word for word, headers included, also when the address has to wait."""
+    async with opened(str(tmp_path / "db"), limited(failures=Rate(0.001, 5))) as house:
+        revoked, expired = await house.key(Role.VIEWER), await house.key(Role.VIEWER, expires_at=1)
+        await statuses(house, revoked, 1)
+        await house.ask("DELETE", f"/keys/{revoked.split('_')[1]}")
+        shown: dict[str, list[tuple[str, str]]] = {
+            "none": [],
+            "another kind": [("Authorization", "Basic eDp5")],
+            "malformed": [("Authorization", "Bearer x")],
+            "wrong": [("Authorization", f"Bearer rw_{7:032x}_{'x' * 43}")],
+            "revoked": [("Authorization", f"Bearer {revoked}")],
+            "expired": [("Authorization", f"Bearer {expired}")],
+            "session": [("Cookie", "__Host-ropewalk=nothing")],
+        }
+        at_first = {name: await _told(house, headers) for name, headers in shown.items()}
+        await statuses(house, "x", 5)
+        at_last = {name: await _told(house, headers) for name, headers in shown.items()}
+
+    assert [status for status, _, _ in (at_first["none"], at_last["none"])] == [401, 429]
+    for answers in (at_first, at_last):
+        assert {name: each for name, each in answers.items() if each != answers["none"]} == {}
+
+
+async def _told(house: House, headers: list[tuple[str, str]]) -> tuple[int, dict[str, str], dict[str, Any]]:
+    answer = await ask(house.app, "GET", ME, headers, client=FAR)
+    return answer.status, dict(answer.headers), {**answer.json, "instance": None}

@@ -160,3 +160,20 @@ async def test_what_has_no_published_version_is_not_started(town: Town):
     answer = await town.tell(START, {"workflowDefinitionId": workflow["id"]})
 
     assert answer.status_code == 409
+
+
+@pytest.mark.parametrize("route", [START, BATCH])
+async def test_a_workspace_named_in_the_body_is_as_good_as_one_in_the_query(town: Town, route: str):
+    workflow = await town.save(ONE)
+    guest = await town.shared_with(workflow, Role.OPERATOR)
+    lacking = await town.key(Role.RUNNER, "elsewhere")
+    one = {"workflowDefinitionId": workflow}
+    body = one if route == START else {"starts": [one]}
+
+    by_query = await town.ask("POST", route, guest, json=body, params={"workspaceId": "default"})
+    by_body = await town.ask("POST", route, guest, json={**body, "workspaceId": "default"})
+    at_home = await town.ask("POST", route, lacking, json=body)
+    foreign = await town.ask("POST", route, lacking, json={**body, "workspaceId": "default"})
+
+    assert [by_query.status_code, by_body.status_code] == [202, 202]
+    assert [at_home.status_code, foreign.status_code] == [403, 404]

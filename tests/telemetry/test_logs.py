@@ -10,7 +10,7 @@ import pytest
 from ropewalk.engines.native import observing
 from ropewalk.service import Service
 from ropewalk.telemetry.facts import Undispatched
-from ropewalk.telemetry.logs import Format, logs_to
+from ropewalk.telemetry.logs import Format, logger, logs_to
 from ropewalk.telemetry.metrics import Metrics
 from ropewalk.telemetry.watch import Watch
 
@@ -104,3 +104,26 @@ def test_logging_is_as_before_afterwards():
         pass
 
     assert (list(root.handlers), root.level, root.propagate) == before
+
+
+HOSTILE = "paid\n2026-11-18T00:00:00Z  engine │ all is well\r\x1b[2J\x85\u2028end"
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_one_event_is_one_line_whatever_a_payload_holds(form: Format):
+    stream = io.StringIO()
+    about = {"execution": HOSTILE, "workspace": HOSTILE, "node": HOSTILE, "attempt": 1, "item": None}
+
+    with logs_to(stream, form):
+        logging.getLogger("ropewalk.node").warning(
+            "%s", HOSTILE, extra={"about": about, "fields": {HOSTILE: [HOSTILE]}}
+        )
+        try:
+            raise ValueError(HOSTILE)
+        except ValueError:
+            logging.getLogger(f"ropewalk.{HOSTILE}").exception(HOSTILE)
+        logger(HOSTILE).error(HOSTILE, **{HOSTILE: HOSTILE})
+
+    written = stream.getvalue()
+    assert len(written.splitlines()) == written.count("\n") == 3
+    assert all(sign == "\n" or sign.isprintable() for sign in written)

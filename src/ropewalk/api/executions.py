@@ -131,12 +131,13 @@ async def start_executions(
 
 
 async def _within(call: Call, workspace: str | None) -> Call:
-    """The call in the workspace the body names."""
-    if workspace is None and not call.workspace:
-        raise nowhere("workspaceId")
-    if workspace is None or workspace == call.workspace:
+    """The call in the workspace the body names, else the query, else the home of the key."""
+    if call.workspace and workspace in (None, call.workspace):
         return call
-    return await enter_workspace(call.office, call.actor, workspace, call.right)
+    named = workspace or call.actor.home
+    if named is None:
+        raise nowhere("workspaceId")
+    return await enter_workspace(call.office, call.actor, named, call.right)
 
 
 def _asked(body: Body) -> Any:

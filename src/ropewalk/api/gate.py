@@ -128,10 +128,10 @@ async def enter(connection: HTTPConnection, right: Right) -> Call:
 
 
 async def enter_by_body(connection: HTTPConnection, right: Right) -> Call:
-    """As `enter`; but those without a home who name no workspace may still do so in the body."""
+    """As `enter`; but a caller whose query names no workspace may do so in the body, and may do nothing before."""
     actor = await authenticate(connection)
     office: Office = connection.app.state.office
-    if actor.home is None and WORKSPACE not in connection.query_params:
+    if not connection.scope["query_string"] or WORKSPACE not in connection.query_params:
         return Call(office, actor, "", right, NOTHING)
     return await enter_workspace(office, actor, _named(connection, actor), right)
 

@@ -32,12 +32,14 @@ class Health(Answer):
     incidents: Sequence[Incident] = ()
 
 
+@routes.public("HEAD", "/healthz", response_model=Health, include_in_schema=False)
 @routes.public("GET", "/healthz", response_model=Health)
 async def get_health() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
+@routes.public("HEAD", "/readyz", response_model=Health, include_in_schema=False)
 @routes.public("GET", "/readyz", response_model=Health)
 async def get_readiness(request: Request) -> dict[str, Any]:
     """The store can be read and written; 503 while it cannot, or once it was found damaged or its file was replaced.

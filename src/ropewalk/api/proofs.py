@@ -33,19 +33,19 @@ async def authenticate(connection: HTTPConnection) -> Actor:
     # Asked of every request: the headers as an object cost more than to look through them.
     said = [value.decode("latin-1") for name, value in connection.scope["headers"] if name == b"authorization"]
     if said:
-        actor = await prove(connection, _bearer(said))
+        actor = await prove(connection, _bearer(connection, said))
     else:
         actor = (await visit(connection)).actor
     admit(office, actor)
     return actor
 
 
-def _bearer(said: list[str]) -> str:
+def _bearer(connection: HTTPConnection, said: list[str]) -> str:
     if len(said) > 1:
         raise Refused(400, "comes more than once", "header.authorization")
     kind, _, token = said[0].partition(" ")
     if kind.lower() != "bearer" or not token.strip():
-        raise _nobody()
+        raise _nobody(connection)
     return token.strip()
 
 
@@ -55,14 +55,11 @@ async def prove(connection: HTTPConnection, token: str) -> Actor:
     known = office.believed(token)
     if known is not None:
         return known
-    is_new = not office.has_known(token)
     # A key has to be looked up. What an issuer signed cannot be guessed, and changes often for one and the same person.
-    if is_new and token.startswith(PREFIX):
+    if token.startswith(PREFIX) and not office.has_known(token):
         _require_patience(connection)
     actor = await office.actor(token)
     if actor is None:
-        if is_new:
-            _require_patience(connection)
         raise _failed(connection)
     return actor
 
@@ -72,7 +69,7 @@ async def visit(connection: HTTPConnection) -> Visit:
     office: Office = connection.app.state.office
     cookie = session_cookie(connection)
     if cookie is None:
-        raise _nobody()
+        raise _nobody(connection)
     if not office.sessions.has_known(cookie):
         _require_patience(connection)
     found = await office.sessions.find(cookie)
@@ -148,12 +145,15 @@ def _require_patience(connection: HTTPConnection) -> None:
 
 
 def _failed(connection: HTTPConnection) -> Unauthenticated:
+    refusal = _nobody(connection)
     office: Office = connection.app.state.office
     office.rates.failures.take(_address(connection), office.store.now())
-    return _nobody()
+    return refusal
 
 
-def _nobody() -> Unauthenticated:
+def _nobody(connection: HTTPConnection) -> Unauthenticated:
+    """The one refusal of whoever proves nothing: none, a wrong, a revoked and an expired token are answered alike."""
+    _require_patience(connection)
     return Unauthenticated("say who you are: Authorization: Bearer <API key or token>")
 
 

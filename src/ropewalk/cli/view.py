@@ -21,7 +21,7 @@ from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
 from ropewalk.core.instant import rfc3339
-from ropewalk.telemetry.logs import ROOT, handled_by
+from ropewalk.telemetry.logs import ROOT, handled_by, on_one_line
 
 FRAMES_PER_SECOND: Final = 8
 PATIENCE: Final = 10
@@ -43,8 +43,8 @@ class View:
         self.console = to
 
     def say(self, line: str) -> None:
-        """Tell the person who waits."""
-        self.console.print(Text(plain(line)))
+        """Tell the person who waits, on one line, whatever is in it."""
+        self.console.print(Text(plain(on_one_line(line))))
 
     def happened(self, picture: Picture, seq: int, event: Event) -> None:
         """An event was recorded, and is in the picture."""

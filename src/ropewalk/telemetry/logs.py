@@ -1,6 +1,7 @@
 """Structured logs: one line a time, JSON for programs or text for people, each with the ids it is about."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -14,8 +15,21 @@ if TYPE_CHECKING:
 ROOT: Final = "ropewalk"
 _DRIVER: Final = "asyncpg"
 
+# Whatever a reader of lines may take for the end of one, or a terminal for a command.
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
 Identify = Callable[[str, str, int | None, int], dict[str, str]]
 """What else is known of an attempt, by its execution, node, item and number: its run and its trace."""
+
+
+def on_one_line(text: str) -> str:
+    """The text with every control character escaped as JSON does it: one event, one line, whatever a payload holds."""
+    return _CONTROLS.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
 
 
 class Format(StrEnum):
@@ -33,7 +47,7 @@ def _nobody(execution: str, node: str, item: int | None, attempt: int) -> dict[s
 def logs_to(stream: TextIO, form: Format, identify: Identify = _nobody) -> Iterator[None]:
     """Everything Ropewalk logs goes to this stream, ours and what nodes write alike."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_formatter(form, identify))
+    handler.setFormatter(_OneLine(_formatter(form, identify)))
     with handled_by(handler, {ROOT: logging.INFO}):
         yield
 
@@ -100,6 +114,17 @@ class EventLogger:
 def logger(name: str) -> EventLogger:
     """The logger of this name."""
     return EventLogger(name)
+
+
+class _OneLine(logging.Formatter):
+    """Formats as another does, on one line: names, fields and tracebacks too."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        return on_one_line(self._inner.format(record))
 
 
 def _formatter(form: Format, identify: Identify) -> logging.Formatter:
