@@ -15,6 +15,7 @@ async def share(store: Store, giver: Giver, workflow: str, subject: str, role: R
         found = await acl.get(tx, here, workflow, subject)
         before = None if found is None else found.role
         giver.require_role(role, before)
+        await giver.require_end(tx, subject, before, role)
         shared = replace(found, role=role) if found else acl.Share(here, workflow, subject, role, now, giver.subject)
         if before != role:
             await acl.put(tx, shared)

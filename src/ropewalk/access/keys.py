@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.beliefs import MOST, Beliefs
-from ropewalk.access.granting import Giver
+from ropewalk.access.granting import SUBJECT, Giver
 from ropewalk.access.rights import NOTHING, Right, Role
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import Conflict, NotFound, Unavailable
@@ -27,7 +27,6 @@ from ropewalk.store.rows import AuditEntry
 
 USE_NOTED_EVERY: Final = 60 * SECOND
 PREFIX: Final = "rw_"
-SUBJECT: Final = "key:"
 _TOKEN: Final = re.compile(r"rw_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 _log = logging.getLogger("ropewalk.access")
 

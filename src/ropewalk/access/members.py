@@ -15,6 +15,7 @@ async def put(store: Store, giver: Giver, subject: str, role: Role) -> members.M
         found = await members.get(tx, giver.workspace, subject)
         before = None if found is None else found.role
         giver.require_role(role, before)
+        await giver.require_end(tx, subject, before, role)
         member = (
             replace(found, role=role) if found else members.Member(giver.workspace, subject, role, now, giver.subject)
         )

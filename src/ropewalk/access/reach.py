@@ -1,7 +1,8 @@
 """What actors reach who are no members of a workspace: the workflows that are shared with them, at this moment."""
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.keys import SUBJECT, KeyRing
+from ropewalk.access.granting import SUBJECT
+from ropewalk.access.keys import KeyRing
 from ropewalk.access.rights import Right
 from ropewalk.store.access import Store
 

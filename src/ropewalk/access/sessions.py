@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.beliefs import Beliefs
-from ropewalk.access.keys import SUBJECT, KeyRing, digest
+from ropewalk.access.granting import SUBJECT
+from ropewalk.access.keys import KeyRing, digest
 from ropewalk.core.duration import HOUR
 from ropewalk.store import audit, sessions
 from ropewalk.store.access import Store

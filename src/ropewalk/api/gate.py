@@ -111,12 +111,17 @@ class Call:
     @property
     def giver(self) -> Giver:
         """This one as somebody who gives rights in the workspace."""
-        return Giver(self.actor.subject, self.workspace, self.rights)
+        return self._giver(self.rights)
 
     async def giver_of(self, workflow: str) -> Giver:
         """This one as somebody who gives rights on one workflow."""
         shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
-        return Giver(self.actor.subject, self.workspace, self.rights | shared)
+        return self._giver(self.rights | shared)
+
+    def _giver(self, rights: frozenset[Right]) -> Giver:
+        # A person goes on when the token that proved who they are is over; a key does not.
+        ends = self.actor.expires_at if self.actor.is_key else None
+        return Giver(self.actor.subject, self.workspace, rights, ends)
 
 
 async def enter(connection: HTTPConnection, right: Right) -> Call:

@@ -135,7 +135,7 @@ def _wanted(call: Call, body: CreateKeyBody, now: int) -> access.Wanted:
 def _end(call: Call, seconds: int | None, now: int) -> int | None:
     """A key that expires makes none that outlive it."""
     asked = None if seconds is None else now + seconds * SECOND
-    latest = call.actor.expires_at if call.actor.is_key else None
+    latest = call.giver.expires_at
     if latest is None or asked is None:
         return asked if latest is None else latest
     return min(asked, latest)
