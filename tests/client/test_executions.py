@@ -173,3 +173,28 @@ async def test_what_is_not_there_is_not_found(execution: str, client: AsyncClien
 async def test_a_workflow_nobody_knows_is_not_found(client: AsyncClient):
     with pytest.raises(NotFound, match="'nosuch'"):
         await client.start("nosuch")
+
+
+async def test_a_name_is_as_good_as_an_id(client: AsyncClient):
+    name = "refund: the order ✓"
+    saved = await client.save({"ropewalk": 1, "name": name, "nodes": []}, publish=True)
+    execution = await client.start(name)
+
+    by_name = [each["id"] async for each in client.executions(workflow=name)]
+    await client.share(name, "user:cem", "operator")
+    versions = [each["version"] async for each in client.versions(name)]
+
+    assert by_name == [execution.id]
+    assert (await client.definition(name))["id"] == saved["id"]
+    assert [each["subject"] async for each in client.shares(saved["id"])] == ["user:cem"]
+    assert versions == [1]
+
+
+async def test_a_name_with_a_slash_starts_and_narrows_and_is_told_from_an_address(client: AsyncClient):
+    saved = await client.save({"ropewalk": 1, "name": "a/b", "nodes": []}, publish=True)
+    execution = await client.start("a/b")
+
+    assert [each["id"] async for each in client.executions(workflow="a/b")] == [execution.id]
+    assert (await client.definition("a/b"))["id"] == saved["id"]
+    with pytest.raises(InvalidInput, match="by its id"):
+        await client.publish("a/b", 1)

@@ -30,7 +30,8 @@ async def list_shares(
     call: Caller, definition_id: DefinitionId, limit: Limit = 50, cursor: Cursor = None
 ) -> dict[str, Any]:
     """With whom the workflow is shared, by subject."""
-    workflow, listing = await call.workflow(definition_id), f"acl:{definition_id}"
+    workflow = await call.workflow(definition_id)
+    listing = call.listing("acl", workflow.id)
     after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     found = await acl.listed(call.office.store, call.workspace, workflow.id, after=after, limit=limit)
     place = found[-1].subject if found else None

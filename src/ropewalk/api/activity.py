@@ -58,12 +58,13 @@ async def list_activity(
 ) -> dict[str, Any]:
     """What was done in the workspace, newest first."""
     call.require()
-    before = audit.NEWEST if cursor is None else call.office.cursors.read("activity", cursor)
+    listing = call.listing("activity", actor, verb, about)
+    before = audit.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
     wanted = audit.Filter(actor=actor, verb=verb, object=about)
     found = await audit.listed(patient(call.office.store), call.workspace, wanted, before=before, limit=limit)
     may_read = Right.READ_PAYLOADS in call.rights
     shown = [payloads.shown_activity(_activity(each), may_read=may_read) for each in found]
-    return page(call.office.cursors, "activity", shown, limit, found[-1].id if found else None)
+    return page(call.office.cursors, listing, shown, limit, found[-1].id if found else None)
 
 
 def _activity(entry: AuditEntry) -> dict[str, Any]:

@@ -62,11 +62,12 @@ class BreakerReset(Answer):
 async def list_breakers(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """The targets that nodes of the workspace have called in vain, by name."""
     call.require()
-    after = "" if cursor is None else call.office.cursors.read("breakers", cursor)
+    listing = call.listing("breakers")
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     found = await breakers.list_breakers(call.office.store, call.workspace, after=after, limit=limit)
     may_read = Right.READ_PAYLOADS in call.rights
     shown = [payloads.shown(each, payloads.BREAKER, may_read=may_read) for each in found]
-    return page(call.office.cursors, "breakers", shown, limit, found[-1]["target"] if found else None)
+    return page(call.office.cursors, listing, shown, limit, found[-1]["target"] if found else None)
 
 
 @routes.post("/reset", Right.EXECUTE, response_model=BreakerReset, problems=(409,))

@@ -23,7 +23,7 @@ from ropewalk.api.gate import Call
 from ropewalk.api.intake import LARGEST_DEFINITION
 from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Body, Cursor, Limit, Page, page
+from ropewalk.api.shapes import BY_NAME, LONGEST_NAME, NAMED, Body, Cursor, Limit, Page, page
 from ropewalk.core.errors import Invalid, InvalidDefinition, NotFound
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.service import definitions
@@ -36,7 +36,7 @@ routes = Routes("/workflow/definitions", "Definitions")
 LATEST_POSSIBLE: Final = 2**53
 NO_NUL: Final = r"^[^\x00]*$"
 
-DefinitionId = Annotated[str, Path(alias="definitionId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+DefinitionId = Annotated[str, Path(alias="definitionId", max_length=LONGEST_NAME, pattern=NAMED, description=BY_NAME)]
 VersionNumber = Annotated[int, Path(ge=1, le=LATEST_POSSIBLE)]
 IfMatch = Annotated[
     str | None,
@@ -174,7 +174,8 @@ async def list_definitions(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """The workflows of the workspace by name."""
-    after = "" if cursor is None else call.office.cursors.read("definitions", cursor)
+    listing = call.listing("definitions", name, archived)
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
     if shared is None:
         found = await workflows.listed(
@@ -182,7 +183,7 @@ async def list_definitions(
         )
     else:
         found = (await _shared(call, shared, lambda each: _fits(each, after, archived, name)))[:limit]
-    return page(call.office.cursors, "definitions", [_summary(each, each.latest) for each in found], limit,
+    return page(call.office.cursors, listing, [_summary(each, each.latest) for each in found], limit,
                 found[-1].name if found else None)  # fmt: skip
 
 
@@ -239,7 +240,7 @@ async def list_definition_versions(
 ) -> dict[str, Any]:
     """The versions of a workflow, newest first."""
     workflow = await call.workflow(definition_id)
-    listing = f"definitions/{workflow.id}/versions"
+    listing = call.listing("versions", workflow.id)
     before = LATEST_POSSIBLE if cursor is None else call.office.cursors.read(listing, cursor)
     found = await workflows.versions(call.office.store, workflow.id, before=before, limit=limit)
     return page(call.office.cursors, listing, [_version(each) for each in found], limit,

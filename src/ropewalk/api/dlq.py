@@ -19,7 +19,7 @@ from ropewalk.api.executions import ID, NodeName
 from ropewalk.api.gate import Call
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Body, Cursor, Limit, Page, exemplified, page
+from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Limit, Page, exemplified, page
 from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
@@ -100,7 +100,7 @@ async def list_dead_letters(
     call: Caller,
     resolution: Resolution | None = None,
     execution_id: Annotated[str | None, Query(alias="executionId", max_length=64, pattern=ID)] = None,
-    workflow_id: Annotated[str | None, Query(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")] = None,
+    workflow_id: ChosenWorkflow = None,
     node: NodeName = None,
     fingerprint: Annotated[str | None, Query(pattern=FINGERPRINT)] = None,
     since: From = None,
@@ -109,14 +109,15 @@ async def list_dead_letters(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Dead letters by the time they gave up, newest first."""
-    before = dlq.NEWEST if cursor is None else call.office.cursors.read("dead-letters", cursor)
+    workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, dlq.Search().until)
+    listing = call.listing("dead-letters", resolution, execution_id, workflow, node, fingerprint, begin, end)
+    before = dlq.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
-    begin, end = span(since, until, dlq.Search().until)
     wanted = dlq.Search(
         resolution=resolution,
         execution=execution_id,
         fingerprint=fingerprint,
-        workflow=workflow_id,
+        workflow=workflow,
         node=node,
         since=begin,
         until=end,
@@ -125,7 +126,7 @@ async def list_dead_letters(
     reader = patient(call.office.store)
     found = await reading.find_dead_letters(reader, call.workspace, wanted, before=before, limit=limit)
     shown = [await _shown(call, each) for each in found]
-    return page(call.office.cursors, "dead-letters", shown, limit, found[-1]["id"] if found else None)
+    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 async def _shown(call: Call, letter: dict[str, Any]) -> dict[str, Any]:
@@ -135,13 +136,14 @@ async def _shown(call: Call, letter: dict[str, Any]) -> dict[str, Any]:
 @routes.get("/groups", Right.READ, response_model=Page[DeadLetterGroup])
 async def list_dead_letter_groups(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """What lies unresolved, gathered by what failed alike, the most frequent first."""
-    place = None if cursor is None else call.office.cursors.read("dead-letter-groups", cursor)
+    listing = call.listing("dead-letter-groups")
+    place = None if cursor is None else call.office.cursors.read(listing, cursor)
     after = dlq.FIRST_GROUP if place is None else dlq.GroupCursor(*place)
     reader, shared = patient(call.office.store), await call.shared_workflows()
     found = await dead_letters.groups(reader, call.workspace, after, limit, shared)
     last = [found[-1]["count"], found[-1]["fingerprint"]] if found else None
     shown = [payloads.shown(each, payloads.GROUP, may_read=await call.may_read(each["workflowId"])) for each in found]
-    return page(call.office.cursors, "dead-letter-groups", shown, limit, last)
+    return page(call.office.cursors, listing, shown, limit, last)
 
 
 @routes.get("/{letterId}", Right.READ, response_model=DeadLetter)
@@ -233,7 +235,7 @@ async def _workflow(call: Call, body: _Many) -> str:
 
 
 def _listing(call: Call, body: _Many, verb: str) -> str:
-    return f"{verb} {body.fingerprint} in {call.workspace}"
+    return call.listing(verb, body.fingerprint)
 
 
 async def _step(call: Call, body: _Many, verb: str, bounds: Bounds, steps: AsyncIterator[Progress]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ropewalk.api.execution_answers import (
 from ropewalk.api.gate import Call, enter_workspace, nowhere
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Body, Cursor, Id, Limit, Page, exemplified, page
+from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Id, Limit, Named, Page, exemplified, page
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem
 from ropewalk.core.state import ExecutionState, RunState, TriggerType
@@ -67,7 +67,7 @@ class NewExecution(Body):
 
     model_config = exemplified(Body, {"workflowDefinitionId": AN_ID, "input": {"orderId": "A-7"}})
 
-    workflow_definition_id: Id
+    workflow_definition_id: Named
     input: Any = None
     vars: dict[str, Any] = Field(default_factory=dict)
     priority: int = Field(5, ge=0, le=9)
@@ -192,7 +192,7 @@ def _refuse(problems: list[Problem]) -> None:
 @routes.get("", Right.READ, response_model=Page[ExecutionSummary])
 async def list_executions(
     call: Caller,
-    workflow_id: Annotated[str | None, Query(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")] = None,
+    workflow_id: ChosenWorkflow = None,
     state: ExecutionState | None = None,
     trigger: TriggerType | None = None,
     since: From = None,
@@ -201,17 +201,18 @@ async def list_executions(
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Executions by the time they were accepted, newest first."""
-    before = executions.NEWEST if cursor is None else call.office.cursors.read("executions", cursor)
+    workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, executions.ANY.until)
+    listing = call.listing("executions", workflow, state, trigger, begin, end)
+    before = executions.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
-    begin, end = span(since, until, executions.ANY.until)
-    wanted = executions.Filter(workflow_id, state, trigger, begin, end, None if shared is None else tuple(shared))
+    wanted = executions.Filter(workflow, state, trigger, begin, end, None if shared is None else tuple(shared))
     store = call.office.store
     reader = store if wanted == executions.ANY else patient(store)
     found = await reading.list_executions(reader, call.workspace, wanted, before=before, limit=limit)
     shown = [
         payloads.shown(each, payloads.EXECUTION, may_read=await call.may_read(each["workflowId"])) for each in found
     ]
-    return page(call.office.cursors, "executions", shown, limit, found[-1]["id"] if found else None)
+    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
@@ -236,7 +237,7 @@ async def list_execution_nodes(
 ) -> dict[str, Any]:
     """The nodes of an execution, in the order of its definition."""
     row = await call.execution(execution_id)
-    listing = f"nodes {execution_id}"
+    listing = call.listing("nodes", execution_id)
     start = 0 if cursor is None else call.office.cursors.read(listing, cursor)
     found = await reading.list_nodes(call.office.store, execution_id, start=start, limit=limit)
     may_read = await call.may_read(row.workflow)
@@ -254,7 +255,7 @@ async def list_execution_events(
 ) -> dict[str, Any]:
     """The log of an execution: every recorded fact, numbered from 1 without gaps."""
     row = await call.execution(execution_id)
-    listing = f"events {execution_id}"
+    listing = call.listing("events", execution_id)
     start = after if cursor is None else call.office.cursors.read(listing, cursor)
     may_read = await call.may_read(row.workflow)
     found, has_more = await reading.page_of_events(call.office.store, execution_id, start, limit, values=may_read)
@@ -276,7 +277,7 @@ async def list_execution_runs(
 ) -> dict[str, Any]:
     """The attempts of an execution, in the order they began."""
     row = await call.execution(execution_id)
-    listing = f"runs {execution_id}"
+    listing = call.listing("runs", execution_id, node, state)
     after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     wanted = Wanted(node=node, state=state)
     found = await reading.page_of_runs(call.office.store, row, wanted, after=after, limit=limit)

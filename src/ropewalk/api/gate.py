@@ -7,6 +7,7 @@ look is 403.
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
+import msgspec
 from starlette.requests import HTTPConnection
 
 from ropewalk.access.actor import Actor
@@ -73,11 +74,19 @@ class Call:
     async def workflow(self, workflow: str) -> workflows.Workflow:
         """A workflow this route may be used on."""
         found = await self.service.known.get(workflow)
-        absent = f"there is no workflow {workflow}"
+        absent = f"there is no workflow {workflow!r}"
         if found is None:
             raise NotFound(absent)
         await self.allow(found.id, absent)
         return found
+
+    async def chosen(self, workflow: str | None) -> str | None:
+        """The id of the workflow that a list is narrowed to, by its id or name; None if it is to none."""
+        return None if workflow is None else (await self.workflow(workflow)).id
+
+    def listing(self, name: str, *filters: object) -> str:
+        """What a cursor of a list is bound to: the workspace, and what the list is narrowed to."""
+        return msgspec.json.encode([name, self.workspace, *filters]).decode()
 
     async def letter(self, letter: str) -> dlq.DeadLetter:
         """A dead letter this route may be used on."""

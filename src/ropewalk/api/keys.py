@@ -145,9 +145,10 @@ def _end(call: Call, seconds: int | None, now: int) -> int | None:
 async def list_keys(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """The keys of the workspace, newest first, revoked and expired ones too."""
     call.require()
-    before = keys.NEWEST if cursor is None else call.office.cursors.read("keys", cursor)
+    listing = call.listing("keys")
+    before = keys.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
     found = await keys.listed(call.office.store, call.workspace, before=before, limit=limit)
-    return page(call.office.cursors, "keys", [_shown(each) for each in found], limit, found[-1].id if found else None)
+    return page(call.office.cursors, listing, [_shown(each) for each in found], limit, found[-1].id if found else None)
 
 
 @routes.delete("/{keyId}", Right.ADMINISTER, response_model=Key, problems=(409,))

@@ -63,10 +63,11 @@ class LetGo(Answer):
 async def list_members(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """The members of the workspace by subject. Keys at home here are among the keys."""
     call.require()
-    after = "" if cursor is None else call.office.cursors.read("members", cursor)
+    listing = call.listing("members")
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     found = await members.listed(call.office.store, call.workspace, after=after, limit=limit)
     place = found[-1].subject if found else None
-    return page(call.office.cursors, "members", [shown(each) for each in found], limit, place)
+    return page(call.office.cursors, listing, [shown(each) for each in found], limit, place)
 
 
 @routes.put("", Right.ADMINISTER, response_model=Member)

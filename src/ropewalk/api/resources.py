@@ -23,13 +23,12 @@ from ropewalk.api.execution_answers import (
     RunSummary,
 )
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Answer, Cursor, Limit, exemplified
+from ropewalk.api.shapes import Answer, ChosenWorkflow, Cursor, Limit, exemplified
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 
 routes = Routes("/v1", "Resources")
 
 Handler = Callable[..., Any]
-WorkflowId = Annotated[str | None, Query(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 TaskId = Annotated[str | None, Query(alias="taskId", max_length=64, pattern=executions.NODE)]
 TASK: Final = {"taskId": "pay"}
 LINK: Final[dict[int | str, dict[str, Any]]] = {
@@ -72,7 +71,7 @@ async def list_workflow_executions(
     call: Caller,
     request: Request,
     response: Response,
-    workflow_id: WorkflowId = None,
+    workflow_id: ChosenWorkflow = None,
     state: ExecutionState | None = None,
     limit: Limit = 50,
     cursor: Cursor = None,

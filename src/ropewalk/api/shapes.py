@@ -1,6 +1,6 @@
 """What every noun's bodies and answers have in common."""
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -57,6 +57,13 @@ class Page(Answer, Generic[Item]):
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 Cursor = Annotated[str | None, Query(max_length=LONGEST, description="`next` of the page before.")]
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+LONGEST_NAME: Final = 200
+NAMED: Final = r"^[^\x00]+$"
+BY_NAME: Final = "The id of a workflow, or its name. What is the id of one and the name of another is the id."
+Named = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=NAMED, description=BY_NAME)]
+ChosenWorkflow = Annotated[
+    str | None, Query(alias="workflowId", min_length=1, max_length=LONGEST_NAME, pattern=NAMED, description=BY_NAME)
+]
 
 
 def page(cursors: Cursors, listing: str, items: list[dict[str, Any]], limit: int, place: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from ropewalk.api.office import Office
 from ropewalk.api.problems import Refused
 from ropewalk.api.proofs import session_cookie
 from ropewalk.api.routes import Caller, Routes
+from ropewalk.api.shapes import BY_NAME, LONGEST_NAME, NAMED
 from ropewalk.api.workspaces import WorkspaceId
 from ropewalk.core.errors import Unauthenticated, Unavailable
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
@@ -46,7 +47,7 @@ CODES: Final = {
 }
 """With which code a WebSocket is closed."""
 
-WorkflowId = Annotated[str, Path(alias="workflowId", max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+WorkflowId = Annotated[str, Path(alias="workflowId", max_length=LONGEST_NAME, pattern=NAMED, description=BY_NAME)]
 AfterNumber = Annotated[int | None, Query(ge=0, le=LARGEST_NUMBER, description="Go on after the event of this number.")]
 AfterId = Annotated[str | None, Query(max_length=LONGEST_ID, description="Go on after the event of this id.")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=LONGEST_ID)]

@@ -58,14 +58,15 @@ class ChangeWorkspaceBody(Body):
 @routes.get("", Right.COME_IN, response_model=Page[Workspace])
 async def list_workspaces(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """The workspaces the caller has a part in; every one for a root key that may read or operate."""
-    after = "" if cursor is None else call.office.cursors.read("workspaces", cursor)
+    listing = call.listing("workspaces", call.actor.subject)
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
     store, actor = call.office.store, call.actor
     if actor.is_root and actor.scoped(_SEES_ALL):
         found = await workspaces.listed(store, after=after, limit=limit)
     else:
         found = await workspaces.of_subject(store, actor.subject, actor.home, after=after, limit=limit)
     place = found[-1].id if found else None
-    return page(call.office.cursors, "workspaces", [_shown(each) for each in found], limit, place)
+    return page(call.office.cursors, listing, [_shown(each) for each in found], limit, place)
 
 
 @routes.get("/{workspaceId}", Right.READ, response_model=Workspace, anywhere=True)

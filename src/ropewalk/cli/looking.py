@@ -146,7 +146,7 @@ class StoreLook:
         self._blobs = blobs_of(project, reader)
 
     async def workflow_id(self, name: str) -> str:
-        found = await workflows.get_by_name(self.reader, WORKSPACE, name)
+        found = await workflows.find(self.reader, WORKSPACE, name)
         if found is None:
             raise NotFound(f"there is no workflow {name!r}")
         return found.id

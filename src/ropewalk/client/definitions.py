@@ -18,15 +18,23 @@ from ropewalk.client.answers import (
 from ropewalk.client.talking import Request, Series, Talk, ask, get, post
 from ropewalk.client.verbs import Speaker, listing, verb
 from ropewalk.core.canonical import JSON
-from ropewalk.core.errors import Conflict, NotFound
+from ropewalk.core.errors import Conflict, InvalidInput, NotFound, Problem
 
 PATH: Final = "/workflow/definitions"
-_ID: Final = 36
 _TRIES: Final = 5
 
 
-def _path(workflow: str, *more: str | int) -> str:
+def address(workflow: str, *more: str | int) -> str:
+    """Where the workflow of this id or name is."""
+    if not _is_addressable(workflow):
+        words = f"{workflow!r} cannot stand in an address: name the workflow by its id, which `definition` gives"
+        raise InvalidInput([Problem(("workflow",), words)])
     return "/".join((PATH, quote(workflow, safe=""), *map(str, more)))
+
+
+def _is_addressable(workflow: str) -> bool:
+    """Whether a server finds it in the path of a request: a slash there ends a step, and dots go up."""
+    return "/" not in workflow and workflow not in ("", ".", "..")
 
 
 class DefinitionVerbs(Speaker):
@@ -42,24 +50,24 @@ class DefinitionVerbs(Speaker):
     @verb
     def definition(self, workflow: str) -> Talk[Definition]:
         """The workflow of this id or name, with its latest document."""
-        found = yield from identified(workflow, self.line.patience)
-        definition: Definition = yield from self._ask(get(_path(found)))
+        found = yield from _identified(workflow, self.line.patience)
+        definition: Definition = yield from self._ask(get(address(found)))
         return definition
 
     @listing
     def versions(self, workflow: str) -> Series[Version]:
-        """The versions of the workflow of this id, the newest first."""
-        return self._pages(_path(workflow, "versions"))
+        """The versions of the workflow of this id or name, the newest first."""
+        return self._pages(address(workflow, "versions"))
 
     @verb
     def version(self, workflow: str, version: int) -> Talk[VersionDocument]:
-        """One version of the workflow of this id, with its document."""
-        return self._ask(get(_path(workflow, "versions", version)))
+        """One version of the workflow of this id or name, with its document."""
+        return self._ask(get(address(workflow, "versions", version)))
 
     @verb
     def diff(self, workflow: str, before: int, after: int) -> Talk[dict[str, Any]]:
         """What one version changes in another."""
-        return self._ask(get(_path(workflow, "diff"), {"from": before, "to": after}))
+        return self._ask(get(address(workflow, "diff"), {"from": before, "to": after}))
 
     @verb
     def validate(self, document: Mapping[str, JSON]) -> Talk[Verdict]:
@@ -96,17 +104,17 @@ class DefinitionVerbs(Speaker):
     @verb
     def publish(self, workflow: str, version: int) -> Talk[Changed]:
         """Starts that name no version take this one from now on."""
-        return self._ask(post(_path(workflow, "publish"), {"version": version}, repeats=True))
+        return self._ask(post(address(workflow, "publish"), {"version": version}, repeats=True))
 
     @verb
     def archive(self, workflow: str) -> Talk[Changed]:
         """No new starts; what is queued still runs, and every version is kept."""
-        return self._ask(post(_path(workflow, "archive"), repeats=True))
+        return self._ask(post(address(workflow, "archive"), repeats=True))
 
 
-def identified(workflow: str, patience: float) -> Talk[str]:
-    """The id of the workflow of this id or name."""
-    if len(workflow) == _ID and workflow.count("-") == 4:
+def _identified(workflow: str, patience: float) -> Talk[str]:
+    """What the workflow of this id or name is found by; the id where the name would not do."""
+    if _is_addressable(workflow):
         return workflow
     found = yield from named(workflow, patience)
     if found is None:
@@ -138,7 +146,7 @@ def _saved(document: Mapping[str, JSON], patience: float, *, publish: bool, on: 
     if known is None:
         answer = yield from ask(_create(document, publish=publish), patience)
     else:
-        base = on or (yield from ask(get(_path(known["id"])), patience))["hash"]
+        base = on or (yield from ask(get(address(known["id"])), patience))["hash"]
         answer = yield from ask(_revise(known["id"], document, base, publish=publish), patience)
     went: Saved = answer
     return went
@@ -151,4 +159,4 @@ def _create(document: Mapping[str, JSON], *, publish: bool) -> Request:
 
 def _revise(workflow: str, document: Mapping[str, JSON], base: str, *, publish: bool) -> Request:
     headers = {"If-Match": f'"{base}"'}
-    return post(_path(workflow, "versions"), dict(document), params={"publish": publish}, headers=headers)
+    return post(address(workflow, "versions"), dict(document), params={"publish": publish}, headers=headers)

@@ -32,7 +32,7 @@ class DeadLetterVerbs(Speaker):
                      workflow: str | None = None, node: str | None = None, fingerprint: str | None = None,
                      since: str | None = None, until: str | None = None,
                      limit: int | None = None) -> Series[DeadLetter]:  # fmt: skip
-        """Dead letters, the newest first; `workflow` is an id, times are RFC 3339, and None is any resolution."""
+        """Dead letters, the newest first; `workflow` is an id or a name, times are RFC 3339, None is any resolution."""
         about = {"executionId": execution, "workflowId": workflow, "node": node, "fingerprint": fingerprint}
         return self._pages(PATH, limit, resolution=resolution, **about, **{"from": since, "to": until})
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from ropewalk.client.acl import SharingVerbs
 from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
-from ropewalk.client.definitions import DefinitionVerbs, identified, saved
+from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
 from ropewalk.client.keys import KeyVerbs
@@ -24,7 +24,7 @@ class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, Sh
     def executions(self, *, workflow: str | None = None, state: str | None = None, trigger: str | None = None,
                    since: str | None = None, until: str | None = None,
                    limit: int | None = None) -> Series[ExecutionSummary]:  # fmt: skip
-        """Executions, the newest first; `workflow` is an id, times are RFC 3339."""
+        """Executions, the newest first; `workflow` is an id or a name, times are RFC 3339."""
         wanted = {"workflowId": workflow, "state": state, "trigger": trigger, "from": since, "to": until}
         return self._pages(PATH, limit, **wanted)
 
@@ -70,7 +70,7 @@ def started(speaker: Speaker, workflow: str | Mapping[str, JSON], value: JSON, o
     """The id of the execution that was accepted."""
     patience = speaker.line.patience
     if isinstance(workflow, str):
-        found = yield from identified(workflow, patience)
+        found = workflow
     else:
         kept = yield from saved(workflow, patience, publish=True)
         found, version = kept["id"], version or kept["version"]

@@ -47,7 +47,7 @@ class KnownWorkflows:
         self._known = _Known(changes())
 
     async def get(self, workflow: str) -> Workflow | None:
-        """The workflow of this id, as it was at most a moment ago. Those who ask at the same time share one look."""
+        """The workflow of this id or name, as it was at most a moment ago. Callers who ask together share one look."""
         if self._known.changes != self._changes():
             self.forget()
         known, now = self._known, self._store.now()
@@ -77,7 +77,7 @@ class KnownWorkflows:
     async def _look_up(self, workflow: str, known: _Known) -> Workflow | None:
         """Noted among what was known when the look began: if that is forgotten meanwhile, so is this."""
         began = self._store.now()
-        found = await workflows.get(self._store, self._workspace, workflow)
+        found = await workflows.find(self._store, self._workspace, workflow)
         if found is None:
             known.found.pop(workflow, None)
             return None
