@@ -43,10 +43,12 @@ def node(id: str, type: str = "noop", /, **given: Any) -> Json:  # noqa: A002 (t
     """A node; what is no field of a node is one of its parameters."""
     fields = ("forEach", "concurrency", "failureTolerance", "retry", "timeout", "cache")
     parameters = {name: value for name, value in given.items() if name not in fields}
+    # A child is tried again only where its node asks for it.
+    retry = {} if type == "subworkflow" else {"retry": QUICK}
     return {
         "id": id,
         "type": type,
-        "retry": QUICK,
+        **retry,
         **{name: value for name, value in given.items() if name in fields},
         **({"with": parameters} if parameters else {}),
     }

@@ -15,9 +15,8 @@ HELD = flow(node("inner", "gate", value="free"), act("after"), name="child", edg
 
 
 def parent(**given: object) -> Json:
-    call = node("call", "subworkflow", **{"workflow": "child", **given})
-    del call["retry"]
-    return flow(call, act("after", "{{ nodes.call.output }}"), edges="call->after")
+    document: Json = {"workflow": "child", **given}
+    return flow(node("call", "subworkflow", **document), act("after", "{{ nodes.call.output }}"), edges="call->after")
 
 
 async def held_child(world: World, execution: str) -> str:
@@ -128,7 +127,7 @@ async def retrying_the_parent_reopens_the_child(world: World) -> None:
 
 async def a_child_whose_failure_was_handled_is_not_reopened(world: World) -> None:
     await world.save(FRAGILE)
-    document = flow(node("call", "subworkflow", workflow="child", retry=ONCE), act("alert"), edges="call->alert:error")
+    document = flow(node("call", "subworkflow", workflow="child"), act("alert"), edges="call->alert:error")
     ended = await world.run(document)
     (child,) = await world.children(ended.execution)
 
