@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 
 from ropewalk.core.errors import Conflict, RopewalkError
-from ropewalk.store.errors import StoreBusy, StoreCorrupted, StoreDefect, StoreFull, StoreUnavailable
+from ropewalk.store.errors import StoreBusy, StoreDamaged, StoreDefect, StoreFull, StoreUnavailable
 from ropewalk.store.postgres import PostgresReader, PostgresStore
 from ropewalk.store.postgres.faults import translated
 from tests.postgres import PostgresServer
@@ -80,7 +80,7 @@ async def test_an_address_that_is_none_is_refused(url: str, advice: str, opening
         (asyncpg.ForeignKeyViolationError("fk"), Conflict, "fk"),
         (asyncpg.NotNullViolationError("column"), StoreDefect, "column"),
         (asyncpg.DiskFullError("no space"), StoreFull, "no room left for the shop"),
-        (asyncpg.DataCorruptedError("page"), StoreCorrupted, "restore it from a backup"),
+        (asyncpg.DataCorruptedError("page"), StoreDamaged, "restore it from a backup"),
         (asyncpg.QueryCanceledError("timeout"), StoreBusy, "took too long"),
         (asyncpg.LockNotAvailableError("lock"), StoreBusy, "took too long"),
         (asyncpg.SerializationError("concurrent"), StoreUnavailable, "try again"),
