@@ -152,7 +152,7 @@ class _Handler(logging.Handler):
 def _cause(record: logging.LogRecord) -> str:
     """What it was that went wrong, without where in our code."""
     error = record.exc_info[1] if record.exc_info else None
-    return "" if error is None else f" ({type(error).__name__}: {error})"
+    return "" if error is None else f" ({type(error).__name__}: {' '.join(str(error).split())})"
 
 
 @contextmanager
