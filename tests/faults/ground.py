@@ -81,12 +81,18 @@ class Server:
                 sys.executable, "-m", "ropewalk", *command,
                 cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
-        assert self._process.stdout is not None
-        line = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
-        if not line:
-            raise RuntimeError(f"the server ended before it served; {self.folder}/up.log says why")
-        said = json.loads(line)
+        said = await asyncio.wait_for(self._address(), PATIENCE)
         self.port, self.token = int(said["url"].rpartition(":")[2]), said["token"] or self.token
+
+    async def _address(self) -> dict[str, Any]:
+        """What the server says when it serves; what it has to say before that is for the log."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            said: dict[str, Any] = json.loads(line)
+            if "url" in said:
+                return said
+        raise RuntimeError(f"the server ended before it served; {self.folder}/up.log says why")
 
     async def ended(self, seconds: float = PATIENCE) -> int | None:
         """How the process ended, if it does within that time."""

@@ -25,8 +25,12 @@ async def replaced_file(folder: Path) -> Outcome:
         workflow = await field.save()
         field.load(workflow)
         await asyncio.sleep(BEFORE)
-        backed_up = time.monotonic()
+        # At rest, so that what nodes have done by now is exactly what the backup tells.
+        await field.rest()
+        violations += [f"{each} hangs" for each in await field.quiet()]
+        backed_up, effects = time.monotonic(), place.effects.read()
         _back_up(place.database, folder / "backup.db")
+        field.load(workflow)
         await asyncio.sleep(BEFORE)
         os.replace(folder / "backup.db", place.database)
         replaced = time.monotonic()
@@ -40,6 +44,7 @@ async def replaced_file(folder: Path) -> Outcome:
         # Requests sent before the replacement may be answered after it, and count as made before.
         lost = [each for each in field.answers if each.execution is not None and each.sent_at > replaced]
         violations += [f"{each.execution} was accepted after the file was replaced" for each in lost]
+        place.effects.rewrite(effects)
         await field.server.start()
         await field.serves(time.monotonic())
         await field.rest()
