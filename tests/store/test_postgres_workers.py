@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from ropewalk.store import workers
+from ropewalk.store.access import CONNECTED
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.postgres import store as store_module
@@ -293,7 +294,7 @@ async def test_hearing_goes_on_after_the_connection_was_lost(database: str):
     store.hint("acme")
     await until(lambda: "acme" in heard)
 
-    assert heard == ["*", "acme"]
+    assert heard == ["*", CONNECTED, "acme"]
     await store.close()
 
 
@@ -307,6 +308,6 @@ async def test_without_notifications_nothing_is_sent_and_nothing_comes(postgres:
     other.hint("default")
     await until(lambda: "default" in heard)
 
-    assert heard == ["*", "default"]
+    assert heard == ["*", CONNECTED, "default"]
     await silent.close()
     await other.close()
