@@ -21,6 +21,7 @@ from tests.engines.worlds import flow, node
 WORKER = """
 import asyncio, json, os, sys
 from ropewalk.engines.native.memory import Memory
+from ropewalk.store import suspicion
 from ropewalk.wiring import Settings, open_service
 from tests.engines.test_set_aside import types
 
@@ -34,6 +35,7 @@ async def deadly(memory, execution, written, entries):
 
 async def main():
     Memory._folded = deadly
+    suspicion.HEAVY = int(sys.argv[4])
     async with open_service(Settings(db=database), types()) as service:
         if victim == "-":
             version = await service.save(document)
@@ -68,8 +70,8 @@ def types() -> Registry:
     return found
 
 
-def life(database: str, victim: str = "-") -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", WORKER, database, victim, json.dumps(DOCUMENT)]
+def life(database: str, victim: str = "-", heavy: int = 0) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", WORKER, database, victim, json.dumps(DOCUMENT), str(heavy)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -99,6 +101,16 @@ async def test_an_execution_that_kills_its_worker_is_set_aside_and_the_other_goe
         for each in started:
             assert await service.cancel(each)
             assert (await service.ended(each)).state is ExecutionState.CANCELLED
+
+
+async def test_an_execution_that_has_stored_little_is_never_set_aside(tmp_path: Path):
+    database = str(tmp_path / "ropewalk.db")
+    victim, _ = json.loads(life(database).stdout)
+
+    codes = [life(database, victim, heavy=suspicion.HEAVY).returncode for _ in range(4)]
+
+    assert codes == [9] * 4
+    assert life(database, "nobody").returncode == 0
 
 
 async def _explained(store: Any, execution: str) -> Any:

@@ -1,8 +1,9 @@
 """Executions that were under way when their worker died, and those that are set aside for it.
 
 A row says in how many deaths an execution was under way without anything written about it in between. Nearly always
-that is one, and the row goes with the next commit. From two on the execution is taken up alone; if its worker dies of
-that as well, it is set aside: it belongs to no worker, and nothing reads it until a person says so.
+that is one, and the row goes with the next commit. From two on an execution that has stored much is taken up alone; if
+its worker dies of that as well, it is set aside: it belongs to no worker, and nothing reads it until a person says so.
+A machine that keeps crashing, or a store that cannot be written, is no reason to set anything aside: hence "much".
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from ropewalk.store.rows import Suspect
 
 SET_ASIDE: Final = "set-aside"
 """Whose an execution is that is set aside; no worker is called that."""
+HEAVY = 8 * 2**20
+"""What has stored less (bytes) is no reason for a worker to die when it is taken up."""
 MOST: Final = 1_000
 
 
@@ -23,7 +26,7 @@ async def raise_for(tx: Transaction, executions: Iterable[str]) -> None:
 
 async def suspects(reader: Reader, executions: Iterable[str]) -> list[Suspect]:
     """Those of these executions that are not to be taken up with others."""
-    return [Suspect(*row) for row in await reader.fetch("suspects", json_list(executions))]
+    return [Suspect(*row) for row in await reader.fetch("suspects", json_list(executions), HEAVY)]
 
 
 async def put_on_trial(tx: Transaction, execution: str) -> None:
