@@ -1,7 +1,7 @@
 """Logs: the truth about each execution, append-only."""
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Self
 
 from ropewalk.store.access import Reader, json_list
 
@@ -30,20 +30,42 @@ async def entries(reader: Reader, execution: str, *, start: int = 1, limit: int 
     return [(seq, entry) for seq, entry in rows]
 
 
-async def pages(
-    reader: Reader, execution: str, *, start: int = 1, most: int = PAGE_ENTRIES
-) -> AsyncIterator[list[bytes]]:
+class pages:  # noqa: N801 -- called like the functions beside it
     """The entries from the one that holds event `start` on, in order, `most` or a few megabytes at a time.
 
-    A page is emptied when the next one is asked for, so that only one of them is in memory.
+    A page is emptied when the next one is asked for, so that only one of them is in memory. No generator: whoever stops
+    in the middle leaves nothing behind that has to be closed.
     """
-    holding = None if start == 1 else await reader.fetch_one("entry_holding", execution, start)
-    first = 0 if holding is None else holding[0]
-    while rows := await reader.fetch("log_page", execution, first, most, PAGE_BYTES):
-        first, is_last = rows[-1][0] + 1, len(rows) == rows[0][2] < most
-        page = [row[1] for row in rows]
-        del rows
-        yield page
-        page.clear()
-        if is_last:
-            return
+
+    def __init__(self, reader: Reader, execution: str, *, start: int = 1, most: int | None = None) -> None:
+        self._reader = reader
+        self._execution = execution
+        self._start = start
+        self._most = most or PAGE_ENTRIES
+        self._first: int | None = 0 if start == 1 else None
+        self._page: list[bytes] = []
+        self._is_last = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        page = await self.next()
+        if not page:
+            raise StopAsyncIteration
+        return page
+
+    async def next(self) -> list[bytes]:
+        """The next page; nothing if there is no more."""
+        self._page.clear()
+        if self._is_last:
+            return []
+        if self._first is None:
+            holding = await self._reader.fetch_one("entry_holding", self._execution, self._start)
+            self._first = 0 if holding is None else holding[0]
+        rows = await self._reader.fetch("log_page", self._execution, self._first, self._most, PAGE_BYTES)
+        self._is_last = not rows or len(rows) == rows[0][2] < self._most
+        if rows:
+            self._first = rows[-1][0] + 1
+        self._page = [row[1] for row in rows]
+        return self._page

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -376,7 +376,9 @@ class Memory:
     async def _folded(self, execution: str, written: Written, entries: list[bytes] | None) -> Live:
         """The execution as its log leaves it; the log is read a few megabytes at a time if it is not given."""
         fold: Fold | None = None
-        async for page in stored_log.pages(self._store, execution) if entries is None else _at_once(entries):
+        pages = stored_log.pages(self._store, execution)
+        page = await pages.next() if entries is None else entries
+        while page:
             for entry in page:
                 _, events = log.decode(entry)
                 if fold is None:
@@ -384,6 +386,7 @@ class Memory:
                     fold = Fold(await self._version_of(accepted), accepted)
                 fold.add(events, len(entry))
                 written.seal = log.seal_of(entry)
+            page = await pages.next() if entries is None else []
         if fold is None:
             log.acceptance(())
         assert fold is not None, "an empty log has no acceptance"
@@ -453,10 +456,6 @@ class Memory:
         while self._held > MOST_HELD:
             self._held -= self._values.popitem(last=False)[1][0]
         return value
-
-
-async def _at_once(entries: list[bytes]) -> AsyncIterator[list[bytes]]:
-    yield entries
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:
