@@ -159,6 +159,8 @@ def test_installed_packages_are_looked_up():
         ("switch", {"cases": [{"port": "{{ input }}", "equals": 1}]}, ("b",), None),
         ("noop", {}, ("b",), "noop has no port 'b'; it has none"),
         ("approval", {}, ("expired",), None),
+        ("approval", {}, ("arrived",), "approval has no port 'arrived'; it has approved, rejected, expired"),
+        ("wait", {}, ("arrived",), None),
         ("python", {}, ("left", "right"), None),
     ],
 )

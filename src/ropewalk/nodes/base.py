@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ropewalk.core.canonical import writable
-from ropewalk.core.definition.node_type import EXPIRED_PORT, NodeTypeInfo
+from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
 from ropewalk.core.reach import Reached
 from ropewalk.core.schema import check_schema
@@ -197,7 +197,8 @@ class NodeType(ABC):
         own = self.ports if self.ports is not None else self.ports_with(parameters)
         if own is None:
             return None
-        own = (*own, EXPIRED_PORT) if self.is_wait else own
+        if self.is_wait:
+            own = (*own, EXPIRED_PORT) if own else (ARRIVED_PORT, EXPIRED_PORT)
         if unknown := next((port for port in taken if port not in own), None):
             known = f"it has {', '.join(own)}" if own else "it has none"
             return f"{self.name} has no port {unknown!r}; {known}"
