@@ -12,6 +12,7 @@ from tests.fleet.verdict import judge
 from tests.postgres import PostgresServer
 
 BEFORE: Final = 2.0
+SETTLING: Final = 0.2
 SERVING_WITHIN: Final = 60.0
 QUIET_WITHIN: Final = 90.0
 
@@ -62,7 +63,9 @@ async def _go_back(postgres: PostgresServer, field: Ground, place: Place) -> tup
     since = time.monotonic()
     await field.serves(since, SERVING_WITHIN)
     await asyncio.sleep(BEFORE)
-    postgres.stop()
+    # Beside the clients: what was acknowledged before the server stopped is read before the moment is taken.
+    await asyncio.to_thread(postgres.stop)
+    await asyncio.sleep(SETTLING)
     until = time.monotonic()
     place.effects.rewrite(effects)
     postgres.go_back()
