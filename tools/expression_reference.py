@@ -13,7 +13,6 @@ from ropewalk.core.expression.run import (
     MAX_ROOM,
     MAX_SOURCE,
     MAX_STEPS,
-    MAX_TEXT_STEPS,
     MAX_TREE_STEPS,
     MAX_VALUE,
 )
@@ -23,8 +22,9 @@ _LANGUAGE: Final = """\
 
 A text in a definition may hold expressions: `{{ … }}`. If the text is one expression, with nothing but white space
 around it, it stands for the expression's own value: a number stays a number, a list a list. In any other text the
-values are written into it: text as it is, null as nothing, everything else as compact JSON. What comes out is never
-looked through for expressions again. Keys of objects are taken as they are. For a literal `{{` write `{{ "{{" }}`.
+values are written into it: text as it is, null as nothing, a whole number without a point (`3`, also for `3.0`),
+everything else as compact JSON. What comes out is never looked through for expressions again. Keys of objects are
+taken as they are. For a literal `{{` write `{{ "{{" }}`.
 
 ## Names
 
@@ -92,10 +92,11 @@ def _limits() -> str:
 
 Evaluating always ends, with a value or with an error that says where. An expression has at most {MAX_SOURCE:,}
 characters, {MAX_DEPTH} levels of nesting and {MAX_STEPS:,} steps: a step is a small operation; rules pay for each
-item, bulk operations by size; those of one text have {MAX_TEXT_STEPS:,} steps together, those of all
-texts of a node's `with` {MAX_TREE_STEPS:,}. A value it makes has at most
-{MAX_VALUE >> 20} MiB, all of them together {MAX_ROOM >> 20} MiB, reckoned as 8 bytes for each value plus its text;
-only a bare path may give more. Integers go up
+item, bulk operations by size. Where an expression looks at large values it has more steps: enough to do everything it
+says once with each of these values, so that one pass over a list always fits, and a list compared with itself, each
+item with each, does not. All expressions of a node's `with` have {MAX_TREE_STEPS:,} steps together. A value an
+expression makes has at most {MAX_VALUE >> 20} MiB, all of them together {MAX_ROOM >> 20} MiB, reckoned as 8 bytes for
+each value plus its text; only a bare path may give more. Integers go up
 to ±2**{MAX_INTEGER.bit_length() - 1}. Regular expressions are RE2's: patterns up to {MAX_PATTERN} characters, texts up
 to {MAX_SUBJECT >> 10} KiB. An instant is an RFC 3339 text or seconds since 1970; there is no current time.
 """

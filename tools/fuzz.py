@@ -22,7 +22,7 @@ from ropewalk.core.expression.functions import FUNCTIONS
 from ropewalk.core.expression.functions.table import Function, Parameter
 from ropewalk.core.expression.operators import OPERATORS
 
-MAX_MILLISECONDS: Final = 50.0
+MAX_MILLISECONDS: Final = 1_000.0
 MAX_MEBIBYTES: Final = 20.0
 _TRACED_EVERY: Final = 500
 _MAX_DEPTH: Final = 6

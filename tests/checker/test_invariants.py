@@ -239,3 +239,11 @@ def test_a_log_that_cannot_be_folded_is_told_not_raised():
             raise KeyError("a")
 
     assert [each.invariant for each in check(CHAIN, fold=Brittle)] == ["I-36"]
+
+
+@pytest.mark.parametrize("recorded", ["3.0 rows", "3 rows"])
+def test_a_history_from_when_whole_numbers_were_written_with_a_point_is_honest(recorded: str):
+    plan = workflow([{"id": "a", "with": {"message": "{{ input / 1.0 }} rows"}}])
+    done = replace(ok("a"), inputs={"message": recorded})
+
+    assert told(story(plan, Start(), done, input=3)) == []

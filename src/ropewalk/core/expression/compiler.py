@@ -39,15 +39,24 @@ _SHORT_CIRCUITS: Final = ("and", "or", "??")
 
 
 class Compiler:
-    """Compiles one expression; afterwards `references`, `functions`, `cost` and `slots` describe it."""
+    """Compiles one expression; afterwards `references`, `functions`, `cost` and `slots` describe it.
+
+    `cost` is what it takes once; `work` the same with each of its rules applied once.
+    """
 
     def __init__(self) -> None:
         self.references: dict[tuple[str, ...], None] = {}
         self.functions: dict[str, None] = {}
         self.cost = 0
+        self._rules = 0
         self.slots = 0
         self._names: list[str] = []
         self._patterns = 0
+
+    @property
+    def work(self) -> int:
+        """What each of its operations takes together, those in rules too."""
+        return self.cost + self._rules
 
     def code(self, node: Node) -> Code:
         """The closure that evaluates this node."""
@@ -185,6 +194,7 @@ class Compiler:
         with self._bound(rule.name):
             body = self.code(rule.body)
         cost, self.cost = self.cost - before + 1, before
+        self._rules += cost
         return _applier(body, slot, cost)
 
     @contextmanager

@@ -1,6 +1,6 @@
 """A compiled expression: evaluates within its limits and says what it refers to without being run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -8,9 +8,9 @@ from ropewalk.core.expression.compiler import Code, Compiler
 from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.parser import parse
 from ropewalk.core.expression.paths import follow, node_field
-from ropewalk.core.expression.run import MAX_STEPS, Run, Scope
+from ropewalk.core.expression.run import MAX_STEPS, MAX_TREE_STEPS, Run, Scope
 from ropewalk.core.expression.syntax import Literal, Lookup, Name, Node
-from ropewalk.core.expression.values import JSON, measure
+from ropewalk.core.expression.values import JSON, extent, measure
 
 # Within every limit, whatever their value.
 _SMALL: Final = (bool, type(None))
@@ -19,14 +19,14 @@ _SMALL: Final = (bool, type(None))
 class Expression:
     """One expression, compiled. Evaluating it changes nothing and always ends, with a value or an `ExpressionError`."""
 
-    __slots__ = ("_code", "_path", "_slots", "_steps", "functions", "is_path", "position", "references")
+    __slots__ = ("_code", "_cost", "_path", "_slots", "_work", "functions", "is_path", "position", "references")
 
     def __init__(self, node: Node) -> None:
         compiler = Compiler()
         self._code: Code = compiler.code(node)
         self._path = _direct_path(node)
         self._slots = compiler.slots
-        self._steps = MAX_STEPS - compiler.cost
+        self._cost, self._work = compiler.cost, compiler.work
         self.position = node.position
         self.is_path = _is_path(node)
         self.references = tuple(compiler.references)
@@ -50,7 +50,10 @@ class Expression:
 
     def value(self, run: Run) -> JSON:
         """The value, as part of a larger evaluation whose room it shares."""
-        run.steps = self._steps
+        left = run.scope.steps
+        run.given = left if left < MAX_STEPS else MAX_STEPS
+        run.steps = run.given - self._cost
+        run.size = self._size
         run.bound = [None] * self._slots
         try:
             value = self._code(run)
@@ -59,6 +62,21 @@ class Expression:
             return value
         except Refused as refused:
             raise ExpressionError(refused.message, self.position) from None
+
+    def _size(self, scope: Scope) -> int:
+        """What it takes to do all of this once with each value the expression refers to."""
+        most = 1 + MAX_TREE_STEPS // self._work
+        return self._work * sum(extent(_referred(scope, path), most) for path in self.references)
+
+
+def _referred(scope: Scope, path: tuple[str, ...]) -> JSON:
+    """The value at a path of names, as far as it goes."""
+    value: Any = getattr(scope, path[0])
+    for key in path[1:]:
+        if not isinstance(value, Mapping):
+            return value
+        value = value.get(key)
+    return value
 
 
 def compile_expression(source: str) -> Expression:

@@ -4,19 +4,24 @@ Straight-line code cannot outgrow its 4 KiB source, so a path or a comparison is
 known when it is compiled and taken off the budget at once. Only what repeats or grows is counted as it happens: each
 pass through a rule (`x => …`), each bulk operation, each byte of text or list it makes. Bytes are taken *before* they
 are allocated and never given back, so the room bounds the memory of a whole evaluation, not only of its result.
+
+A step takes at most about a microsecond. An expression has a fixed number of steps, and more if it looks at large
+values: once through all of them with everything it does always fits. What the expressions of one template take together
+has a ceiling. A caller that must not be kept waiting evaluates *briefly*: after few steps it gets `Unfinished`, and
+evaluates again elsewhere. Evaluating has no effect, so nothing is lost but these steps.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ropewalk.core.expression.faults import Refused
+from ropewalk.core.expression.faults import Refused, Unfinished
 
 MAX_SOURCE: Final = 4096
 MAX_DEPTH: Final = 64
 MAX_STEPS: Final = 10_000
-MAX_TEXT_STEPS: Final = 10 * MAX_STEPS
 MAX_TREE_STEPS: Final = 100 * MAX_STEPS
+BRIEF_STEPS: Final = 2_000
 MAX_VALUE: Final = 1 << 20
 MAX_ROOM: Final = 4 << 20
 MAX_INTEGER: Final = 1 << 53
@@ -29,10 +34,10 @@ NODE_FIELDS: Final = ("output", "state", "error", "errors")
 class Scope:
     """The names an expression can see. All values are JSON; `nodes` may be any mapping from id to a node's record.
 
-    `steps` are those left for a tree that is evaluated in it.
+    `steps` are those left for a tree that is evaluated in it; `is_brief` if the caller goes on elsewhere without them.
     """
 
-    __slots__ = (*ROOTS, "steps")
+    __slots__ = (*ROOTS, "is_brief", "steps")
 
     def __init__(
         self,
@@ -55,17 +60,23 @@ class Scope:
         self.workspace = workspace
         self.env = env
         self.steps = MAX_TREE_STEPS
+        self.is_brief = False
+
+
+Size = Callable[[Scope], int]
+"""How many steps going through everything takes that an expression looks at."""
 
 
 class Run:
     """One evaluation under way: its scope, the values of bound names, and what is left of its allowance."""
 
-    __slots__ = ("bound", "patterns", "piped", "regex_work", "room", "scope", "steps", "text_steps")
+    __slots__ = ("bound", "given", "patterns", "piped", "regex_work", "room", "scope", "size", "steps")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.steps = MAX_STEPS
-        self.text_steps = MAX_TEXT_STEPS
+        # What the expression under way was given, and what is left of it; `size` is asked once, when nothing is left.
+        self.given = self.steps = MAX_STEPS
+        self.size: Size | None = None
         self.room = MAX_ROOM
         self.regex_work = 0
         self.bound: list[Any] = []
@@ -76,17 +87,32 @@ class Run:
         """Take `steps` off the allowance."""
         self.steps -= steps
         if self.steps < 0:
-            raise Refused(f"takes more than {MAX_STEPS:,} steps; work on fewer or smaller values")
+            self._grow()
+
+    def _grow(self) -> None:
+        """Allow as many more as going through all that the expression looks at takes, up to the ceiling."""
+        if self.scope.is_brief:
+            raise Unfinished
+        if self.size is not None:
+            more = min(self.size(self.scope), self.scope.steps - self.given)
+            self.size = None
+            self.given += more
+            self.steps += more
+        if self.steps < 0:
+            raise self._too_many()
 
     def conclude(self) -> None:
-        """An expression is done: what it has taken is taken off what its text may take, and all texts of a tree."""
-        taken = MAX_STEPS - self.steps
-        self.text_steps -= taken
-        self.scope.steps -= taken
-        if self.text_steps < 0:
-            raise Refused(f"the expressions of this text take more than {MAX_TEXT_STEPS:,} steps together")
+        """An expression is done: what it has taken is taken off what the whole tree may take."""
+        self.scope.steps -= self.given - self.steps
         if self.scope.steps < 0:
-            raise Refused(f"the expressions up to here take more than {MAX_TREE_STEPS:,} steps together")
+            if self.scope.is_brief:
+                raise Unfinished
+            raise self._too_many()
+
+    def _too_many(self) -> Refused:
+        if self.given < self.scope.steps:
+            return Refused(f"takes more than {self.given:,} steps; work on fewer or smaller values")
+        return Refused(f"the expressions up to here take more than {MAX_TREE_STEPS:,} steps together")
 
     def walk(self, items: int) -> None:
         """Pay for a cheap look at each of so many items."""

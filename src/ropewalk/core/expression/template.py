@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ropewalk.core.errors import Problem
-from ropewalk.core.expression.faults import ExpressionError, Refused
+from ropewalk.core.expression.faults import ExpressionError, Refused, Unfinished
 from ropewalk.core.expression.parser import parse
 from ropewalk.core.expression.program import Expression
-from ropewalk.core.expression.run import MAX_TREE_STEPS, MAX_VALUE, Run, Scope
+from ropewalk.core.expression.run import BRIEF_STEPS, MAX_TREE_STEPS, MAX_VALUE, Run, Scope
 from ropewalk.core.expression.values import JSON, render, text_size
 
 MAX_TREE_DEPTH: Final = 64
@@ -23,13 +23,14 @@ Path = tuple[str | int, ...]
 class Template:
     """A JSON value to be completed from a scope."""
 
-    __slots__ = ("_resolve", "functions", "is_constant", "references", "value")
+    __slots__ = ("_parts", "_resolve", "functions", "is_constant", "references", "value")
 
     def __init__(self, value: JSON, resolve: Resolve | None, expressions: Iterable[Expression]) -> None:
         self.value = value
         self._resolve = resolve
         self.is_constant = resolve is None
         known = list(expressions)
+        self._parts = len(known)
         self.references = tuple(dict.fromkeys(path for found in known for path in found.references))
         self.functions = tuple(dict.fromkeys(name for found in known for name in found.functions))
 
@@ -37,7 +38,16 @@ class Template:
         """The value with every expression evaluated; what is constant is shared, not copied."""
         if self._resolve is None:
             return self.value
-        scope.steps = MAX_TREE_STEPS
+        scope.steps, scope.is_brief = MAX_TREE_STEPS, False
+        return self._resolve(scope)
+
+    def resolve_briefly(self, scope: Scope) -> JSON:
+        """The same, or `Unfinished` if it takes more than a few steps: `scope` says how many are left."""
+        if self._resolve is None:
+            return self.value
+        scope.steps, scope.is_brief = BRIEF_STEPS - self._parts, True
+        if scope.steps < 0:
+            raise Unfinished
         return self._resolve(scope)
 
 
@@ -179,6 +189,7 @@ def _rendered(run: Run, part: Expression) -> str:
     value = part.value(run)
     try:
         text = render(run, value)
+        run.scan(len(text))
         run.conclude()
     except Refused as refused:
         raise ExpressionError(refused.message, part.position) from None

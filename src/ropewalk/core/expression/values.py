@@ -1,5 +1,6 @@
 """JSON values as the language sees them: what kind they are, whether they are equal, how large, how they read."""
 
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -185,6 +186,19 @@ def _too_large() -> Refused:
     return Refused("gives a value larger than 1 MiB; only a bare path may be larger")
 
 
+def extent(value: JSON, most: int) -> int:
+    """How many values there are in a value, itself and four characters of text counted as one; at most about `most`."""
+    found, waiting = 0, [value]
+    while waiting and found < most:
+        part = waiting.pop()
+        found += 1
+        if isinstance(part, str):
+            found += len(part) >> 2
+        elif isinstance(part, list | dict):
+            waiting.extend(islice(part if isinstance(part, list) else part.values(), most))
+    return found
+
+
 def encode(run: Run, value: JSON) -> str:
     """The value as compact JSON."""
     # Measured first: escapes can make the JSON six times as long as the text, but no longer.
@@ -198,9 +212,13 @@ def encode(run: Run, value: JSON) -> str:
 
 
 def render(run: Run, value: JSON) -> str:
-    """The value as it reads inside a text: text as it is, null as nothing, the rest as JSON."""
+    """The value as it reads inside a text: text as it is, null as nothing, a whole number without a point, the rest as
+    JSON.
+    """
     if isinstance(value, str):
         return value
     if value is None:
         return ""
+    if type(value) is float and value.is_integer() and -MAX_INTEGER <= value <= MAX_INTEGER:
+        return str(int(value))
     return encode(run, value)

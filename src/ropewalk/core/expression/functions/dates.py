@@ -89,12 +89,15 @@ def date_add(run: Run, value: Instant, amount: float, unit: str) -> str:
 
 @DATE.function(
     "date_diff(later: instant, earlier: instant, unit: text) -> number",
-    "The time between two instants in seconds, minutes, hours, days or weeks.",
+    "The time between two instants in seconds, minutes, hours, days or weeks; in months or years how many whole ones "
+    "`date_add` can add to the earlier instant without passing the later; negative if `later` is the earlier.",
     'date_diff("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", "hours")',
     24,
     cost=8,
 )
 def date_diff(run: Run, later: Instant, earlier: Instant, unit: str) -> float:
+    if unit in _MONTHS:
+        return _months_between(_moment(later), _moment(earlier), _MONTHS[unit])
     difference = (_moment(later) - _moment(earlier)) / _span(1, unit)
     return int(difference) if difference.is_integer() else difference
 
@@ -194,3 +197,13 @@ def _months_later(moment: datetime, amount: float, unit: str) -> datetime:
         raise OverflowError
     day = min(moment.day, calendar.monthrange(year, month + 1)[1])
     return moment.replace(year=year, month=month + 1, day=day)
+
+
+def _months_between(later: datetime, earlier: datetime, length: int) -> int:
+    """How many whole spans of so many months lie between, negative where the order is reversed."""
+    if later < earlier:
+        return -_months_between(earlier, later, length)
+    months = 12 * (later.year - earlier.year) + later.month - earlier.month
+    if _months_later(earlier, months, "months") > later:
+        months -= 1
+    return months // length

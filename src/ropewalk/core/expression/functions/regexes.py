@@ -133,6 +133,7 @@ def _found(run: Run, value: str, pattern: str, *, has_groups: bool = False) -> I
 
 
 def _pay(run: Run, work: int) -> None:
+    run.charge(work >> 8)
     run.regex_work += work
     if run.regex_work > MAX_WORK:
         raise Refused("the regular expression takes too long on this text; use a simpler one or a shorter text")
