@@ -1,5 +1,6 @@
 """JSON Schema: what fits, what does not, and that nothing makes it hang or crash."""
 
+import contextlib
 import math
 import time
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.core.schema import Certainty, check_schema, validate
+from ropewalk.core.errors import Unfinished
+from ropewalk.core.schema import Allowance, Certainty, check_schema, validate
 
 PERSON = {
     "type": "object",
@@ -205,20 +207,103 @@ def test_what_cannot_fit_is_a_problem_even_with_unknown_parts(schema, value):
     assert validate(schema, value, certainty=a_guess) != []
 
 
-def test_a_schema_that_doubles_its_work_at_each_step_gives_up():
-    levels = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(40)}
-    schema = {"$ref": "#/$defs/l0", "$defs": {**levels, "l40": True}}
+def doubling(keyword, levels=40, last=True):
+    """A schema of two kilobytes that leads to its last definition in 2⁴⁰ ways."""
+    steps = {f"l{n}": {keyword: [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)}
+    return {"$ref": "#/$defs/l0", "$defs": {**steps, f"l{levels}": last}}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_schema_that_doubles_its_work_at_each_step_is_checked_at_once(keyword, last):
+    allowance = Allowance(is_brief=True)
+
+    problems = validate(doubling(keyword, last=last), 1, allowance=allowance)
+
+    assert bool(problems) is (not last or keyword == "oneOf")
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+def test_a_schema_that_doubles_its_work_at_each_step_is_refused_with_its_place(keyword):
+    (problem,) = check_schema(doubling(keyword), ("input",))
+
+    assert problem.where.startswith("input")
+    assert "10,000 schemas" in problem.message
+
+
+def test_forms_in_forms_are_each_tried_once():
+    schema = {"const": 1}
+    for _ in range(30):
+        schema = {"oneOf": [schema, {"const": 2}]}
+
+    assert validate(schema, 3, allowance=Allowance(is_brief=True)) != []
+
+
+def test_a_schema_that_doubles_at_each_level_of_a_value_is_checked_at_once():
+    twice = {"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]}
+
+    assert check_schema(twice) == []
+    assert validate(twice, nested(30), allowance=Allowance(is_brief=True)) == []
+
+
+def test_references_keep_the_places_of_what_they_refuse():
+    schema = {"items": {"anyOf": [{"$ref": "#/$defs/n"}, {"$ref": "#/$defs/n"}]}, "$defs": {"n": {"type": "number"}}}
+
+    assert [problem.where for problem in validate(schema, ["x", 1, "x"])] == ["[0]", "[2]"]
+
+
+EXPENSIVE = [
+    ({"allOf": [{"items": {"type": "number"}}] * 500}, [1] * 100_000),
+    ({"allOf": [{"items": {"minimum": 2}}] * 500}, [1] * 100_000),
+    ({"items": {"const": {"a": ["x"] * 50_000}}}, [1] * 100_000),
+    ({"items": {"enum": [{"a": ["x"] * 5_000}] * 10}}, [1] * 100_000),
+    ({"items": {"multipleOf": 1e-300}}, [1e300] * 100_000),
+    ({"pattern": "(a?){500}(b|c)*d"}, "a" * 1_000_000),
+    ({"patternProperties": {f"{n}(a?){{40}}b": False for n in range(100)}}, {f"a{n}": 1 for n in range(50_000)}),
+    ({"items": {"format": "email"}}, ["x" * 2_000] * 500),
+    ({"propertyNames": {"anyOf": [{"const": n} for n in range(500)]}}, {str(n): 1 for n in range(50_000)}),
+    ({"allOf": [{"uniqueItems": True}] * 100}, [[n] * 10 for n in range(20_000)]),
+    ({"allOf": [{"contains": {"const": 5}}] * 100}, [1] * 100_000),
+    ({"allOf": [{"required": [str(n) for n in range(1_000)]}] * 500}, {"a": 1}),
+    ({"additionalProperties": False}, {str(n): 1 for n in range(100_000)}),
+    ({"items": False}, [1] * 400_000),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), EXPENSIVE, ids=range(len(EXPENSIVE)))
+def test_steps_mean_time_whatever_they_are_spent_on(schema, value):
+    before = time.process_time()
+    validate(schema, value)
+    whole = time.process_time() - before
+    with contextlib.suppress(Unfinished):
+        validate(schema, value, allowance=Allowance(is_brief=True))
+    brief = time.process_time() - before - whole
+
+    assert whole < 4
+    assert brief < 0.05
+
+
+def test_a_check_that_takes_too_long_says_so_with_its_place():
+    (problem,) = validate({"allOf": [{"items": {"minimum": 2}}] * 500}, [3] * 10_000, ("input",))
+
+    assert (problem.where, problem.message) == ("input", "takes too long to check against its schema")
+
+
+def test_many_checks_that_share_an_allowance_take_no_longer_than_one():
+    schema, shared = {"allOf": [{"items": {"minimum": 2}}] * 500}, Allowance()
     before = time.process_time()
 
-    problems = validate(schema, 1)
+    problems = [validate(schema, [3] * 300, allowance=shared) for _ in range(1_000)]
 
-    assert [problem.message for problem in problems] == ["takes too long to check against its schema"]
-    assert time.process_time() - before < 10
+    assert problems[0] == []
+    assert problems[-1] != []
+    assert time.process_time() - before < 4
 
 
 @pytest.mark.parametrize("loop", [{"$ref": "#"}, {"anyOf": [{"$ref": "#"}]}, {"not": {"$ref": "#"}}])
-def test_a_schema_that_refers_to_itself_gives_up(loop):
-    assert [problem.message for problem in validate(loop, 1)] == ["is nested too deeply to check"]
+def test_a_schema_that_refers_to_itself_is_refused_and_gives_up(loop):
+    assert "refers to itself" in check_schema(loop)[0].message
+    assert "refers to itself" in validate(loop, 1)[0].message
 
 
 def test_a_deep_value_is_refused_and_not_recursed_into():

@@ -6,6 +6,7 @@ Equal means equal but for the order of keys: `1` and `1.0` are two values here, 
 import hashlib
 import math
 import re
+from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -155,6 +156,19 @@ def writable_error(error: RunError) -> RunError:
         return error
     detail = None if error.detail is None else writable(error.detail)
     return msgspec.structs.replace(error, message=writable(error.message), detail=detail)
+
+
+def extent(value: JSON, most: int) -> int:
+    """How many values there are in a value, itself and four characters of text counted as one; at most about `most`."""
+    found, waiting = 0, [value]
+    while waiting and found < most:
+        part = waiting.pop()
+        found += 1
+        if isinstance(part, str):
+            found += len(part) >> 2
+        elif isinstance(part, list | dict):
+            waiting.extend(islice(part if isinstance(part, list) else part.values(), most))
+    return found
 
 
 def step(key: object, longest: int = LONGEST_STEP) -> str:

@@ -134,3 +134,7 @@ class RunError(Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str | None = None
     retry_after: float | None = None
     tokens: int | None = None
+
+
+class Unfinished(Exception):
+    """Work that was to be brief takes longer; done again without haste, and elsewhere, it comes to its end."""

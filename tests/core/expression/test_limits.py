@@ -7,7 +7,8 @@ import tracemalloc
 
 import pytest
 
-from ropewalk.core.expression import ExpressionError, Scope, Unfinished, compile_expression, compile_template
+from ropewalk.core.errors import Unfinished
+from ropewalk.core.expression import ExpressionError, Scope, compile_expression, compile_template
 from tests.core.expression.test_syntax import error_of, value_of
 
 # A tracer (coverage) makes everything several times slower; the promise is for the program as it runs.

@@ -14,7 +14,7 @@ from ropewalk.core.definition.node_type import NodeTypes
 from ropewalk.core.definition.topology import Topology
 from ropewalk.core.definition.validation import DEFAULT_LIMITS, Limits, check_document
 from ropewalk.core.errors import InvalidDefinition, InvalidInput
-from ropewalk.core.schema import validate
+from ropewalk.core.schema import Allowance, validate
 
 
 class Definition:
@@ -57,11 +57,14 @@ class Definition:
         """The bytes to store."""
         return canonical(self.document)
 
-    def check_input(self, value: JSON) -> None:
-        """Refuses, with all reasons, an input that does not fit the workflow's schema."""
+    def check_input(self, value: JSON, allowance: Allowance | None = None) -> None:
+        """Refuses, with all reasons, an input that does not fit the workflow's schema.
+
+        `allowance` is shared by inputs that are checked together; Unfinished if it is brief and used up.
+        """
         problems = json_problems(value, ("input",))
         if not problems and "input" in self.document:
-            problems = validate(self.document["input"], value, ("input",))
+            problems = validate(self.document["input"], value, ("input",), allowance=allowance)
         if problems:
             raise InvalidInput(problems)
 

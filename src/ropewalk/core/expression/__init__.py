@@ -4,7 +4,7 @@
 are compiled once; what they refer to and call is known without running them.
 """
 
-from ropewalk.core.expression.faults import ExpressionError, Unfinished
+from ropewalk.core.expression.faults import ExpressionError
 from ropewalk.core.expression.paths import captured
 from ropewalk.core.expression.program import Expression, compile_expression
 from ropewalk.core.expression.run import Scope
@@ -16,7 +16,6 @@ __all__ = [
     "ExpressionError",
     "Scope",
     "Template",
-    "Unfinished",
     "captured",
     "check_template",
     "compile_expression",

@@ -18,7 +18,3 @@ class Refused(Exception):
     def __init__(self, message: str) -> None:
         self.message = message
         super().__init__(message)
-
-
-class Unfinished(Exception):
-    """A brief evaluation has used up its steps; the same without haste gives the value, or says why there is none."""

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
+from ropewalk.core.canonical import extent
 from ropewalk.core.expression.compiler import Code, Compiler
 from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.parser import parse
 from ropewalk.core.expression.paths import follow, node_field
 from ropewalk.core.expression.run import MAX_STEPS, MAX_TREE_STEPS, Run, Scope
 from ropewalk.core.expression.syntax import Literal, Lookup, Name, Node
-from ropewalk.core.expression.values import JSON, extent, measure
+from ropewalk.core.expression.values import JSON, measure
 
 # Within every limit, whatever their value.
 _SMALL: Final = (bool, type(None))

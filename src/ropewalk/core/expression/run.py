@@ -15,7 +15,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ropewalk.core.expression.faults import Refused, Unfinished
+from ropewalk.core.errors import Unfinished
+from ropewalk.core.expression.faults import Refused
 
 MAX_SOURCE: Final = 4096
 MAX_DEPTH: Final = 64

@@ -8,8 +8,8 @@ objects are taken as they are. To have a literal `{{`, write `{{ "{{" }}`.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ropewalk.core.errors import Problem
-from ropewalk.core.expression.faults import ExpressionError, Refused, Unfinished
+from ropewalk.core.errors import Problem, Unfinished
+from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.parser import parse
 from ropewalk.core.expression.program import Expression
 from ropewalk.core.expression.run import BRIEF_STEPS, MAX_TREE_STEPS, MAX_VALUE, Run, Scope

@@ -1,6 +1,5 @@
 """JSON values as the language sees them: what kind they are, whether they are equal, how large, how they read."""
 
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -184,19 +183,6 @@ def _measure_level(level: list[JSON], below: list[JSON]) -> tuple[int, int]:
 
 def _too_large() -> Refused:
     return Refused("gives a value larger than 1 MiB; only a bare path may be larger")
-
-
-def extent(value: JSON, most: int) -> int:
-    """How many values there are in a value, itself and four characters of text counted as one; at most about `most`."""
-    found, waiting = 0, [value]
-    while waiting and found < most:
-        part = waiting.pop()
-        found += 1
-        if isinstance(part, str):
-            found += len(part) >> 2
-        elif isinstance(part, list | dict):
-            waiting.extend(islice(part if isinstance(part, list) else part.values(), most))
-    return found
 
 
 def encode(run: Run, value: JSON) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ropewalk.core.canonical import JSON, canonical, kind_of, shown, step
 from ropewalk.core.errors import Problem
-from ropewalk.core.schema.rules import FORMATS, TYPES, compile_pattern, definition_named
+from ropewalk.core.schema.rules import FORMATS, SMALL_PATTERN, TYPES, compile_pattern, definition_named
 from ropewalk.core.schema.walk import Rule, TooMuch, Walk
 
 
@@ -21,17 +21,13 @@ def _type(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
 
 def _enum(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
     if not any(walk.equal(value, allowed) for allowed in expected):
-        listed = ", ".join(map(_written, expected[:10])) + (", …" if len(expected) > 10 else "")
+        listed = ", ".join(map(walk.written, expected[:10])) + (", …" if len(expected) > 10 else "")
         walk.refuse(f"must be one of {listed}")
 
 
 def _const(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
     if not walk.equal(value, expected):
-        walk.refuse(f"must be {_written(expected)}")
-
-
-def _written(value: JSON) -> str:
-    return shown(value) if isinstance(value, str) else step(canonical(value).decode())
+        walk.refuse(f"must be {walk.written(expected)}")
 
 
 def _is_number(value: JSON) -> bool:
@@ -53,6 +49,7 @@ def _is_multiple(value: float, unit: float) -> bool:
 
 
 def _multiple_of(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
+    walk.charge(5)
     is_finite = _is_number(value) and abs(value) < float("inf")
     if is_finite and not _is_multiple(value, expected):
         walk.refuse(f"must be a multiple of {expected}")
@@ -73,15 +70,19 @@ def _pattern(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> Non
 
 
 def _matches(walk: Walk, pattern: str, text: str) -> bool:
-    walk.charge(1 + len(text) // 64)
+    program = compile_pattern(pattern)
+    # At worst a search takes some nanoseconds for each instruction of the pattern and character of the text.
+    size = program.programsize
+    walk.charge(1 + (len(text) * (1 if size <= SMALL_PATTERN else size) >> 7))
     try:
-        return compile_pattern(pattern).search(text) is not None
+        return program.search(text) is not None
     except UnicodeEncodeError:
         return False
 
 
 def _format(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
     form = FORMATS.get(expected)
+    walk.charge(2)
     if form is not None and isinstance(value, str) and not form.holds(value):
         walk.refuse(f"{shown(value)} must be {form.words}")
 
@@ -177,18 +178,20 @@ def _unique_items(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -
     first: dict[object, int] = {}
     for place, inner in enumerate(value):
         if walk.certainty is None or not isinstance(inner, str | list | dict):
-            earlier = first.setdefault(_identity(inner), place)
+            earlier = first.setdefault(_identity(walk, inner), place)
             if earlier != place:
                 walk.refuse(f"is the same as element {earlier}", place)
 
 
-def _identity(value: JSON) -> object:
+def _identity(walk: Walk, value: JSON) -> object:
     """Equal for equal values; one hash instead of comparing each with each."""
     if isinstance(value, list | dict):
         try:
-            return canonical(value)
+            text = canonical(value)
         except ValueError as error:
             raise TooMuch("cannot be compared") from error
+        walk.charge(len(text) >> 7)
+        return text
     return isinstance(value, bool), value
 
 
@@ -198,12 +201,18 @@ def _all_of(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None
 
 
 def _any_of(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
-    reasons: dict[str, None] = {}
+    refusals = []
     for schema in expected:
         problems, _sure = walk.trial(schema, value)
         if not problems:
             return
-        reasons[_reason(problems[0], len(walk.path))] = None
+        refusals.append(problems[0])
+    _refuse_all(walk, refusals)
+
+
+def _refuse_all(walk: Walk, refusals: list[Problem]) -> None:
+    """None of several forms fits: say why not, each reason once."""
+    reasons = dict.fromkeys(_reason(problem, len(walk.path)) for problem in refusals)
     walk.refuse("; or ".join(list(reasons)[:5]))
 
 
@@ -211,10 +220,10 @@ def _reason(problem: Problem, depth: int) -> str:
     return str(Problem(problem.path[depth:], problem.message)) if len(problem.path) > depth else problem.message
 
 
-def _one_of(walk: Walk, expected: JSON, value: JSON, schema: dict[str, JSON]) -> None:
+def _one_of(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
     trials = [walk.trial(form, value) for form in expected]
     if all(problems for problems, _ in trials):
-        _any_of(walk, expected, value, schema)
+        _refuse_all(walk, [problems[0] for problems, _ in trials])
     elif sum(not problems and is_sure for problems, is_sure in trials) > 1:
         walk.refuse("fits several of the forms of which it must fit exactly one")
 
@@ -236,7 +245,7 @@ def _ref(walk: Walk, expected: JSON, value: JSON, _: dict[str, JSON]) -> None:
     target = walk.root if expected == "#" else walk.root.get("$defs", {}).get(definition_named(expected))
     if target is None:
         raise TooMuch(f"has a schema that refers to {shown(expected)}, which does not exist")
-    walk.visit(target, value)
+    walk.follow(target, value)
 
 
 def _at_least(have: Any, need: Any) -> bool:

@@ -18,6 +18,11 @@ from ropewalk.core.errors import Problem
 LONGEST_PATTERN = 1_000
 LONGEST_FORMATTED = 2_048
 PATTERN_MEMORY = 1 << 20
+SMALL_PATTERN = 16
+"""Up to so many instructions the automaton of a pattern always fits the memory, and takes the same for each character.
+"""
+MOST_IN_PLACE = 10_000
+"""So many schemas one value may have to be looked at with."""
 
 
 class Form(Struct, frozen=True):
@@ -194,6 +199,8 @@ KEYWORDS: dict[str, Kind] = {
     **dict.fromkeys(_ANNOTATIONS, Anything()),
 }
 
+_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
+
 
 def check_schema(schema: JSON, path: Path = ()) -> list[Problem]:
     """What is wrong with a schema: unknown keywords, bad values, references to nothing."""
@@ -203,7 +210,43 @@ def check_schema(schema: JSON, path: Path = ()) -> list[Problem]:
         _schema.check(schema, path, report)
     if not report.count:
         _check_references(schema, path, report)
+    if not report.count:
+        _check_cost(schema, path, report)
     return report.result()
+
+
+def _check_cost(schema: JSON, path: Path, report: Report) -> None:
+    """No value may have to be looked at with more schemas than can be checked soon, or with one for ever."""
+    counts = _Counts(schema)
+    waiting: list[tuple[JSON, Path]] = [(schema, path)]
+    while waiting:
+        part, where = waiting.pop()
+        if counts.of(part) > MOST_IN_PLACE:
+            report.add(where, f"looks at one value with more than {MOST_IN_PLACE:,} schemas, or refers to itself "
+                              "without going into the value; use fewer forms and references")  # fmt: skip
+            return
+        waiting.extend(_inner_schemas(part, where))
+
+
+class _Counts:
+    """How many schemas a value is looked at with by each schema, those behind references each time they are named."""
+
+    def __init__(self, root: JSON) -> None:
+        self._root = root
+        self._known: dict[int, int] = {}
+
+    def of(self, schema: JSON) -> int:
+        """The count, or just more than the most; of one that comes back to itself, that too."""
+        if not isinstance(schema, dict):
+            return 1
+        known = self._known.get(id(schema))
+        if known is None:
+            self._known[id(schema)] = MOST_IN_PLACE + 1
+            total = 1 + sum(self.of(part) for part, place in _inner_schemas(schema, ()) if place[0] in _IN_PLACE)
+            if isinstance(reference := schema.get("$ref"), str):
+                total += self.of(self._root if reference == "#" else self._root["$defs"][definition_named(reference)])
+            known = self._known[id(schema)] = min(total, MOST_IN_PLACE + 1)
+        return known
 
 
 def _check_references(schema: JSON, path: Path, report: Report) -> None:

@@ -10,16 +10,23 @@ from ropewalk.core.canonical import JSON, Path
 from ropewalk.core.errors import Problem
 from ropewalk.core.schema.keywords import RULES, TEXT_RULES
 from ropewalk.core.schema.rules import check_schema
-from ropewalk.core.schema.walk import Certainty, TooMuch, Walk
+from ropewalk.core.schema.walk import Allowance, Certainty, TooMuch, Walk
 
-__all__ = ["Certainty", "check_schema", "validate"]
+__all__ = ["Allowance", "Certainty", "check_schema", "validate"]
 
 
 def validate(
-    schema: JSON, value: JSON, path: Path = (), certainty: Callable[[str], Certainty] | None = None
+    schema: JSON,
+    value: JSON,
+    path: Path = (),
+    certainty: Callable[[str], Certainty] | None = None,
+    allowance: Allowance | None = None,
 ) -> list[Problem]:
-    """Where a value does not fit a schema that `check_schema` found good; `certainty` tells expressions from text."""
-    walk = Walk(schema, path, (RULES, TEXT_RULES), certainty)
+    """Where a value does not fit a schema that `check_schema` found good; `certainty` tells expressions from text.
+
+    `allowance` is shared by checks that are made together; Unfinished if it is brief and used up.
+    """
+    walk = Walk(schema, value, path, (RULES, TEXT_RULES), certainty, allowance or Allowance())
     report = walk.report
     try:
         walk.visit(schema, value)

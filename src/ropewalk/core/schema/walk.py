@@ -1,13 +1,21 @@
-"""The walk of a value along a schema: where it stands, what it found, how much it may still do."""
+"""The walk of a value along a schema: where it stands, what it found, how much it may still do.
+
+A step takes at most about two microseconds. What a reference leads to is looked at once for each place of the value,
+however often the schema comes back to it, so that the work is at most the size of the schema times that of the value.
+"""
 
 from collections.abc import Callable
 from enum import Enum
 
-from ropewalk.core.canonical import JSON, Path, step
+from ropewalk.core.canonical import JSON, Path, canonical, extent, shown, step
 from ropewalk.core.definition.report import Report
-from ropewalk.core.errors import Problem
+from ropewalk.core.errors import Problem, Unfinished
 
+BRIEF_STEPS = 2_000
+FIRST_STEPS = 100_000
 MOST_STEPS = 1_000_000
+STEPS_PER_CHECK = 100
+STEPS_PER_VALUE = 8
 DEEPEST = 100
 TOO_LONG = "takes too long to check against its schema"
 
@@ -24,24 +32,56 @@ class TooMuch(Exception):
     """Checking would take more steps, or more depth, than it is worth."""
 
 
+class Allowance:
+    """How many steps checking one value, or several together, may take.
+
+    More for large values, up to a ceiling. A brief check that has used up its steps is `Unfinished`.
+    """
+
+    __slots__ = ("is_brief", "left", "rest")
+
+    def __init__(self, *, is_brief: bool = False) -> None:
+        self.is_brief = is_brief
+        self.left = BRIEF_STEPS if is_brief else FIRST_STEPS
+        self.rest = 0 if is_brief else MOST_STEPS - FIRST_STEPS
+
+    def grow(self, value: JSON) -> None:
+        """Give more for a value, as far as there are any."""
+        most = max(0, self.rest - STEPS_PER_CHECK) // STEPS_PER_VALUE
+        more = min(self.rest, STEPS_PER_CHECK + STEPS_PER_VALUE * extent(value, most))
+        self.rest -= more
+        self.left += more
+
+
+Seen = dict[tuple[int, int, int, Path], tuple[list[Problem], bool] | None]
+"""What was found behind a reference (schema, value, how many problems are told, place); None while it is looked at."""
+
+
 class Walk:
     """One walk of a value along a schema; `path` is where it stands."""
 
-    __slots__ = ("certainty", "depth", "doubts", "path", "report", "root", "rules", "steps", "text_rules")
+    __slots__ = (
+        "_allowance", "_seen", "_value", "_written", "certainty", "depth", "doubts", "path", "report", "root", "rules",
+        "text_rules",
+    )  # fmt: skip
 
-    def __init__(self, root: JSON, path: Path, rules: "Rules", certainty: Callable[[str], Certainty] | None) -> None:
+    def __init__(self, root: JSON, value: JSON, path: Path, rules: "Rules",
+                 certainty: Callable[[str], Certainty] | None, allowance: Allowance) -> None:  # fmt: skip
         self.root = root
+        self._allowance = allowance
+        self._value: JSON = value
+        self._seen: Seen = {}
+        self._written: dict[int, str] = {}
         self.rules, self.text_rules = rules
         self.path = list(path)
         self.certainty = certainty
         self.report = Report()
-        self.steps = 0
         self.depth = 0
         self.doubts = 0
 
     def visit(self, schema: JSON, value: JSON) -> None:
         """Reports where the value certainly does not fit."""
-        self.steps += 1
+        self.charge(1)
         if isinstance(schema, bool):
             if not schema:
                 self.refuse("is not allowed here")
@@ -59,8 +99,6 @@ class Walk:
         self.depth += 1
         if self.depth > DEEPEST:
             raise TooMuch("is nested too deeply to check")
-        if self.steps > MOST_STEPS:
-            raise TooMuch(TOO_LONG)
         for keyword, expected in schema.items():
             if rule := rules.get(keyword):
                 rule(self, expected, value, schema)
@@ -79,14 +117,44 @@ class Walk:
 
     def charge(self, steps: int) -> None:
         """Counts work, and gives up when it is too much."""
-        self.steps += steps
-        if self.steps > MOST_STEPS:
-            raise TooMuch(TOO_LONG)
+        allowance = self._allowance
+        allowance.left -= steps
+        if allowance.left < 0:
+            if allowance.is_brief:
+                raise Unfinished
+            allowance.grow(self._value)
+            self._value = None  # once for each check
+            if allowance.left < 0:
+                raise TooMuch(TOO_LONG)
 
-    def trial(self, schema: JSON, value: JSON) -> tuple[list[Problem], bool]:
+    def follow(self, schema: JSON, value: JSON) -> None:
+        """Visits what a reference names; what is known about it here is not found out again."""
+        key = (id(schema), id(value), self.report.limit, tuple(self.path))
+        known = self._seen.get(key)
+        if known is None:
+            if key in self._seen:
+                raise TooMuch("has a schema that refers to itself without going into the value")
+            self._seen[key] = None
+            known = self._seen[key] = self.trial(schema, value, self.report.limit)
+        else:
+            self.charge(1)
+        problems, is_sure = known
+        self.report.extend(problems)
+        self.doubts += not is_sure
+
+    def written(self, expected: JSON) -> str:
+        """Part of a schema as part of a message, made once: it may be large, and refused many times."""
+        found = self._written.get(id(expected))
+        if found is None:
+            found = shown(expected) if isinstance(expected, str) else step(canonical(expected).decode())
+            self._written[id(expected)] = found
+        return found
+
+    def trial(self, schema: JSON, value: JSON, limit: int = 3) -> tuple[list[Problem], bool]:
         """The problems the value would have, kept apart, and whether the answer is beyond doubt."""
+        self.charge(2)
         report, doubts = self.report, self.doubts
-        self.report = Report(limit=3)
+        self.report = Report(limit)
         self.visit(schema, value)
         problems, is_sure = self.report.problems, self.doubts == doubts
         self.report = report
