@@ -34,8 +34,8 @@ from ropewalk.service.facts import Sight
 from ropewalk.service.reading import executions as stories
 from ropewalk.service.reading.patient import patient
 from ropewalk.service.reading.runs import Wanted
-from ropewalk.service.starting import LARGEST_BATCH, Once
-from ropewalk.service.verbs import MOST_PROBLEMS, NewStart
+from ropewalk.service.starting import LARGEST_BATCH, MOST_PROBLEMS, Once
+from ropewalk.service.verbs import NewStart
 from ropewalk.store import executions
 from ropewalk.store.workflows import Workflow
 

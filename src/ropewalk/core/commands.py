@@ -54,6 +54,12 @@ class ReopenChild(_Command, frozen=True):
     child: str
 
 
+class EvaluateOutput(_Command, frozen=True):
+    """The output takes long to evaluate: do so beside everything else, then signal `Evaluated` with the same `seq`."""
+
+    seq: int
+
+
 class NeedSlot(_Command, frozen=True):
     """Something could start: claim a slot, then signal `Start`."""
 
@@ -71,5 +77,15 @@ class Finish(_Command, frozen=True):
 
 
 Command = (
-    RunNode | StopRun | StartChild | CancelChild | PauseChild | ResumeChild | ReopenChild | NeedSlot | WakeAt | Finish
+    RunNode
+    | StopRun
+    | StartChild
+    | CancelChild
+    | PauseChild
+    | ResumeChild
+    | ReopenChild
+    | EvaluateOutput
+    | NeedSlot
+    | WakeAt
+    | Finish
 )

@@ -153,6 +153,14 @@ class ChildReopened(_Signal, frozen=True):
     item: int | None = None
 
 
+class Evaluated(_Signal, frozen=True):
+    """The execution's output as it was after so many events, or why there is none; the answer to `EvaluateOutput`."""
+
+    seq: int
+    output: Any = None
+    error: str | None = None
+
+
 # Requests of people
 
 
@@ -221,7 +229,7 @@ class Abandon(_Signal, frozen=True):
 
 
 Report = Succeeded | Failed | Suspended | Expanded | Returned | Lost
-Arrival = Decide | Tell | Matched | Released | ChildEnded | ChildReopened
+Arrival = Decide | Tell | Matched | Released | ChildEnded | ChildReopened | Evaluated
 Request = Pause | Resume | Cancel | Retry | Requeue | Fix | GiveUp | Abandon
 Signal = Start | Due | Report | Arrival | Request
 

@@ -7,9 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.core.canonical import writable
-from ropewalk.core.errors import InvalidInput, Problem
+from ropewalk.core.errors import InvalidInput, Problem, Unfinished
 from ropewalk.core.events import Blob, Event, Parent
 from ropewalk.core.expression import ExpressionError, Scope
+from ropewalk.core.expression.run import BRIEF_STEPS
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Signal
 from ropewalk.core.state import ExecutionState, TriggerType
@@ -60,9 +61,12 @@ class StartRequest(Struct, frozen=True, kw_only=True):
         if template is None:
             return None
         try:
-            key = template.resolve(Scope(input=self.input))
+            key = template.resolve_briefly(Scope(input=self.input))
         except ExpressionError as error:
             raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
+        except Unfinished as error:
+            message = f"takes more than {BRIEF_STEPS:,} steps; make the key of a part of the input"
+            raise InvalidInput([Problem(("concurrencyKey",), message)]) from error
         text = writable(key) if isinstance(key, str) else msgspec.json.encode(key).decode()
         if (size := len(text.encode())) > LONGEST_KEY:
             allowed = f"has {size:,} bytes, at most {LONGEST_KEY:,} are allowed"

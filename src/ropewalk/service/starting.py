@@ -1,6 +1,7 @@
 """Starts: one, or up to a thousand in one transaction; under an idempotency key the same request is done once."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -8,8 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.core.canonical import JSON, content_hash
-from ropewalk.core.errors import Conflict, InvalidInput, Problem
+from ropewalk.core.errors import Conflict, InvalidInput, Problem, Unfinished
+from ropewalk.core.schema import Allowance
 from ropewalk.engines.base import StartRequest
+from ropewalk.engines.computing import Computing
 from ropewalk.engines.native.accepting import accept, accepted
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.store import idempotency
@@ -17,6 +20,9 @@ from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.rows import IdempotencyEntry
 
 LARGEST_BATCH: Final = 1_000
+CHECKED_AT_ONCE: Final = 100
+"""After so many small inputs everything else on the loop has its turn."""
+MOST_PROBLEMS: Final = 100
 LONGEST_KEY: Final = 255
 
 
@@ -26,6 +32,34 @@ class Once(Struct, frozen=True):
     key: str
     asked: JSON
     route: str = "start"
+
+
+async def check_inputs(computing: Computing, requests: Mapping[int, StartRequest]) -> list[Problem]:
+    """What is wrong with the inputs of a batch, by their places in it; they have one allowance together.
+
+    What is not done in a moment is done beside the loop, in the caller's turn.
+    """
+    problems: list[Problem] = []
+    try:
+        for place in _checked(requests, Allowance(is_brief=True), problems):
+            if place % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+    except Unfinished:
+        problems.clear()
+        first = next(iter(requests.values()))
+        checked = _checked(requests, Allowance(), problems)
+        await computing.of_caller(first.workspace, first.actor, lambda: list(checked))
+    return problems
+
+
+def _checked(requests: Mapping[int, StartRequest], allowance: Allowance, problems: list[Problem]) -> Iterator[int]:
+    """The places of those whose inputs were looked at, one after the other."""
+    for place, request in requests.items():
+        try:
+            request.version.plan.definition.check_input(request.input, allowance)
+        except InvalidInput as error:
+            problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
+        yield place
 
 
 async def answered(reader: Reader, workspace: str, once: Once, now: int) -> list[str] | None:

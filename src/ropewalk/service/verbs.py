@@ -3,6 +3,7 @@
 Everything here is durable when it returns, and a refused request has changed nothing.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -11,13 +12,14 @@ from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.definition import Definition, Limits, parse_definition
-from ropewalk.core.errors import InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem
+from ropewalk.core.errors import InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem, Unfinished
 from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import Ended, StartRequest, Version
+from ropewalk.engines.native.accepting import AT_ONCE
 from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
@@ -26,12 +28,11 @@ from ropewalk.service import reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.known import KnownWorkflows
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
-from ropewalk.service.starting import Once, answered, said, start_all
+from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
 
 HIGHEST_PRIORITY = 9
-MOST_PROBLEMS = 100
 
 
 class NewStart(Struct, frozen=True):
@@ -134,6 +135,11 @@ class Service:
         reaches less than the whole workspace.
         """
         request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by)
+        definition = version.plan.definition
+        try:
+            definition.check_input(input, is_brief=True)
+        except Unfinished:
+            await self.engine.computing.of_caller(self.workspace, actor, lambda: definition.check_input(input))
         if key is None:
             return await self.engine.start(request)
         once = key if isinstance(key, Once) else Once(key, [said(request)])
@@ -144,25 +150,29 @@ class Service:
         bounded_by: tuple[str, ...] = (),
     ) -> list[str]:  # fmt: skip
         """Accept up to a thousand executions, all or none; their ids in order. Refused ones are named, each of them."""
-        requests: list[StartRequest] = []
+        wanted: dict[int, StartRequest] = {}
         problems: list[Problem] = []
         for place, start in enumerate(starts):
             try:
                 about = (actor, start.priority, trace, bounded_by)
-                requests.append(self._request(start.version, start.input, start.vars, *about))
+                wanted[place] = self._request(start.version, start.input, start.vars, *about)
             except InvalidInput as error:
                 problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
+        problems += await check_inputs(self.engine.computing, wanted)
         if problems:
-            raise InvalidInput(problems[:MOST_PROBLEMS])
+            raise InvalidInput(sorted(problems, key=lambda each: each.path[1])[:MOST_PROBLEMS])
+        requests = list(wanted.values())
         try:
             return await start_all(self.engine, requests, once)
         except InvalidInput as error:
-            raise InvalidInput(self._unacceptable(requests) or error.problems) from error
+            raise InvalidInput(await self._unacceptable(requests) or error.problems) from error
 
-    def _unacceptable(self, requests: Sequence[StartRequest]) -> list[Problem]:
+    async def _unacceptable(self, requests: Sequence[StartRequest]) -> list[Problem]:
         """Which of them the engine does not take, and why; asked once it is known that there are some."""
         problems: list[Problem] = []
         for place, request in enumerate(requests):
+            if place % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
             try:
                 self.engine.memory.new(request, self.store.now())
             except InvalidInput as error:
@@ -182,7 +192,6 @@ class Service:
             raise InvalidInput([Problem(("priority",), f"must be from 0 to {HIGHEST_PRIORITY}")])
         if overrides:
             require_json(vars=dict(overrides))
-        definition.check_input(value)
         return StartRequest(
             version=version,
             workspace=self.workspace,

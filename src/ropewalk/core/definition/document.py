@@ -57,14 +57,15 @@ class Definition:
         """The bytes to store."""
         return canonical(self.document)
 
-    def check_input(self, value: JSON, allowance: Allowance | None = None) -> None:
+    def check_input(self, value: JSON, allowance: Allowance | None = None, *, is_brief: bool = False) -> None:
         """Refuses, with all reasons, an input that does not fit the workflow's schema.
 
-        `allowance` is shared by inputs that are checked together; Unfinished if it is brief and used up.
+        `allowance` is shared by inputs that are checked together. Unfinished if it takes long and was to be brief.
         """
         problems = json_problems(value, ("input",))
         if not problems and "input" in self.document:
-            problems = validate(self.document["input"], value, ("input",), allowance=allowance)
+            allowed = allowance or Allowance(is_brief=is_brief)
+            problems = validate(self.document["input"], value, ("input",), allowance=allowed)
         if problems:
             raise InvalidInput(problems)
 

@@ -9,7 +9,9 @@ from ropewalk.core.canonical import writable, writable_error
 from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.events import (
     ChildResumed,
+    ExecutionFailed,
     ExecutionReopened,
+    ExecutionSucceeded,
     MapExpanded,
     RunReturned,
     RunWaiting,
@@ -29,6 +31,7 @@ from ropewalk.core.signals import (
     ChildReopened,
     Decide,
     Due,
+    Evaluated,
     Expanded,
     Failed,
     Lost,
@@ -172,6 +175,14 @@ def expanded(x: Progress, report: Expanded, now: int) -> None:
         return
     record(x, MapExpanded(now, report.node, report.attempt, report.count))
     settle_map(x, work.node, now)
+
+
+def evaluated(x: Progress, report: Evaluated, now: int) -> None:
+    """The output is there; if anything has happened since it was asked for, it is asked for again."""
+    is_over = x.state is ExecutionState.RUNNING and x.ending is None and not x.open_nodes
+    if is_over and not x.unhandled and report.seq == x.seq + len(x.events):
+        failed = report.error is not None
+        record(x, ExecutionFailed(now, f"output: {report.error}") if failed else ExecutionSucceeded(now, report.output))
 
 
 def returned(x: Progress, report: Returned, now: int) -> None:

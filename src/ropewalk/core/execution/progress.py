@@ -32,8 +32,9 @@ class Progress:
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "continuing", "deadline", "ending",
         "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended", "is_paused_by_parent",
         "is_simple", "is_started", "is_timed", "listeners", "maps", "new_failures", "nodes", "now", "open_nodes",
-        "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining", "resting", "room",
-        "running", "seq", "signals", "started_at", "state", "timers", "to_skip", "unhandled", "waiting", "works",
+        "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining",
+        "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers", "to_skip",
+        "unhandled", "waiting", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -51,6 +52,10 @@ class Progress:
         self.blobs: dict[str, Any] = {}
         # How many more attempts the worker has hands for; set by it before a signal, None for any number.
         self.room: int | None = None
+        # How many steps brief evaluations have taken since the worker set this.
+        self.steps = 0
+        # After how many events the worker was asked for an output that takes long.
+        self.output_asked: int | None = None
         self._start_whole()
         # How far it has come on the beaten way of its plan; None where it has a state of its own.
         self.place = place

@@ -4,8 +4,9 @@ from heapq import heappop
 from typing import Any
 
 from ropewalk.core.canonical import writable
+from ropewalk.core.commands import EvaluateOutput
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.errors import ErrorType, RunError, Unfinished
 from ropewalk.core.events import (
     Blob,
     DeadlinePassed,
@@ -328,11 +329,16 @@ def finish(x: Progress, now: int) -> None:
 
 
 def conclude(x: Progress, now: int) -> None:
-    """The execution ended well, if its output can be told."""
+    """The execution ended well, if its output can be told; one that takes long is asked of the worker, once."""
+    if x.output_asked is not None and x.output_asked == x.seq + len(x.events):
+        return
     try:
         output = output_of(x)
     except (ExpressionError, TooMuch) as error:
         record(x, ExecutionFailed(now, writable(f"output: {error}")))
+    except Unfinished:
+        x.output_asked = x.seq + len(x.events)
+        x.commands.append(EvaluateOutput(x.output_asked))
     else:
         record(x, ExecutionSucceeded(now, output))
 

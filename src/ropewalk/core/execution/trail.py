@@ -133,7 +133,7 @@ def take(x: Progress, step: Step, signals: Sequence[Signal], now: int) -> bool:
 def remember(x: Progress, place: Place, reports: Reports, commands: Sequence[Command]) -> None:
     """What the rules have decided here is what they decide for everyone, unless something was special."""
     kinds = [type(event) for event in x.events]
-    if not place.trail.room or not _is_plain(x, kinds):
+    if not place.trail.room or not _is_plain(x, kinds) or x.output_asked is not None:
         return
     if kinds.count(NodeSucceeded) != len(reports) or kinds.count(ExecutionStarted) != (reports == START):
         return  # something came late, or twice, and decided nothing

@@ -1,15 +1,17 @@
 """What expressions of an execution see."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
 from msgspec import Struct
 
-from ropewalk.core.errors import RopewalkError
+from ropewalk.core.errors import RopewalkError, Unfinished
 from ropewalk.core.events import Blob, ExecutionAccepted
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
-from ropewalk.core.expression import Scope
+from ropewalk.core.expression import Scope, Template
+from ropewalk.core.expression.run import BRIEF_STEPS
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
 
@@ -22,6 +24,10 @@ class Unloaded(Struct, frozen=True):
     """Stands for a large value that was not loaded, and says why."""
 
     why: str
+
+
+MOST_BRIEF_STEPS: Final = 50_000
+"""How many steps of brief evaluations an execution may take before its worker says that it may take as many again."""
 
 
 class NodesView(Mapping[str, Any]):
@@ -108,9 +114,9 @@ def about(x: Progress, accepted: ExecutionAccepted) -> dict[str, Any]:
 
 
 def output_of(x: Progress) -> Any:
-    """The `output` expression, else the outputs of the successful sinks by id."""
+    """The `output` expression, else the outputs of the successful sinks by id; Unfinished if that takes long."""
     if x.plan.output is not None:
-        return x.plan.output.resolve(scope(x))
+        return x.plan.output.resolve_briefly(scope(x))
     ids, outputs = x.plan.ids, x.outputs
     return {ids[sink]: _handed_on(x, sink) for sink in x.plan.sinks if sink in outputs}
 
@@ -129,6 +135,13 @@ def items_of(x: Progress, node: int) -> Any:
     return template.resolve(scope(x))
 
 
+def items_briefly(x: Progress, node: int) -> Any:
+    """The same; Unfinished if it takes long."""
+    template = x.plan.for_each[node]
+    assert template is not None, "only a map has items"
+    return template.resolve_briefly(scope(x))
+
+
 def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     """The node's `with`, resolved: evaluated once, then as recorded; a requeue's overrides replace keys."""
     if work.inputs is not None:
@@ -136,3 +149,49 @@ def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     template = x.plan.with_template(work.node)
     resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item))
     return {**resolved, **work.overrides} if work.overrides else resolved
+
+
+def inputs_briefly(x: Progress, work: Work, item: Any = None) -> Any:
+    """The same; Unfinished if it takes long, or if `steps` says that the execution has evaluated much already."""
+    if work.inputs is not None:
+        return _loaded(x, work.inputs) if type(work.inputs) is Blob else work.inputs
+    template = x.plan.with_template(work.node)
+    if template.is_constant:
+        resolved = template.value
+    else:
+        if x.steps > MOST_BRIEF_STEPS:
+            raise Unfinished
+        around = scope(x, item, work.item)
+        resolved = template.resolve_briefly(around)
+        x.steps += BRIEF_STEPS - around.steps
+    return {**resolved, **work.overrides} if work.overrides else resolved
+
+
+Later = Callable[[], Any]
+"""An evaluation of an execution as it is now, for another thread: what happens to the execution does not reach it."""
+
+
+def inputs_later(x: Progress, work: Work, item: Any = None) -> Later:
+    """The node's `with`, to be evaluated elsewhere."""
+    resolve = _later(x.plan.with_template(work.node), scope(x, item, work.item))
+    overrides = work.overrides
+    return (lambda: {**resolve(), **overrides}) if overrides else resolve
+
+
+def items_later(x: Progress, node: int) -> Later:
+    """What a map's `forEach` evaluates to, to be evaluated elsewhere."""
+    template = x.plan.for_each[node]
+    assert template is not None, "only a map has items"
+    return _later(template, scope(x))
+
+
+def output_later(x: Progress) -> Later:
+    """The `output` expression, to be evaluated elsewhere."""
+    assert x.plan.output is not None, "only an expression takes long"
+    return _later(x.plan.output, scope(x))
+
+
+def _later(template: Template, around: Scope) -> Later:
+    named = dict.fromkeys(path[1] for path in template.references if path[0] == "nodes")
+    around.nodes = {node: around.nodes.get(node) for node in named}
+    return partial(template.resolve, around)

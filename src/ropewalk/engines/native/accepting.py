@@ -1,5 +1,6 @@
 """Accepting executions inside somebody's transaction: many at once, or together with what else must be true."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,6 +8,9 @@ from typing import TYPE_CHECKING
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.projecting import RowsByStatement, put_rows
 from ropewalk.store.access import Transaction
+
+AT_ONCE = 10
+"""After so many everything else on the loop has its turn: the key of each may be an expression."""
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -16,7 +20,9 @@ async def accept(engine: "NativeEngine", tx: Transaction, requests: Sequence[Sta
     """Write executions that wait for their turn; accepted with the transaction, all or none. Call `accepted` then."""
     batch: RowsByStatement = defaultdict(list)
     ids = []
-    for request in requests:
+    for place, request in enumerate(requests):
+        if place % AT_ONCE == AT_ONCE - 1:
+            await asyncio.sleep(0)
         live = engine.memory.new(request, engine.store.now())
         engine.audit(live, request.actor, "start")
         put_rows(live, None, batch)

@@ -8,19 +8,19 @@ import asyncio
 import logging
 import random
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import uuid_utils
 
 from ropewalk.core.commands import CancelChild, Command, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.definition.node_type import ARRIVED_PORT
-from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable
+from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable, Unfinished
 from ropewalk.core.events import Event, ExecutionAccepted, ExecutionReopened, Parent
 from ropewalk.core.reach import refusal, workflow_remedy
 from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.base import StartRequest
+from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.followers import ending
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.runner import cache_key
@@ -109,7 +109,7 @@ class Children:
             await self._require_reach(accepted, wait.workflow)
         version = await self._engine.memory.published(accepted.workspace, wait.workflow, wait.version)
         parent = self._parent(live, command)
-        version.plan.definition.check_input(wait.input)
+        await self._check_input(version, wait.input, live)
         return StartRequest(
             version=version,
             workspace=accepted.workspace,
@@ -129,6 +129,13 @@ class Children:
         for actor in accepted.bounded_by:
             if found is None or not await self._engine.reaches.may_call(actor, accepted.workspace, found.id):
                 raise Forbidden(refusal(f"the workflow {named!r}", (actor,), workflow_remedy(named)))
+
+    async def _check_input(self, version: Version, value: Any, live: Live) -> None:
+        check = version.plan.definition.check_input
+        try:
+            check(value, is_brief=True)
+        except Unfinished:
+            await self._engine.computing.of_execution(live.accepted.workspace, live.id, lambda: check(value))
 
     def _parent(self, live: Live, command: StartChild) -> Parent:
         above = live.accepted.parent.ancestors if live.accepted.parent else ()

@@ -12,16 +12,18 @@ from contextlib import suppress
 
 import uuid_utils
 
-from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
+from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event
 from ropewalk.core.signals import Cancel, Due, Resume, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, NoReach, Observer, Reaches, StartRequest
+from ropewalk.engines.computing import Computing
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.commit import Committed, GroupCommit
 from ropewalk.engines.native.dlq import Discard, LetterDecisions
+from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.lending import Lending
@@ -60,7 +62,9 @@ class NativeEngine:
         self.settings = settings
         self.types = types
         self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
-        self.memory = Memory(store, self.ownership)
+        self.computing = Computing()
+        self.evaluating = Evaluating(self.computing)
+        self.memory = Memory(store, self.ownership, self.computing)
         self.memory.on_unwanted = self.let_go
         self.recovery = Recovery(self)
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
@@ -73,7 +77,7 @@ class NativeEngine:
         self.shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         desk = Desk(types, facilities, self.breakers, self.shelf, settings.execution_bytes)
         self.reports = Reports(self)
-        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add)
+        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add, self.evaluating)
         self.timers: Timers[Live] = Timers(store.now, self._due)
         self.followers = Followers(store, self.memory.is_under_way)
         self.children = Children(self)
@@ -155,6 +159,7 @@ class NativeEngine:
             self.timers.close()
             self.hands.close()
             self.followers.close()
+            self.computing.close()
 
     async def start(self, request: StartRequest, letter: str | None = None) -> str:
         """Accept an execution durably; it starts in the same commit if there is a slot for it.
@@ -390,8 +395,15 @@ class NativeEngine:
             case NeedSlot():
                 self.claims.asked()
                 self.store.hint("queue")
+            case EvaluateOutput(seq):
+                self.children.spawn(self._evaluate_output(live, seq))
             case _:
                 return  # what concerns other executions was written down with the events, and is told from there
+
+    async def _evaluate_output(self, live: Live, seq: int) -> None:
+        evaluated = await self.evaluating.output(live, seq)
+        if self.memory.owns(live):
+            self.reports.add(live, evaluated)
 
     def _wake_at(self, live: Live, at: int | None) -> None:
         if at is None:

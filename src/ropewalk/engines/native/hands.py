@@ -6,6 +6,9 @@ rest of the line, so a node that waits keeps nobody waiting.
 
 One look at the clock serves all time limits: the loop's timer is set for the earliest, and what is overdue then is
 reported at once, whether or not its code can be stopped.
+
+Hands work in slices: after some milliseconds everything else on the loop has its turn. Expressions that take long are
+evaluated beside the loop (`evaluating.py`), and so are all of an execution that has evaluated much in this second.
 """
 
 import asyncio
@@ -13,14 +16,18 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from functools import partial
+from typing import Any
 
 from ropewalk.core.canonical import kind_of
-from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.core.execution.view import TooMuch, inputs_of
+from ropewalk.core.duration import SECOND
+from ropewalk.core.errors import ErrorType, RunError, Unfinished
+from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_later
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded
+from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.large import LargeValues
 from ropewalk.engines.native.live import Live, Load, Running
 from ropewalk.engines.native.stored import full
@@ -29,6 +36,9 @@ from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node, with_input
 from ropewalk.nodes.failure import NodeFailure
 
 MOST_RESTING = 100
+LOOK_EVERY = 8
+LONGEST_TURN = SECOND // 100
+"""After so many nodes a hand looks at the clock; if it is longer ago that it first did, the slice is over."""
 NEVER = 2**62
 Report = Callable[[Live, Signal], None]
 
@@ -36,9 +46,12 @@ Report = Callable[[Live, Signal], None]
 class Hands:
     """Runs attempts and reports how they ended."""
 
-    def __init__(self, desk: Desk, count: int, now: Callable[[], int], load: Load, report: Report) -> None:
+    def __init__(
+        self, desk: Desk, count: int, now: Callable[[], int], load: Load, report: Report, evaluating: Evaluating
+    ) -> None:
         self._desk = desk
-        self.large = LargeValues(load, desk)
+        self._evaluating = evaluating
+        self.large = LargeValues(load, desk, evaluating)
         self._load = load
         self._count = count
         self._now = now
@@ -124,8 +137,17 @@ class Hands:
         """Carry out what is in line; whether the task is as good as new afterwards."""
         self._is_one_coming = False
         line = self._line
+        left, began = LOOK_EVERY, 0
         signal: Signal
         while line:
+            if not left:
+                left, now = LOOK_EVERY, self._now()
+                began = began or now
+                if now - began > LONGEST_TURN:
+                    if not self._is_one_coming:
+                        self._call_one()
+                    return True  # another goes on with it in the next turn
+            left -= 1
             running = line.popleft()
             if running not in self._running:
                 continue  # it was called off
@@ -133,13 +155,17 @@ class Hands:
                 self._call_one()
             running.task = task
             try:
-                if not running.live.is_plain:
+                live = running.live
+                if not live.is_plain:
                     signal = await self._look_around(running)
                 else:
-                    running.inputs = inputs_of(running.live.execution, running.work)
+                    try:
+                        running.inputs = inputs_briefly(live.execution, running.work)
+                    except Unfinished:
+                        running.inputs = await self._evaluate(running, inputs_later(live.execution, running.work))
                     signal = await run_node(running, self._desk)
                 if type(signal) is not Succeeded or signal.blob is not None:
-                    await running.live.expect(self._load, signal)
+                    await live.expect(self._load, signal)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
                 signal = _failed(running, _why(error))
             self._end(running, signal)
@@ -156,10 +182,25 @@ class Hands:
         if item is None and live.execution.plan.for_each[work.node] is not None:
             return await self._expand(running, work)
         if live.has_large:
-            async with self.large.inputs(live, work) as (running.inputs, blob):
+            async with self.large.inputs(live, work, partial(self._evaluate, running)) as (running.inputs, blob):
                 return with_inputs_at(await run_node(running, self._desk), blob)
-        running.inputs = inputs_of(live.execution, work, None if item is None else live.item(work.node, item))
+        of = None if item is None else (await self.large.items(live, work.node))[item]
+        try:
+            running.inputs = inputs_briefly(live.execution, work, of)
+        except Unfinished:
+            running.inputs = await self._evaluate(running, inputs_later(live.execution, work, of))
         return await run_node(running, self._desk)
+
+    async def _evaluate(self, running: Running, later: Later) -> Any:
+        """Inputs that take long, or of an execution that has evaluated much; the attempt's time begins afterwards."""
+        running.deadline, live, now = NEVER, running.live, self._now()
+        if now >= live.steps_until:
+            live.execution.steps, live.steps_until = 0, now + SECOND
+        inputs = await self._evaluating.beside(live, later)
+        running.deadline = self._now() + _limit(running)
+        if running.deadline < self._timer_for:
+            self._set_timer(running.deadline)
+        return inputs
 
     async def _expand(self, running: Running, work: Work) -> Signal:
         """Evaluate a map's list; it stays at hand for its items."""
@@ -170,7 +211,6 @@ class Hands:
             return _failed(running, RunError(ErrorType.PERMANENT, f"forEach: {error}"))
         if not isinstance(items, list):
             return _failed(running, RunError(ErrorType.PERMANENT, f"forEach gives no list but {kind_of(items)}"))
-        live.keep_items(work.node, items)
         return Expanded(running.node, running.attempt, len(items))
 
     def _end(self, running: Running, signal: Signal) -> None:
@@ -236,13 +276,18 @@ class Hands:
     def _overdue(self, running: Running) -> None:
         if running.task is not None:
             running.task.cancel()
-        self._end(running, _failed(running, overdue(running.deadline - running.now)))
+        self._end(running, _failed(running, overdue(_limit(running))))
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         for called in self._resting:
             called.cancel()
+
+
+def _limit(running: Running) -> int:
+    """How long the attempt may take (µs)."""
+    return running.live.execution.plan.timeouts[running.work.node] or DEFAULT_ATTEMPT_TIMEOUT
 
 
 def _failed(running: Running, error: RunError) -> Failed:

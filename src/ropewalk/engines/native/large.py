@@ -1,14 +1,19 @@
 """Large values on their way to a node: in memory while they are needed, and no more of them at once than fit."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct
+
+from ropewalk.core.errors import Unfinished
 from ropewalk.core.events import Blob
-from ropewalk.core.execution.view import TooMuch, inputs_of, items_of
+from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_later, items_briefly, items_later
 from ropewalk.core.execution.work import Work
 from ropewalk.core.measured import TooLarge, measured
 from ropewalk.engines.native.budget import Budget
+from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.live import Live, Load
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, keep
 from ropewalk.engines.runner import INLINE_LIMIT, Desk
@@ -17,29 +22,45 @@ from ropewalk.nodes.values import LARGEST_OUTPUT
 
 AT_ONCE: Final = 512 * MIB
 """How much of large values the nodes that run at the same time are given together."""
+Evaluate = Callable[[Later], Awaitable[Any]]
 
 
 class LargeValues:
     """Loads what expressions look at, and keeps what a node is given if it is too large for the log."""
 
-    def __init__(self, load: Load, desk: Desk) -> None:
+    def __init__(self, load: Load, desk: Desk, evaluating: Evaluating) -> None:
         self._load = load
         self._desk = desk
+        self._evaluating = evaluating
         self._room = Budget(AT_ONCE)
 
     @asynccontextmanager
-    async def inputs(self, live: Live, work: Work) -> AsyncIterator[tuple[Any, Blob | None]]:
-        """What an attempt is given, and where that lies if it is large; there is room for it until the end."""
+    async def inputs(self, live: Live, work: Work, evaluate: Evaluate) -> AsyncIterator[tuple[Any, Blob | None]]:
+        """What an attempt is given, and where that lies if it is large; there is room for it until the end.
+
+        `evaluate` is asked for what takes long.
+        """
+        item = None if work.item is None else (await self.items(live, work.node))[work.item]
         async with self._loaded(live.blobs_for(work)) as values:
             with live.at_hand(values):
-                inputs = inputs_of(live.execution, work, None if work.item is None else live.item(work.node, work.item))
+                inputs = _begun(partial(inputs_briefly, live.execution, work, item),
+                                partial(inputs_later, live.execution, work, item))  # fmt: skip
+            if isinstance(inputs, _Later):
+                inputs = await evaluate(inputs.later)
             yield inputs, await self._kept(live, work, inputs)
 
     async def items(self, live: Live, node: int) -> Any:
-        """What a map's `forEach` evaluates to."""
+        """What a map's `forEach` evaluates to; a list is evaluated once while the execution is in memory."""
+        if (items := live.items.get(node)) is not None:
+            return items
         async with self._loaded(live.blobs_of(live.execution.plan.for_each[node])) as values:
             with live.at_hand(values):
-                return items_of(live.execution, node)
+                found = _begun(partial(items_briefly, live.execution, node), partial(items_later, live.execution, node))
+            if isinstance(found, _Later):
+                found = await self._evaluating.beside(live, found.later)
+        if isinstance(found, list):
+            live.keep_items(node, found)
+        return found
 
     @asynccontextmanager
     async def _loaded(self, blobs: Sequence[Blob]) -> AsyncIterator[dict[str, Any]]:
@@ -61,3 +82,17 @@ class LargeValues:
         except TooLarge as error:
             raise NodeFailure.permanent(f"with: is larger than {LARGEST_OUTPUT // MIB} MiB; hand on less") from error
         return None if len(text) <= INLINE_LIMIT else await keep(live, text, self._desk)
+
+
+class _Later(Struct, frozen=True):
+    """An evaluation that takes long; what it looks at is in it already."""
+
+    later: Later
+
+
+def _begun(briefly: Callable[[], Any], later: Callable[[], Later]) -> Any:
+    """The value, or a `_Later` that gives it: made in the same turn, while large values are at hand."""
+    try:
+        return briefly()
+    except Unfinished:
+        return _Later(later())

@@ -10,7 +10,7 @@ import msgspec
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
-from ropewalk.core.execution.view import Unloaded, blobs_of, items_of
+from ropewalk.core.execution.view import Unloaded, blobs_of
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import Expression, ExpressionError, Template, compile_expression
 from ropewalk.core.rows.ledger import RunLedger
@@ -64,8 +64,8 @@ class Live:
     __slots__ = (
         "accepted", "blobs", "commands", "commits", "events", "execution", "for_output", "found_running", "has_key",
         "has_large", "has_slot", "id", "is_dirty", "is_dropped", "is_hungry", "is_plain", "is_unconfirmed", "items",
-        "ledger", "offered", "pins", "post", "reports", "rows", "running", "setbacks", "stored", "trace_id",
-        "unwritten", "version", "written",
+        "ledger", "offered", "pins", "post", "reports", "rows", "running", "setbacks", "steps_until", "stored",
+        "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -76,7 +76,9 @@ class Live:
         self.execution = Execution.on_the_beaten_way(version.plan)
         self.ledger = RunLedger(version.plan, accepted)
         self.running: dict[Key, Running] = {}
-        self.items: dict[int, list[Any]] = {}
+        self.items: dict[int, Any] = {}
+        # Until when the steps count that its expressions have taken on the loop.
+        self.steps_until = 0
         # These three are never added to but replaced: most have one decision's worth of them.
         self.events: Sequence[Event] = ()
         self.commands: Sequence[Command] = ()
@@ -138,14 +140,6 @@ class Live:
         """Whether the tables say that a worker has it."""
         return self.owner is not None
 
-    def item(self, node: int, index: int) -> Any:
-        """One item of a map; the list is evaluated once while the execution is in memory."""
-        items = self.items.get(node)
-        if items is None:
-            items = items_of(self.execution, node)
-            self.keep_items(node, items)
-        return items[index]
-
     def keep_items(self, node: int, items: list[Any]) -> None:
         """The list of a map stays at hand; those of maps that are done do not."""
         nodes = self.execution.nodes
@@ -156,9 +150,7 @@ class Live:
         """The large values an attempt needs: those it was given before, or those its expressions look at."""
         if isinstance(work.inputs, Blob):
             return [work.inputs]
-        plan, node = self.execution.plan, work.node
-        is_listed = work.item is None or node in self.items
-        return self.blobs_of(plan.with_template(node), None if is_listed else plan.for_each[node])
+        return self.blobs_of(self.execution.plan.with_template(work.node))
 
     def blobs_of(self, *templates: Template | Expression | None) -> list[Blob]:
         """The large outputs these expressions look at."""

@@ -13,9 +13,10 @@ import uuid_utils
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
 from ropewalk.core.events import RULES, Blob, ExecutionAccepted
-from ropewalk.core.plan import load_plan
+from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
+from ropewalk.engines.computing import Computing
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
@@ -30,6 +31,8 @@ GoOn = Callable[[list[Live]], Awaitable[None]]
 MOST_VERSIONS = 1_000
 MOST_HELD = 64 * 2**20
 """How much of large values is held for whoever looks at the same ones next."""
+LARGE_DOCUMENT = 64 * 1024
+"""One with more bytes is compiled beside the loop, and whole."""
 VERSIONS_AT_ONCE = 20
 """How many are read together: each may be some megabytes."""
 # What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
@@ -45,8 +48,9 @@ def _nobody() -> None:
 class Memory:
     """Loads executions and the versions they execute, each once."""
 
-    def __init__(self, store: Store, ownership: Ownership) -> None:
+    def __init__(self, store: Store, ownership: Ownership, computing: Computing) -> None:
         self._store = store
+        self._computing = computing
         self._ownership = ownership
         # Large values that were looked at last, by hash, with their sizes.
         self._values: OrderedDict[str, tuple[int, Any]] = OrderedDict()
@@ -257,7 +261,7 @@ class Memory:
         for some in range(0, len(missing), VERSIONS_AT_ONCE):
             for found in await workflows.versions_of(self._store, missing[some : some + VERSIONS_AT_ONCE]):
                 try:
-                    self._keep_stored(found)
+                    await self._keep_stored(found)
                 except Exception as error:  # noqa: BLE001 -- as below: whoever is of it is left out, and no other
                     _log.debug("version %d of %s cannot be read: %s", found.version, found.workflow, error)
             heard()
@@ -413,12 +417,16 @@ class Memory:
             found = await workflows.get_version(self._store, workflow, version)
             if found is None:
                 raise NotFound(f"there is no version {version} of workflow {workflow}")
-            self._keep_stored(found)
+            await self._keep_stored(found)
         self._versions.move_to_end(key)
         return self._versions[key]
 
-    def _keep_stored(self, found: workflows.Version) -> None:
-        plan = load_plan(found.document.encode())
+    async def _keep_stored(self, found: workflows.Version) -> None:
+        document = found.document.encode()
+        if len(document) <= LARGE_DOCUMENT:
+            plan = load_plan(document)
+        else:
+            plan = await self._computing.of_caller(found.workflow, "", lambda: _compiled(document))
         self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
 
     def forget_versions(self) -> None:
@@ -456,6 +464,14 @@ class Memory:
         while self._held > MOST_HELD:
             self._held -= self._values.popitem(last=False)[1][0]
         return value
+
+
+def _compiled(document: bytes) -> Plan:
+    """The plan with every expression compiled, so that no node has to wait for that on the loop."""
+    plan = load_plan(document)
+    for node in range(len(plan)):
+        plan.with_template(node)
+    return plan
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:

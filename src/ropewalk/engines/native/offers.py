@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -127,7 +128,8 @@ class Offers:
             work = live.execution.work(command.node, command.item)
             if work is None or work.attempt != command.attempt:
                 return
-            async with self._hands.large.inputs(live, work) as (inputs, blob):
+            evaluate = partial(engine.evaluating.beside, live)
+            async with self._hands.large.inputs(live, work, evaluate) as (inputs, blob):
                 if engine.memory.owns(live):
                     self._offer(live, command, None if blob is not None else inputs, blob)
         except NodeFailure as error:

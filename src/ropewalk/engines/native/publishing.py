@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +25,8 @@ from ropewalk.store.rows import AuditEntry
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
 
+FILTERS_AT_ONCE = 20
+"""How many filters are one piece of work beside the loop."""
 Post = tuple[str, str, Signal | StartChild]
 
 _log = logging.getLogger("ropewalk.engine")
@@ -36,10 +39,11 @@ async def publish(engine: "NativeEngine", workspace: str, subject: str, payload:
     """
     post: list[Post] = []
     about = (workspace, by, "publish", subject, None, None, None)
+    passing = await _passing(engine, workspace, subject, payload, by)
     async with _writing(engine) as tx:
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), engine.store.now(), *about))
         for wait in await events.waiting(tx, workspace):
-            if _is_meant(wait, subject, payload):
+            if matches(wait.subject, subject) and (wait.filter is None or _place(wait) in passing):
                 signal = Matched(wait.node, wait.attempt, payload, wait.item, subject)
                 post += await _written_down(tx, wait, signal, engine.store.now())
     engine.letters.deliver(post)
@@ -127,13 +131,41 @@ async def _written_down(tx: Transaction, wait: WaitingForEvent, signal: Signal, 
     return [(letter, wait.execution, signal)]
 
 
-def _is_meant(wait: WaitingForEvent, subject: str, payload: Any) -> bool:
-    if not matches(wait.subject, subject):
-        return False
+Place = tuple[str, str, int | None, int]
+
+
+def _place(wait: WaitingForEvent) -> Place:
+    return wait.execution, wait.node, wait.item, wait.attempt
+
+
+async def _passing(engine: "NativeEngine", workspace: str, subject: str, payload: Any, by: str) -> dict[Place, None]:
+    """The waits for this event whose filter it passes; who begins to wait later waits for a later event.
+
+    Before the transaction and beside the loop, some at a time: there may be many filters, and each may take long.
+    """
+    waits = await events.waiting(engine.store, workspace)
+    asked = [wait for wait in waits if wait.filter is not None and matches(wait.subject, subject)]
+    passing: dict[Place, None] = {}
+    for first in range(0, len(asked), FILTERS_AT_ONCE):
+        some = asked[first : first + FILTERS_AT_ONCE]
+        found = await engine.computing.of_caller(workspace, by, partial(_filtered, some, payload))
+        passing |= dict.fromkeys(found)
+    return passing
+
+
+def _filtered(waits: list[WaitingForEvent], payload: Any) -> list[Place]:
+    return [_place(wait) for wait in waits if _passes(wait, payload)]
+
+
+def _passes(wait: WaitingForEvent, payload: Any) -> bool:
     if wait.filter is None:
         return True
     try:
         known = {} if wait.scope is None else msgspec.json.decode(wait.scope)
-        return is_true(compile_expression(wait.filter).evaluate(Scope(item=payload, **known)))
+        return is_true(_compiled(wait.filter).evaluate(Scope(item=payload, **known)))
     except ExpressionError:
         return False  # an event the filter cannot be asked about is not the one waited for
+
+
+# Waits of one workflow have the same filter.
+_compiled = lru_cache(maxsize=1_000)(compile_expression)
