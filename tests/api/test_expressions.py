@@ -1,10 +1,13 @@
 """Expressions over HTTP: a value or a typed error, and never more than that."""
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from ropewalk.access.rights import Role
+from ropewalk.service.reading.recorded import MOST_WAITING
 from tests.api.house import House
 
 CONTEXT = {
@@ -82,3 +85,24 @@ async def test_a_viewer_may_try_expressions_and_a_runner_may_not(house: House):
     answers = [await house.ask("POST", "/workflow/expressions/evaluate", key, json={"expression": "1"}) for key in keys]
 
     assert [answer.status_code for answer in answers] == [200, 403]
+
+
+COSTLY = " ".join(["{{ length(map(range(0, 90), a => map(range(0, 9), b => a * b + 1))) }}"] * 20)
+
+
+async def test_one_caller_with_many_evaluations_keeps_no_other_waiting(house: House):
+    eager, patient = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
+
+    async def evaluate(token: str) -> int:
+        return (
+            await house.ask("POST", "/workflow/expressions/evaluate", token, json={"expression": COSTLY})
+        ).status_code
+
+    many = [asyncio.ensure_future(evaluate(eager)) for _ in range(100)]
+    await asyncio.wait(many, return_when=asyncio.FIRST_COMPLETED)
+    other = await evaluate(patient)
+    is_first = sum(not each.done() for each in many) > MOST_WAITING // 2
+    statuses = Counter(await asyncio.gather(*many))
+
+    assert (other, is_first) == (200, True)
+    assert statuses == {200: MOST_WAITING, 429: 100 - MOST_WAITING}

@@ -17,6 +17,7 @@ from ropewalk.api.office import Office
 from ropewalk.api.proofs import authenticate
 from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
 from ropewalk.service import Service
+from ropewalk.service.reading.recorded import asking
 from ropewalk.store import acl, dlq, executions, workflows
 
 PUBLIC: Final = frozenset({"getHealth", "getReadiness", "getOpenApi", "openSession"})
@@ -113,9 +114,9 @@ class Call:
         shares = await acl.shared_with(*about, limit=MOST_SHARED)
         return [share.workflow for share in shares if self.right in self.actor.scoped(RIGHTS[Role(share.role)])]
 
-    def turn(self, size: int) -> AbstractAsyncContextManager[None]:
-        """Inside it is the turn of a document of this size to be looked at."""
-        return self.office.desk.turn(self.actor.subject, size)
+    def turn(self, size: int) -> AbstractAsyncContextManager[object]:
+        """Inside it is the turn of a document of this size to be checked."""
+        return self.office.documents.turn(self.workspace, self.actor.subject, size)
 
     @property
     def giver(self) -> Giver:
@@ -159,6 +160,7 @@ async def enter_anywhere(connection: HTTPConnection, right: Right) -> Call:
 async def enter_workspace(office: Office, actor: Actor, workspace: str, right: Right) -> Call:
     """The call of this one in this workspace; 404 where they have no part in it, or it does not exist."""
     rights = await office.standings.rights_in(actor, workspace)
+    asking.set((workspace, actor.subject))
     if right in rights:
         return Call(office, actor, workspace, right, rights)
     if right not in BEYOND and await office.standings.has_shares(actor, workspace):

@@ -15,7 +15,7 @@ from ropewalk.api.problems import Refused
 
 LARGEST_BODY: Final = 1024 * 1024
 LARGEST_DEFINITION: Final = 4 * 1024 * 1024
-LARGE: Final = 256 * 1024
+LARGE: Final = 32 * 1024
 DEEPEST: Final = 64
 ONCE: Final = frozenset({
     b"content-encoding", b"content-type", b"idempotency-key", b"if-match", b"if-none-match", b"last-event-id",

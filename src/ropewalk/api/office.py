@@ -11,7 +11,7 @@ from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
 from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
-from ropewalk.api.desk import Desk
+from ropewalk.api.document_queue import DocumentQueue
 from ropewalk.api.downloads import Downloads
 from ropewalk.service import Service
 from ropewalk.service.stream_limits import StreamLimits
@@ -42,7 +42,7 @@ class Office:
         self.sessions = Sessions(store, self.keys)
         self.standings = Standings(store)
         self.rates = Rates(access)
-        self.desk = Desk()
+        self.documents = DocumentQueue()
         self.downloads = Downloads()
         self.figures: Figures | None = None
         self._serve = serve

@@ -28,6 +28,7 @@ from ropewalk.core.errors import (
     Unavailable,
     Unreadable,
 )
+from ropewalk.engines.fair_turns import TooManyWaiting
 from ropewalk.service import payloads
 from ropewalk.store.errors import StoreDamaged
 
@@ -46,6 +47,7 @@ _log = logging.getLogger("ropewalk.api")
 _last_told: Final[dict[str, float]] = {}
 
 _STATUS: Final[Mapping[type[RopewalkError], int]] = {
+    TooManyWaiting: 429,
     Invalid: 422,
     Unauthenticated: 401,
     Forbidden: 403,
@@ -166,7 +168,7 @@ def _kind(error: RopewalkError) -> str:
 def _headers(status: int) -> dict[str, str]:
     if status == 401:
         return {"WWW-Authenticate": "Bearer"}
-    return {"Retry-After": RETRY_AFTER} if status == 503 else {}
+    return {"Retry-After": RETRY_AFTER} if status in (429, 503) else {}
 
 
 def _listed(each: Problem) -> dict[str, str]:

@@ -6,7 +6,8 @@ from ropewalk.core.definition import Definition
 from ropewalk.core.errors import Forbidden, InvalidDefinition, Problem
 from ropewalk.core.reach import OUT_OF_REACH, Need, needs, refusal, workflow_remedy
 from ropewalk.service.reading import recorded
-from ropewalk.service.starting import MOST_PROBLEMS, Service
+from ropewalk.service.starting import MOST_PROBLEMS
+from ropewalk.service.verbs import Service
 from ropewalk.store import workflows
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -25,6 +26,7 @@ from ropewalk.core.outline import IsWanted, nothing, outline
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.rows import Rows, rows
 from ropewalk.core.trace import trace_id
+from ropewalk.engines.fair_turns import FairTurns
 from ropewalk.store import executions, workflows
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Blobs, Reader
@@ -36,6 +38,12 @@ LARGE: Final = 256 * 1024
 MANY_EVENTS: Final = 2_000
 # Of our own: however many read, the threads by which values are written and names resolved are not kept from it.
 _readers: Final = ThreadPoolExecutor(2, "reading")
+_turns: Final = FairTurns(2)
+MOST_WAITING: Final = 32
+"""How many reads that compute a caller may have waiting at once."""
+NOBODY: Final = ("", "")
+asking: Final[ContextVar[tuple[str, str]]] = ContextVar("asking", default=NOBODY)
+"""The workspace and the caller something is read for; nobody if it is for this process itself."""
 
 
 class Recorded(msgspec.Struct):
@@ -117,8 +125,15 @@ async def _plan(version: workflows.Version) -> Plan:
 
 
 async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
-    """What the work gives; large work is done in a thread, so that nobody else waits for it."""
-    return await asyncio.get_running_loop().run_in_executor(_readers, work) if is_large else work()
+    """What the work gives; large work is done in a thread, in the turn of whoever asks.
+
+    TooManyWaiting if too many of theirs wait already.
+    """
+    if not is_large:
+        return work()
+    caller = asking.get()
+    async with _turns.turn(*caller, None if caller == NOBODY else MOST_WAITING):
+        return await asyncio.get_running_loop().run_in_executor(_readers, work)
 
 
 async def last_event(reader: Reader, execution: str) -> Event | None:
