@@ -1,4 +1,4 @@
-"""What an experiment has shown: figures, and whatever promise was broken."""
+"""What an experiment has shown: figures, whatever promise was broken, and whatever came later than its bar."""
 
 from msgspec import Struct
 
@@ -13,8 +13,12 @@ class Figure(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """The figures of one experiment, and the promises it saw broken."""
+    """The figures of one experiment, the promises it saw broken, and what was later than its bar.
+
+    How late something comes depends on the machine: a campaign fails for it, a test does not.
+    """
 
     experiment: str
     figures: list[Figure]
     violations: list[str]
+    late: list[str] = []

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -45,10 +45,13 @@ class Answer(Struct, frozen=True):
 class Server:
     """`ropewalk up` on one store, brought up again under the same address when it has ended."""
 
-    def __init__(self, folder: Path, db: str, *options: str) -> None:
+    def __init__(self, folder: Path, db: str, *options: str, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.db = db
         self._options = options
+        # What lies in its folder comes first: an experiment may put something in the place of a module.
+        path = f"{folder}:{ROOT}"
+        self._environment = {**os.environ, "PYTHONPATH": path, "XDG_RUNTIME_DIR": str(folder), **environment}
         self._process: asyncio.subprocess.Process | None = None
         self.token = ""
         self.port = 0
@@ -75,11 +78,10 @@ class Server:
     async def start(self) -> None:
         """Bring it up, and wait until it serves."""
         command = ["up", "--json", "--db", self.db, "--port", str(self.port), "--nodes", NODES, *self._options]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(self.folder)}
         with (self.folder / "up.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "ropewalk", *command,
-                cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         said = await asyncio.wait_for(self._address(), PATIENCE)
         self.port, self.token = int(said["url"].rpartition(":")[2]), said["token"] or self.token
@@ -122,11 +124,26 @@ class Ground:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20))
         self._clients: list[asyncio.Task[None]] = []
 
-    async def save(self, document: dict[str, Any] = FORK) -> str:
+    async def save(self, document: dict[str, Any] = FORK, workspace: str = "default") -> str:
         """The id of the workflow, saved and published."""
-        status, answer = await self.ask("POST", "/workflow/definitions?publish=true", document)
+        path = f"/workflow/definitions?publish=true&workspaceId={workspace}"
+        status, answer = await self.ask("POST", path, document)
         assert status in (200, 201), answer
         return str(answer["id"])
+
+    async def add_workspace(self, name: str) -> None:
+        status, answer = await self.ask("POST", "/workspaces", {"id": name, "plan": "ENTERPRISE"})
+        assert status == 201, answer
+
+    async def end_of(self, execution: str, seconds: float = PATIENCE) -> str:
+        """The state it ends in."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            _, found = await self.ask("GET", f"/workflow/executions/{execution}")
+            if found["finishedAt"] is not None:
+                return str(found["state"])
+            await asyncio.sleep(PAUSE)
+        raise AssertionError(f"{execution} did not end within {seconds:g} s")
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {self.server.token}"}
@@ -216,10 +233,12 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground(folder: Path, db: str, *options: str) -> AsyncIterator[Ground]:
+async def ground(
+    folder: Path, db: str, *options: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Ground]:
     """A server that serves, without load; it does not outlive the block."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = Server(folder, db, *options)
+    server = Server(folder, db, *options, environment=environment or {})
     await server.start()
     opened = Ground(server)
     try:
