@@ -27,7 +27,7 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "due_live": (NOW, 100),
     "next_wake": (),
     "owned_live": ("w1", "", 100),
-    "silent_workers": (NOW, 20),
+    "silent_workers": (NOW, NOW, 20),
     "letters_for": ("w1", 100),
     "written_rows": (json_list([SOME]),),
     "whole_logs": (json_list([SOME]),),

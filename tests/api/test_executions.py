@@ -54,7 +54,7 @@ async def test_a_list_has_what_its_filters_let_through(town: Town):
         ("state=DONE", "query.state"),
         ("trigger=x", "query.trigger"),
         ("workflowId=%00", "query.workflowId"),
-        ("workflowId=" + "a" * 65, "query.workflowId"),
+        ("workflowId=" + "a" * 201, "query.workflowId"),
         ("from=yesterday", "query.from"),
         ("from=2026-02-30T00:00:00Z", "query.from"),
         ("to=2026-01-01T00:00:00", "query.to"),
@@ -222,10 +222,10 @@ async def test_whom_one_workflow_is_shared_with_sees_its_executions_alone(town: 
     here = "workspaceId=default"
 
     listed = await town.get(f"{EXECUTIONS}?{here}", guest)
-    narrowed = await town.get(f"{EXECUTIONS}?{here}&workflowId={other}", guest)
+    narrowed = await town.ask("GET", f"{EXECUTIONS}?{here}&workflowId={other}", guest)
 
     assert [each["id"] for each in listed["items"]] == [shared]
-    assert narrowed["items"] == []
+    assert narrowed.status_code == 404
     assert (await town.ask("GET", f"{EXECUTIONS}/{shared}?{here}", guest)).status_code == 200
     assert (await town.ask("GET", f"{EXECUTIONS}/{hidden}?{here}", guest)).status_code == 404
     assert (await town.tell(f"{EXECUTIONS}/{shared}/cancel?{here}", token=guest)).status_code == 403

@@ -48,7 +48,7 @@ async def test_executions_and_requests_are_counted(counted: House):
     workflow = await counted.save(ONE)
     started = await counted.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
     await counted.service.ended(started.json()["executionId"])
-    await counted.ask("GET", f"/workflow/definitions/{'x' * 65}")
+    await counted.ask("GET", f"/workflow/definitions/{'x' * 201}")
     await counted.ask("GET", "/nowhere")
 
     found = await figures(counted)

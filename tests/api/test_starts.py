@@ -130,8 +130,8 @@ async def test_a_batch_names_every_start_that_cannot_be_and_accepts_none(town: T
     ("body", "field"),
     [
         ({}, "workflowDefinitionId"),
-        ({"workflowDefinitionId": "a" * 65}, "workflowDefinitionId"),
-        ({"workflowDefinitionId": "../x"}, "workflowDefinitionId"),
+        ({"workflowDefinitionId": "a" * 201}, "workflowDefinitionId"),
+        ({"workflowDefinitionId": ""}, "workflowDefinitionId"),
         ({"workflowDefinitionId": NOBODY, "priority": 10}, "priority"),
         ({"workflowDefinitionId": NOBODY, "priority": "5"}, "priority"),
         ({"workflowDefinitionId": NOBODY, "version": 0}, "version"),

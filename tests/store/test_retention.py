@@ -55,7 +55,7 @@ async def test_an_execution_goes_with_everything_that_speaks_of_it_and_nobody_el
                 ("upsert_dead_letter", [letter(f"letter of {each}", execution=each)]),
                 ("resolve_dead_letter", [discarded(f"letter of {each}", OLD)]),
                 ("insert_inbox", [NewSignal(f"signal to {each}", each, "{}", OLD)]),
-                ("insert_event_wait", [NewEventWait(each, "a", -1, 1, "default", "x", None)]),
+                ("insert_event_wait", [NewEventWait(each, "a", -1, 1, "default", "x", None, None)]),
                 ("insert_queue", [waiting(each, state="FAILED")]),
                 ("insert_blob_reference", [BlobReference("h", each)]),
             ]

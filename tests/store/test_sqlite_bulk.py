@@ -186,7 +186,7 @@ async def test_what_is_inserted_twice_is_refused_and_nothing_of_it_is_kept(store
     assert (ask(store.path, "select count(*) from log"), ask(store.path, "select * from run")) == ([(3,)], [])
 
 
-@pytest.mark.parametrize("row", [("e1", 1, "{}\ud800"), ("e1",), ("\ud800", 1, b"{}")], ids=["text", "short", "name"])
+@pytest.mark.parametrize("row", [("e1", 1, "{}\ud800"), ("e1",)], ids=["text", "short"])
 async def test_rows_nobody_could_write_are_refused_and_the_next_are_written(store: SqliteStore, row: Any):
     message = store.prepared([("insert_log", [row])])
 

@@ -29,6 +29,11 @@ class Health(Answer):
     """How the server is."""
 
     status: str
+
+
+class Readiness(Health):
+    """How the server is, and what has happened to its store in the last hour."""
+
     incidents: Sequence[Incident] = ()
 
 
@@ -39,8 +44,8 @@ async def get_health() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@routes.public("HEAD", "/readyz", response_model=Health, include_in_schema=False)
-@routes.public("GET", "/readyz", response_model=Health)
+@routes.public("HEAD", "/readyz", response_model=Readiness, include_in_schema=False)
+@routes.public("GET", "/readyz", response_model=Readiness)
 async def get_readiness(request: Request) -> dict[str, Any]:
     """The store can be read and written; 503 while it cannot, or once it was found damaged or its file was replaced.
 

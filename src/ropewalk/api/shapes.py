@@ -55,7 +55,9 @@ class Page(Answer, Generic[Item]):
 
 
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
-Cursor = Annotated[str | None, Query(max_length=LONGEST, description="`next` of the page before.")]
+Cursor = Annotated[
+    str | None, Query(max_length=LONGEST, pattern=r"^[A-Za-z0-9_=-]*$", description="`next` of the page before.")
+]
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 LONGEST_NAME: Final = 200
 NAMED: Final = r"^[^\x00]+$"

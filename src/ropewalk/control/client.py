@@ -43,9 +43,9 @@ class RemoteService:
 
     async def start(self, version: SavedVersion, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | None = None,
-                    trace: str | None = None) -> str:  # fmt: skip
-        request = wire.Start(version.workflow, version.version, input, dict(vars or {}), actor, priority, key, trace)
-        return str(await self._ask(request))
+                    trace: str | None = None, bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
+        about = (actor, priority, key, trace, bounded_by)
+        return str(await self._ask(wire.Start(version.workflow, version.version, input, dict(vars or {}), *about)))
 
     async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
         return bool(await self._ask(wire.Cancel(execution, by, reason)))
@@ -73,11 +73,12 @@ class RemoteService:
                       reason: str | None = None) -> bool:  # fmt: skip
         return bool(await self._ask(wire.GiveUp(execution, node, item, by, reason)))
 
-    async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None) -> str:
-        return str(await self._ask(wire.Rerun(execution, node, by, version)))
+    async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None,
+                    bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
+        return str(await self._ask(wire.Rerun(execution, node, by, version, bounded_by)))
 
-    async def replay(self, execution: str, by: str = "local") -> str:
-        return str(await self._ask(wire.Replay(execution, by)))
+    async def replay(self, execution: str, by: str = "local", bounded_by: tuple[str, ...] = ()) -> str:
+        return str(await self._ask(wire.Replay(execution, by, bounded_by)))
 
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
         return str(await self._ask(wire.Requeue(letter, overrides, by)))

@@ -187,9 +187,9 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
-        case wire.Start(workflow, number, value, overrides, by, priority, key, trace):
+        case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by):
             version = await service.engine.memory.version(workflow, number)
-            return await service.start(version, value, overrides, by, priority, key, trace)
+            return await service.start(version, value, overrides, by, priority, key, trace, bounded_by)
         case wire.Cancel(execution, by, reason):
             return await service.cancel(execution, by, reason)
         case wire.Pause(execution, by, reason):
@@ -206,10 +206,10 @@ async def carried_out(service: Service, request: Request) -> Any:
             return await service.decide(execution, node, approved=approved, by=by, payload=payload, item=item)
         case wire.GiveUp(execution, node, item, by, reason):
             return await service.give_up(execution, node, item, by, reason)
-        case wire.Rerun(execution, node, by, of_version):
-            return await service.rerun(execution, node, by, of_version)
-        case wire.Replay(execution, by):
-            return await service.replay(execution, by)
+        case wire.Rerun(execution, node, by, of_version, bounded_by):
+            return await service.rerun(execution, node, by, of_version, bounded_by)
+        case wire.Replay(execution, by, bounded_by):
+            return await service.replay(execution, by, bounded_by)
         case wire.Requeue(letter, inputs, by):
             return await service.requeue(letter, inputs, by)
         case wire.Fix(letter, output, by, ports):

@@ -39,6 +39,7 @@ class Start(_Request, frozen=True):
     priority: int = 5
     key: str | None = None
     trace: str | None = None
+    bounded_by: tuple[str, ...] = ()
 
 
 class Cancel(_Request, frozen=True):
@@ -98,11 +99,13 @@ class Rerun(_Request, frozen=True):
     node: str
     by: str = "local"
     version: int | None = None
+    bounded_by: tuple[str, ...] = ()
 
 
 class Replay(_Request, frozen=True):
     execution: str
     by: str = "local"
+    bounded_by: tuple[str, ...] = ()
 
 
 class Requeue(_Request, frozen=True):

@@ -213,6 +213,18 @@ class Fix(_Signal, frozen=True):
     letter: str | None = None
 
 
+class Discard(_Signal, frozen=True):
+    """One dead letter is closed without another attempt; `note` is added to what was said about it.
+
+    No fact of the log, and nothing for the machine to decide: the worker that owns the execution changes the letter.
+    """
+
+    letter: str
+    by: str
+    reason: str | None = None
+    note: str | None = None
+
+
 class GiveUp(_Signal, frozen=True):
     """One run under way becomes a dead letter by hand."""
 

@@ -5,7 +5,7 @@ whoever comes second. What is done to many letters is done to one after the othe
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import uuid_utils
@@ -13,15 +13,16 @@ import uuid_utils
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem, Unreadable
 from ropewalk.core.instant import rfc3339
-from ropewalk.core.signals import Fix, Requeue, Signal
+from ropewalk.core.signals import Discard, Fix, Requeue, Signal
 from ropewalk.core.state import Resolution
-from ropewalk.engines.native.dlq import Discard, already
-from ropewalk.nodes.base import Registry
 from ropewalk.service import bulk
 from ropewalk.service.bulk import Bounds, Pace, Progress
 from ropewalk.store import audit, dlq, executions
 from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.rows import AuditEntry, DeadLetterResolution
+
+if TYPE_CHECKING:
+    from ropewalk.nodes.base import Registry
 
 LONGEST_NOTE: Final = 4_000
 Tell = Callable[[str, Signal | Discard, str], Awaitable[bool]]
@@ -37,7 +38,7 @@ def require_json(**given: JSON) -> None:
 class DeadLetters:
     """The dead letters of a workspace; `tell` reaches the executions they belong to."""
 
-    def __init__(self, store: Store, tell: Tell, workspace: str, types: Registry) -> None:
+    def __init__(self, store: Store, tell: Tell, workspace: str, types: "Registry") -> None:
         self._store = store
         self._tell = tell
         self._types = types
@@ -115,7 +116,7 @@ class DeadLetters:
         if found is None:
             raise NotFound(f"there is no dead letter {letter}")
         if found.resolution != Resolution.PENDING:
-            raise Conflict(already(letter, found.resolution, found.reviewed_by))
+            raise Conflict(dlq.already(letter, found.resolution, found.reviewed_by))
         return found
 
     async def _audit(self, tx: Transaction, at: int, by: str, verb: str, letter: str, detail: str | None) -> None:

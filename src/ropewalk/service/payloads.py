@@ -232,6 +232,9 @@ _REASONS: Final[Mapping[Cause, _Told]] = dict.fromkeys(
         "it could not be dispatched; attempts made: {attempts}", _free("attempts") | _said("error")
     ),
     Cause.UNREADABLE: _Told("what is stored of it cannot be read", _free("workflow", "version") | _said("error")),
+    Cause.SET_ASIDE: _Told(
+        "it was set aside at {since}: its worker died {deaths} times while it was under way", _free("deaths", "since")
+    ),
     Cause.PAUSED: _Told("it was paused by {by} at {since}", _free("by", "since", "running") | _said("reason")),
     Cause.ENDING: _Told("it is about to end {state}", _free("state", "running", "graceUntil")),
     Cause.ENDED: _Told(

@@ -16,11 +16,10 @@ from ropewalk.core.errors import InvalidDefinition, InvalidInput, InvalidTransit
 from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
-from ropewalk.core.signals import Cancel, Decide, GiveUp, Pause, Resume, Retry, Signal, Tell
+from ropewalk.core.signals import Cancel, Decide, Discard, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.accepting import AT_ONCE
-from ropewalk.engines.native.dlq import Discard
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry

@@ -106,6 +106,11 @@ class Pending(Struct, frozen=True):
     created_at: int
 
 
+def already(letter: str, resolution: str, by: str | None) -> str:
+    """What to tell a person who comes second."""
+    return f"dead letter {letter} was {resolution} by {by or 'someone'} already"
+
+
 async def resolve(tx: Transaction, resolution: DeadLetterResolution) -> bool:
     """Resolves a dead letter; false if it was resolved before, so of two who try one does it."""
     return await tx.execute("resolve_dead_letter", *resolution) == 1

@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import uuid_utils
-from msgspec import Struct
 
 from ropewalk.core.errors import Conflict
-from ropewalk.core.signals import Fix, Requeue, Retry, Signal
+from ropewalk.core.signals import Discard, Fix, Requeue, Retry, Signal
 from ropewalk.core.state import Resolution
 from ropewalk.engines.native.live import Live
 from ropewalk.store import dlq
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
-
-
-class Discard(Struct, frozen=True, tag=True, omit_defaults=True):
-    """A person closes a dead letter without another attempt; `note` is added to what was said about it."""
-
-    letter: str
-    by: str
-    reason: str | None = None
-    note: str | None = None
 
 
 Decision = Requeue | Fix | Retry | Discard
@@ -77,7 +67,7 @@ class LetterDecisions:
         letter = None if isinstance(decision, Retry) else decision.letter
         resolved = None if letter is None else await dlq.resolved(self._engine.store, letter)
         if resolved is not None:
-            raise Conflict(already(letter or "", *resolved))
+            raise Conflict(dlq.already(letter or "", *resolved))
 
     def discard(self, live: Live, decision: Discard) -> None:
         """Close the letter with the execution's next commit."""
@@ -89,8 +79,3 @@ class LetterDecisions:
         about = (workspace, by, "discard", letter, None, None, decision.reason)
         live.rows.append(("insert_audit", (str(uuid_utils.uuid7()), now, *about)))
         self._engine.commit.add(live)
-
-
-def already(letter: str, resolution: str, by: str | None) -> str:
-    """What to tell a person who comes second."""
-    return f"dead letter {letter} was {resolution} by {by or 'someone'} already"

@@ -15,14 +15,14 @@ import uuid_utils
 from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event
-from ropewalk.core.signals import Cancel, Due, Resume, Returned, Signal, Start, check_request
+from ropewalk.core.signals import Cancel, Discard, Due, Resume, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, NoReach, Observer, Reaches, StartRequest
 from ropewalk.engines.computing import Computing
 from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.commit import Committed, GroupCommit
-from ropewalk.engines.native.dlq import Discard, LetterDecisions
+from ropewalk.engines.native.dlq import LetterDecisions
 from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.hands import Hands

@@ -28,8 +28,7 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Pause, Resume, Retry, Signal
-from ropewalk.engines.native.dlq import Discard
+from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Discard, Pause, Resume, Retry, Signal
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
 from ropewalk.engines.native.ownership import OwnedElsewhere

@@ -17,8 +17,7 @@ import uuid_utils
 
 from ropewalk.core.commands import RunNode, WakeAt
 from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable, UnknownVersion
-from ropewalk.core.signals import Cancel, Due, Lost, Resume, Returned, Signal
-from ropewalk.engines.native.dlq import Discard
+from ropewalk.core.signals import Cancel, Discard, Due, Lost, Resume, Returned, Signal
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import audit, offers, suspicion
