@@ -24,7 +24,9 @@ async def test_those_who_wait_for_an_event_are_told_if_their_filter_lets_it_thro
 
     assert [each.json()["told"] for each in (small, other, meant)] == [0, 0, 2]
     assert {each.status_code for each in (small, other, meant)} == {202}
-    assert [(await each_town.service.ended(each)).output["w"] for each in waiting] == [{"subject": "order.paid", "payload": {"total": 11}}] * 2
+    assert [(await each_town.service.ended(each)).output["w"] for each in waiting] == [
+        {"subject": "order.paid", "payload": {"total": 11}}
+    ] * 2
 
 
 async def test_who_published_what_is_in_the_audit_log(town: Town):

@@ -158,7 +158,9 @@ async def test_a_log_that_has_odd_texts_from_earlier_is_at_one_with_its_rows(wor
     store = world.service.store
 
     for seq, entry in await log.entries(store, ended.execution):
-        earlier = entry.replace(PLAIN.encode(), b"a\\u0000b\xef\xbf\xbdc").hex()
+        # Such entries are from before there were seals.
+        unsealed = entry.rpartition(b',"sum":')[0] + b"}"
+        earlier = unsealed.replace(PLAIN.encode(), b"a\\u0000b\xef\xbf\xbdc").hex()
         value = f"decode('{earlier}', 'hex')" if store.is_shared else f"x'{earlier}'"
         await meddle(store, f"update log set entry = {value} where execution = '{ended.execution}' and seq = {seq}")
 

@@ -178,7 +178,8 @@ async def judged_world(db: str, *types: NodeType) -> AsyncIterator[World]:
     for gate in world.outside.gates.values():
         gate.open()
     await world.close()
-    assert await judge(world.db, world.outside.effects, world.limits) == []
+    wrong = await judge(world.db, world.outside.effects, world.limits)
+    assert wrong == [], wrong
 
 
 async def at_most(seconds: float, story: Any) -> Any:

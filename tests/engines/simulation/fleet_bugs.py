@@ -62,7 +62,7 @@ LETTERS: Final = (
         "await inbox.waits(store, letter.id)", "True"),
     Bug("letter told again before it was durable", Letters._deliver, "await self._is_durable()", "pass"),
     Bug("a refusal keeps the letter", Letters._answer,
-        "except (InvalidTransition, NotFound)", "except InvalidTransition"),
+        "except (InvalidTransition, NotFound, Conflict)", "except InvalidTransition"),
     Bug("letter thrown away before its reader comes", Letters._forget, "may_come = _is_verb_of_parent(signal)",
         "may_come = False"),
     Bug("hints taken for the truth about letters", Letters._run, "call_later(EVERY,", "call_later(10**9,"),

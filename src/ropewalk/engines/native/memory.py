@@ -429,6 +429,11 @@ class Memory:
             plan = await self._computing.of_caller(found.workflow, "", lambda: _compiled(document))
         self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
 
+    def forget_values(self) -> None:
+        """Large values are read again when they are needed."""
+        self._values.clear()
+        self._held = 0
+
     def forget_versions(self) -> None:
         """They are read again: of a database that went back, the same number may be another version."""
         self._versions.clear()
