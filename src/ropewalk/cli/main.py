@@ -9,6 +9,8 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from ropewalk.platforms import refusal
+
 EXIT_CODES: Final = """\b
 Exit codes:
     0  done; the execution ended SUCCESS; the worker has drained
@@ -128,6 +130,9 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """The entry point."""
+    if (why := refusal()) is not None:
+        click.echo(f"ropewalk: {why}", err=True)
+        sys.exit(2)
     # Nearly all that a command makes is imported and stays: a collector that walks it again and again finds nothing.
     gc.set_threshold(50_000, 20, 50)
     cli.main()

@@ -4,3 +4,10 @@ Statements live in `queries/*.sql` and are called by name. The modules named aft
 `Reader` or a `Transaction`; `write` of a store takes whole batches of the rows listed in `rows.py`. Whatever must be
 true together is one transaction, opened by the caller.
 """
+
+from ropewalk.core.errors import RopewalkError
+from ropewalk.platforms import refusal
+
+# Here, since every way to execute leads through the store, and its files are locked as Windows cannot.
+if (_why := refusal()) is not None:
+    raise RopewalkError(_why)
