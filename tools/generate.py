@@ -21,6 +21,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/api.md": api_reference.render,
     "docs/cli.md": cli_reference.render,
     "docs/workflow.schema.json": workflow_schema.render,
+    "src/ropewalk/cli/template/workflow.schema.json": workflow_schema.render,  # what `ropewalk init` gives editors
     "docs/definition.md": definition_reference.render,
     "docs/expressions.md": expression_reference.render,
     "docs/states.md": state_diagrams.render,

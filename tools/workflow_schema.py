@@ -1,4 +1,4 @@
-"""Renders `docs/workflow.schema.json`: the JSON Schema of the workflow document, from the tables that check it."""
+"""Renders `workflow.schema.json`, of the docs and of the wheel: the workflow document, from the tables that check it."""
 
 import json
 

@@ -1,5 +1,6 @@
 """`ropewalk init`: the example project does what its README says."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Invoke
+from ropewalk.core.schema import validate
+from ropewalk.documents import read_document
+from tests.cli.conftest import ROOT, Invoke
 
 EXPECTED = (0, 0, 1, 0, 0)
 
@@ -41,3 +44,14 @@ def test_nothing_that_is_there_is_overwritten(invoke: Invoke, project: Path):
     assert result.exit_code == 2
     assert (project / "order.yaml").read_text(encoding="utf-8") == "mine"
     assert not (project / "nodes.py").exists()
+
+
+def test_an_editor_finds_the_schema_of_the_workflow_beside_it(invoke: Invoke):
+    invoke("init", "example")
+    workflow = Path("example/order.yaml")
+    named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", workflow.read_text(encoding="utf-8"))
+
+    assert named
+    schema = json.loads((workflow.parent / named[1]).read_text(encoding="utf-8"))
+    assert schema == json.loads((ROOT / "docs" / "workflow.schema.json").read_text(encoding="utf-8"))
+    assert validate(schema, read_document(workflow).value) == []

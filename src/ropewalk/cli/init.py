@@ -8,7 +8,7 @@ import click
 
 from ropewalk.core.errors import Conflict
 
-FILES: Final = ("README.md", "order.yaml", "nodes.py", "ropewalk.toml")
+FILES: Final = ("README.md", "order.yaml", "nodes.py", "ropewalk.toml", "workflow.schema.json")
 SOURCE: Final = "template"
 
 
