@@ -55,6 +55,10 @@ format: setup ## let ruff mend what it can
 generate: setup ## write the generated docs anew
 	@$(BIN)/python -m tools.generate
 
+.PHONY: picture
+picture: setup ## draw the picture of the README from a real run, killed and resumed
+	@$(BIN)/python -m tools.picture
+
 .PHONY: test
 test: check ## every check and every test
 	@$(BIN)/python -m tools.test

@@ -1,4 +1,4 @@
-"""Renders `workflow.schema.json`, of the docs and of the wheel: the workflow document, from the tables that check it."""
+"""Renders `workflow.schema.json`, for the docs and the wheel: the workflow document, from the tables that check it."""
 
 import json
 
