@@ -23,6 +23,7 @@ from ropewalk.core.waits import Wait
 from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output, Placement
 from ropewalk.nodes.failure import describe
 from ropewalk.nodes.functions import Function, as_function
+from ropewalk.nodes.work import Place
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -45,7 +46,7 @@ class FunctionNode(NodeType, Generic[P, R]):
         name: str | None = None,
         summary: str | None = None,
         ports: tuple[str, ...] = (),
-        placement: Placement | None = None,
+        placement: Place | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
         _require_function(function, name)
@@ -136,7 +137,7 @@ def node(
     name: str | None = None,
     summary: str | None = None,
     ports: tuple[str, ...] = (),
-    placement: Placement | None = None,
+    placement: Place | None = None,
     **defaults: Any,
 ) -> Callable[[Callable[P, R]], FunctionNode[P, R]]: ...
 def node(
@@ -146,7 +147,7 @@ def node(
     name: str | None = None,
     summary: str | None = None,
     ports: tuple[str, ...] = (),
-    placement: Placement | None = None,
+    placement: Place | None = None,
     **defaults: Any,
 ) -> FunctionNode[P, R] | Callable[[Callable[P, R]], FunctionNode[P, R]]:
     """Makes a node type of a function; `defaults` (retry, timeout …) go to the nodes built of it in Python."""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.nodes.failure import NodeFailure
-from ropewalk.nodes.work import Placement
+from ropewalk.nodes.work import Place, Placement
 
 
 class Function(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Functions:
         self._by_name: dict[str, Function] = {}
 
     def register(
-        self, function: Callable[..., Any] | str, name: str | None = None, placement: Placement | None = None
+        self, function: Callable[..., Any] | str, name: str | None = None, placement: Place | None = None
     ) -> None:
         """Makes a function, or the one at `module:name`, callable from workflows."""
         found = pkgutil.resolve_name(function) if isinstance(function, str) else function
@@ -44,7 +44,7 @@ class Functions:
         raise NodeFailure.permanent(f"no function named {name!r} is registered; there are: {known}")
 
 
-def as_function(call: Callable[..., Any], name: str | None = None, placement: Placement | None = None) -> Function:
+def as_function(call: Callable[..., Any], name: str | None = None, placement: Place | None = None) -> Function:
     """The function and where to carry it out: async on the loop, others on a thread, unless it asks otherwise."""
     is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
     chosen = Placement(placement or (Placement.LOOP if is_async else Placement.THREAD))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from enum import StrEnum
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,6 +28,10 @@ class Placement(StrEnum):
     LOOP = "loop"
     THREAD = "thread"
     PROCESS = "process"
+
+
+Place = Placement | Literal["loop", "thread", "process"]
+"""The same as programs write it."""
 
 
 class Call(msgspec.Struct, frozen=True):
