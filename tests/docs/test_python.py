@@ -6,15 +6,25 @@ from pathlib import Path
 
 import ropewalk
 from tests.cli.conftest import ROOT
-from tests.snippets import snippets
+from tests.snippets import Snippet, snippets
 
 PAGE = ROOT / "docs" / "python.md"
 PATIENCE = 120.0
+# Branches that add the verbs of this section to the engine and this page meet here: remove it with the condition below.
+LATER = "## Lists, dead letters, explanations"
+HAS_LATER = hasattr(ropewalk.LocalEngine, "dead_letters")
+
+
+def examples() -> list[Snippet]:
+    """Every example of the page that this engine has the verbs for."""
+    text = PAGE.read_text(encoding="utf-8")
+    begin = text.count("\n", 0, text.index(LATER))
+    return [each for each in snippets(PAGE, "python") if HAS_LATER or each.line < begin]
 
 
 def test_every_example_of_the_page_runs(tmp_path: Path):
     program = []
-    for each in snippets(PAGE, "python"):
+    for each in examples():
         if each.file is not None:
             (tmp_path / each.file).write_text(each.text, encoding="utf-8")
         else:
@@ -33,6 +43,6 @@ def test_every_example_of_the_page_runs(tmp_path: Path):
 
 def test_every_method_of_the_engine_and_its_executions_is_on_the_page():
     page = PAGE.read_text(encoding="utf-8")
-    methods = [name for kind in (ropewalk.LocalEngine, ropewalk.LocalExecution) for name in vars(kind)]
+    methods = [name for kind in (ropewalk.LocalEngine, ropewalk.LocalExecution) for name in dir(kind)]
 
     assert [name for name in methods if not name.startswith("_") and f"`{name}(" not in page] == []
