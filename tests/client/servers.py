@@ -14,8 +14,8 @@ from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
 from ropewalk.api.server import ServerSettings, address_of, listen, serving
-from ropewalk.cli.loading import catalogue
 from ropewalk.cli.project import project
+from ropewalk.modules import catalogue
 from ropewalk.wiring import Settings, open_office
 
 PATIENCE = 60.0
@@ -32,7 +32,7 @@ class Served(Struct, frozen=True):
 @asynccontextmanager
 async def served(db: str, nodes: tuple[str, ...] = (), port: int = 0) -> AsyncIterator[Served]:
     """The real server on a store of its own, which knows these node types."""
-    known = catalogue(project(db, nodes, is_json=True))
+    known = catalogue(project(db, nodes, is_json=True).nodes)
     async with open_office(Settings(db=db), known.types, known.functions) as office:
         wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
         async with office.store.transaction() as tx:

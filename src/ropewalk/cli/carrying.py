@@ -17,13 +17,13 @@ from ropewalk.cli import background
 from ropewalk.cli.codes import Code
 from ropewalk.cli.concluding import conclude, unfinished
 from ropewalk.cli.console import print_json
-from ropewalk.cli.loading import Catalogue
 from ropewalk.cli.project import Project
 from ropewalk.cli.session import Executor, Session, finish, opened
 from ropewalk.cli.view import View, logs_to, now, view_for
 from ropewalk.cli.watching import Interrupts, interrupts, watch
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.state import ExecutionState
+from ropewalk.modules import Catalogue
 
 Act = Callable[[Session], Awaitable[str]]
 

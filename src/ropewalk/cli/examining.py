@@ -11,10 +11,10 @@ from typing import Final
 
 from ropewalk.cli.examining_server import examined_server, set_aside
 from ropewalk.cli.findings import Finding, Health
-from ropewalk.cli.loading import catalogue
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import clock, lapse
 from ropewalk.core.errors import RopewalkError
+from ropewalk.modules import catalogue
 from ropewalk.nodes.base import Registry
 from ropewalk.store.errors import NoStore
 from ropewalk.store.migrations import known_migrations
@@ -175,7 +175,7 @@ def _blobs(project: Project) -> Finding:
 def _node_types(project: Project) -> Finding:
     """What an execution here could use, the project's own modules included."""
     try:
-        known = catalogue(project).types.infos()
+        known = catalogue(project.nodes).types.infos()
     except RopewalkError as error:
         return Finding("node types", Health.ILL, str(error), "mend the module, or name others with --nodes")
     return Finding("node types", Health.WELL, f"{len(known)} known")

@@ -4,12 +4,13 @@ import click
 from msgspec.structs import replace
 
 from ropewalk.cli.carrying import Way, carry_on
-from ropewalk.cli.loading import Catalogue, Loaded, assignments, catalogue, json_value, load_workflow
+from ropewalk.cli.loading import Loaded, assignments, json_value, load_workflow
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.session import Session, me
 from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import InvalidDefinition
+from ropewalk.modules import Catalogue, catalogue
 
 
 @click.command()
@@ -49,7 +50,7 @@ def run(project: Project, workflow: str, value: str | None, overrides: tuple[str
 
 def _checked(project: Project, loaded: Loaded, given: JSON) -> Catalogue:
     """What is known here, if it is enough for this workflow; before there is a store that nothing can be started on."""
-    known = catalogue(project)
+    known = catalogue(project.nodes)
     try:
         parse_definition(loaded.value, known.types.infos(), missing=known.types.missing).check_input(given)
     except InvalidDefinition as error:

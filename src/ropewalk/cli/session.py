@@ -25,7 +25,7 @@ from ropewalk.store.errors import StoreInUse
 from ropewalk.wiring import open_service
 
 if TYPE_CHECKING:
-    from ropewalk.cli.loading import Catalogue
+    from ropewalk.modules import Catalogue
     from ropewalk.service import Service
     from ropewalk.service.retention import Policy, Position, Swept
 
@@ -164,10 +164,10 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
 @asynccontextmanager
 async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "AsyncIterator[Service]":
     # Here, since whoever only looks, or asks a server, does without node types and an engine.
-    from ropewalk.cli.loading import catalogue
     from ropewalk.engines.native.process import settle_in
+    from ropewalk.modules import catalogue
 
-    known = known or catalogue(project)
+    known = known or catalogue(project.nodes)
     settings = project.settings
     if not executes:
         # No hands: everything that is told is recorded, and no node starts. Where others have hands, they claim it.

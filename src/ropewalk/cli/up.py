@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json_line
-from ropewalk.cli.loading import catalogue
 from ropewalk.cli.logs import logging_as
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.session import finish
@@ -24,6 +23,7 @@ from ropewalk.cli.watching import interrupts
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.native.process import settle_in
+from ropewalk.modules import catalogue
 from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, open_office
 
@@ -92,7 +92,7 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
     from ropewalk.api.server import address_of, listen, serving
     from ropewalk.cli.crew import crew
 
-    known, view = catalogue(project), ServiceLog(console(is_error=True), is_json=project.is_json)
+    known, view = catalogue(project.nodes), ServiceLog(console(is_error=True), is_json=project.is_json)
     said = project.configuration
     listener = listen(said["server.host"], said["server.port"])
     with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:

@@ -8,12 +8,13 @@ import click
 from ropewalk.cli.codes import Code
 from ropewalk.cli.complaint import as_json, lines_of
 from ropewalk.cli.console import print_json
-from ropewalk.cli.loading import Loaded, catalogue, load_workflow
+from ropewalk.cli.loading import Loaded, load_workflow
 from ropewalk.cli.profiles import Server
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.text import plain
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import Invalid, RopewalkError
+from ropewalk.modules import catalogue
 
 Check = Callable[[Loaded], object]
 
@@ -39,7 +40,7 @@ def validate(project: Project, files: tuple[str, ...]) -> int:
 
 
 def _here(project: Project) -> Check:
-    known = cache(lambda modules: catalogue(project, *modules).types)
+    known = cache(lambda modules: catalogue((*project.nodes, *modules)).types)
     known(())  # what is wrong with the project's own modules is not the files' fault
 
     def check(loaded: Loaded) -> object:

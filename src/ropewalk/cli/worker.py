@@ -7,7 +7,6 @@ import click
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console
-from ropewalk.cli.loading import catalogue
 from ropewalk.cli.logs import logging_as
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.session import finish
@@ -15,6 +14,7 @@ from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import Interrupts, interrupts
 from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.native.process import settle_in
+from ropewalk.modules import catalogue
 from ropewalk.service import Service
 from ropewalk.store import workers
 from ropewalk.wiring import Settings, open_service
@@ -64,7 +64,7 @@ def worker(project: Project, slots: int | None, pool: str | None, lease: float |
 
 
 async def _work(project: Project, settings: Settings) -> Code:
-    known, view = catalogue(project), LogView(console(is_error=True), is_json=project.is_json)
+    known, view = catalogue(project.nodes), LogView(console(is_error=True), is_json=project.is_json)
     with logging_as(settings.telemetry.log, view) as lookup, interrupts(view) as asked:
         known.types.tell_of_missing()
         settle_in()
