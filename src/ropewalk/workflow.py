@@ -170,6 +170,12 @@ class Workflow:
         self._nodes = {node["id"]: Node(self, node["id"]) for node in nodes}
         self._arcs = {_arc(edge) for edge in edges}
         self._types: dict[str, NodeType] = {}
+        self._revision = 0
+
+    @property
+    def revision(self) -> int:
+        """Goes up with every change of the document, so that an engine knows a workflow again that has not changed."""
+        return self._revision
 
     @property
     def name(self) -> str:
@@ -188,8 +194,8 @@ class Workflow:
 
     @property
     def output(self) -> Value:
-        """The result as the document has it; None for the default, the outputs of the last nodes."""
-        return self._document.get("output")
+        """The result as the document has it, a copy; None for the default, the outputs of the last nodes."""
+        return as_json(self._document.get("output"), ("output",))
 
     @output.setter
     def output(self, value: Value) -> None:
@@ -197,6 +203,7 @@ class Workflow:
             self._document.pop("output", None)
         else:
             self._document["output"] = as_json(value, ("output",))
+        self._revision += 1
 
     @property
     def node_types(self) -> list[NodeType]:
@@ -274,6 +281,7 @@ class Workflow:
             raise InvalidDefinition([Problem(("nodes", len(nodes), "id"), f"duplicate id {shown(node_id)}")])
         nodes.append(as_json(document, ("nodes", len(nodes))))
         added = self._nodes[node_id] = Node(self, node_id)
+        self._revision += 1
         return added
 
     def _follow(self, node: Node, after: Sources, on: str | None) -> None:
@@ -295,6 +303,7 @@ class Workflow:
             raise InvalidDefinition(f"there is an edge from {ends['from']} to {ends['to']}{port} already")
         self._arcs.add(_arc(edge))
         self._document.setdefault("edges", []).append(edge)
+        self._revision += 1
 
     def _own(self, node: Node | str) -> Node:
         if isinstance(node, str):

@@ -25,7 +25,6 @@ from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import BY_NAME, LONGEST_NAME, NAMED, Body, Cursor, Limit, Page, page
 from ropewalk.core.errors import Invalid, InvalidDefinition, NotFound
-from ropewalk.core.instant import moment, rfc3339
 from ropewalk.service import definitions
 from ropewalk.service.reaching import require_reach
 from ropewalk.store import workflows
@@ -183,7 +182,7 @@ async def list_definitions(
         )
     else:
         found = (await _shared(call, shared, lambda each: _fits(each, after, archived, name)))[:limit]
-    return page(call.office.cursors, listing, [_summary(each, each.latest) for each in found], limit,
+    return page(call.office.cursors, listing, [definitions.summary_of(each, each.latest) for each in found], limit,
                 found[-1].name if found else None)  # fmt: skip
 
 
@@ -203,17 +202,6 @@ async def _shared(call: Call, shared: list[str], fits: Callable[[Workflow], bool
     return sorted(found, key=lambda workflow: workflow.name)
 
 
-def _summary(workflow: Workflow, latest: int) -> dict[str, Any]:
-    return {
-        "id": workflow.id,
-        "name": workflow.name,
-        "published": workflow.published,
-        "latest": latest,
-        "archivedAt": moment(workflow.archived_at),
-        "createdAt": rfc3339(workflow.created_at),
-    }
-
-
 @routes.get("/{definitionId}", Right.READ, response_model=Definition)
 async def get_definition(
     call: Caller,
@@ -231,7 +219,7 @@ async def get_definition(
         shown = await definitions.version_of(call.service, workflow.id, workflow.published)
     response.headers["ETag"] = f'"{shown.hash}"'
     about = {"version": shown.version, "hash": shown.hash, "document": definitions.document_of(shown)}
-    return _summary(workflow, newest.version) | about
+    return definitions.summary_of(workflow, newest.version) | about
 
 
 @routes.get("/{definitionId}/versions", Right.READ, response_model=Page[DefinitionVersion])
@@ -243,18 +231,8 @@ async def list_definition_versions(
     listing = call.listing("versions", workflow.id)
     before = LATEST_POSSIBLE if cursor is None else call.office.cursors.read(listing, cursor)
     found = await workflows.versions(call.office.store, workflow.id, before=before, limit=limit)
-    return page(call.office.cursors, listing, [_version(each) for each in found], limit,
+    return page(call.office.cursors, listing, [definitions.version_summary_of(each) for each in found], limit,
                 found[-1].version if found else None)  # fmt: skip
-
-
-def _version(version: workflows.VersionSummary | workflows.Version) -> dict[str, Any]:
-    return {
-        "version": version.version,
-        "hash": version.hash,
-        "createdAt": rfc3339(version.created_at),
-        "createdBy": version.created_by,
-        "reach": "workspace" if version.bounded_by is None else "shares",
-    }
 
 
 @routes.get("/{definitionId}/versions/{version}", Right.READ, response_model=DefinitionVersionDocument)
@@ -265,7 +243,7 @@ async def get_definition_version(
     workflow = await call.workflow(definition_id)
     found = await definitions.version_of(call.service, workflow.id, version)
     response.headers["ETag"] = f'"{found.hash}"'
-    return _version(found) | {"document": definitions.document_of(found)}
+    return definitions.version_summary_of(found) | {"document": definitions.document_of(found)}
 
 
 @routes.get("/{definitionId}/diff", Right.READ, response_model=DefinitionDifference)

@@ -11,6 +11,7 @@ from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import Definition
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
+from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.base import Version
 from ropewalk.service.reaching import require_reach
 from ropewalk.service.reading.recorded import apart
@@ -143,6 +144,29 @@ async def version_of(service: Service, workflow: str, version: int | None) -> wo
     if found is None:
         raise NotFound(f"workflow {workflow} has no version {number}")
     return found
+
+
+def summary_of(workflow: Workflow, latest: int) -> dict[str, Any]:
+    """A workflow as people read it, without a document."""
+    return {
+        "id": workflow.id,
+        "name": workflow.name,
+        "published": workflow.published,
+        "latest": latest,
+        "archivedAt": moment(workflow.archived_at),
+        "createdAt": rfc3339(workflow.created_at),
+    }
+
+
+def version_summary_of(version: workflows.VersionSummary | workflows.Version) -> dict[str, Any]:
+    """A version as people read it, without its document."""
+    return {
+        "version": version.version,
+        "hash": version.hash,
+        "createdAt": rfc3339(version.created_at),
+        "createdBy": version.created_by,
+        "reach": "workspace" if version.bounded_by is None else "shares",
+    }
 
 
 def document_of(version: workflows.Version) -> dict[str, Any]:

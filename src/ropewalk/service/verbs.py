@@ -27,6 +27,7 @@ from ropewalk.service import reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.known import KnownWorkflows
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
+from ropewalk.service.saved import SavedDocuments
 from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
@@ -77,8 +78,7 @@ class Service:
         self._env = env
         self._limits = limits
         self.known = KnownWorkflows(store, workspace, lambda: engine.workflow_changes)
-        # The latest version of each name, so that whoever saves before every start need not wait for the disk.
-        self._saved: dict[str, Version] = {}
+        self.saved = SavedDocuments(self._save)
 
     def of(self, workspace: str) -> "Service":
         """The same for another workspace."""
@@ -103,14 +103,23 @@ class Service:
 
     def forget(self, name: str) -> None:
         """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
-        self._saved.pop(name, None)
+        self.saved.forget(name)
+        self._changed()
+
+    def _changed(self) -> None:
         self.known.forget()
         self.store.hint(WORKFLOWS)
 
     async def save(self, document: JSON, by: str = "local") -> Version:
-        """Keep a definition as the next version of its name and publish it; the same content is the same version."""
+        """Keep a definition as the next version of its name and publish it; the same content is the same version.
+
+        A document that was the last one saved here under its name is neither checked nor saved again.
+        """
+        return self.saved.find(document) or await self.saved.save(document, by)
+
+    async def _save(self, document: JSON, by: str) -> Version:
         definition = self.check(document)
-        known = self._saved.get(definition.name)
+        known = self.saved.latest(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
         draft = self.draft(definition, by)
@@ -119,21 +128,21 @@ class Service:
             await workflows.publish(tx, saved.workflow, saved.version)
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
         self.engine.memory.keep(version)
-        self.forget(draft.name)
-        self._saved[draft.name] = version
+        self._changed()
         return version
 
     # Executions
 
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | Once | None = None,
-                    trace: str | None = None, bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
+                    trace: str | None = None, bounded_by: tuple[str, ...] = (),
+                    execution: str | None = None) -> str:  # fmt: skip
         """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one.
 
         `trace` is the trace it continues, as `read_traceparent` gives it; `bounded_by` is the actor, if that one
-        reaches less than the whole workspace.
+        reaches less than the whole workspace; `execution` is the id it is to have, if the caller has made one.
         """
-        request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by)
+        request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by, execution)
         definition = version.plan.definition
         try:
             definition.check_input(input, is_brief=True)
@@ -183,7 +192,8 @@ class Service:
         return await answered(self.store, self.workspace, once, self.store.now())
 
     def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
-                 priority: int, trace: str | None, bounded_by: tuple[str, ...]) -> StartRequest:  # fmt: skip
+                 priority: int, trace: str | None, bounded_by: tuple[str, ...],
+                 execution: str | None = None) -> StartRequest:  # fmt: skip
         definition = version.plan.definition
         if unknown := [name for name in overrides if name not in definition.vars]:
             raise InvalidInput([Problem(("vars", name), "the workflow has no such variable") for name in unknown])
@@ -201,6 +211,7 @@ class Service:
             actor=actor,
             trace=trace,
             bounded_by=bounded_by,
+            execution=execution,
         )
 
     async def ended(self, execution: str) -> Ended:

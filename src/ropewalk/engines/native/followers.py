@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, Unreadable, reading_of
@@ -27,6 +28,8 @@ TERMINAL = {
     ExecutionCancelled: ExecutionState.CANCELLED,
     ExecutionTimedOut: ExecutionState.TIMEOUT,
 }
+FINAL = (ExecutionSucceeded, ExecutionCancelled)
+"""The ends after which no execution is reopened."""
 Item = tuple[int, Event] | Unavailable | None
 EVERY = 0.1
 """How often the logs of those followed are looked at, without a hint (s)."""
@@ -49,6 +52,15 @@ class Watcher(Protocol):
         """The database went back in time: what was told before may not be so."""
 
 
+class End:
+    """How an execution ended, once it has and cannot go on; None before."""
+
+    __slots__ = ("__weakref__", "ended")
+
+    def __init__(self) -> None:
+        self.ended: Ended | None = None
+
+
 class Followers:
     """Tells whoever listens what became durable, and nothing earlier."""
 
@@ -57,6 +69,7 @@ class Followers:
         self._is_under_way = is_under_way
         self._waiting: dict[str, list[asyncio.Future[Ended]]] = {}
         self._queues: dict[str, list[asyncio.Queue[Item]]] = {}
+        self._expected: WeakValueDictionary[str, End] = WeakValueDictionary()
         # How far the log of each was read here: entries before are known.
         self._seen: dict[str, int] = {}
         # By execution, or by workspace: see `of_workspace`.
@@ -96,7 +109,14 @@ class Followers:
     def _watching(self, *topics: str) -> list[Watcher]:
         return [watcher for topic in topics for watcher in self._watchers.get(topic, ())]
 
+    def expect(self, execution: str) -> End:
+        """Where the end of an execution is noted, for as long as the caller keeps this; call it before the start."""
+        end = self._expected[execution] = End()
+        return end
+
     def _tell_end(self, execution: str, last: Event) -> None:
+        if self._expected and type(last) in FINAL and (end := self._expected.get(execution)) is not None:
+            end.ended = ending(execution, last)
         for waiting in self._waiting.pop(execution, ()):
             if not waiting.done():
                 waiting.set_result(ending(execution, last))
@@ -129,6 +149,8 @@ class Followers:
     def begin_anew(self) -> None:
         """The database went back in time: whoever follows has heard of what may never have been."""
         self._seen.clear()
+        for end in list(self._expected.values()):
+            end.ended = None
         for execution in list(self._queues):
             self._put(execution, Unavailable("the database went back in time: follow the execution from its beginning"))
         for watcher in self._watching(*self._watchers):
