@@ -3,7 +3,8 @@
 import asyncio
 import gc
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from ropewalk.store.loops import tell_in_a_line
@@ -22,12 +23,38 @@ Answer = TypeVar("Answer")
 def settle_in() -> None:
     """Let the collector look less often, and never again at what the imports have left behind; let threads take turns.
 
-    For the process of a worker, which is ours; a process that only uses the library keeps its own settings.
+    For the process of a worker, which is ours; see `while_executing` for one that only uses the library.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     sys.setswitchinterval(_TURN)
+
+
+_PYTHONS_OWN: Final = ((700, 10, 10), (2000, 10, 10), (2000, 10, 0))
+"""The thresholds of the collector in a process that has not set any."""
+_PYTHONS_TURN: Final = 0.005
+
+
+@contextmanager
+def while_executing() -> Iterator[None]:
+    """The same thresholds and turns in a program that uses the library, while it has an engine.
+
+    A program that has set its own keeps them, and everything is as it was when the first engine was opened once that
+    one is closed.
+    """
+    thresholds, turn = gc.get_threshold(), sys.getswitchinterval()
+    if is_eased := thresholds in _PYTHONS_OWN:
+        gc.set_threshold(*_THRESHOLDS)
+    if is_quick := abs(turn - _PYTHONS_TURN) < _TURN / 10:
+        sys.setswitchinterval(_TURN)
+    try:
+        yield
+    finally:
+        if is_eased and gc.get_threshold() == _THRESHOLDS:
+            gc.set_threshold(*thresholds)
+        if is_quick and abs(sys.getswitchinterval() - _TURN) < _TURN / 10:
+            sys.setswitchinterval(turn)
 
 
 async def and_no_longer(work: Coroutine[Any, Any, Answer]) -> Answer:
