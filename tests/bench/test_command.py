@@ -40,6 +40,12 @@ MEASURED = [
 ]
 
 
+DOOR = {
+    "W1": dict.fromkeys(("native", "floor", "python"), PERCENTILES),
+    "W4": dict.fromkeys(("native", "floor", "python"), RATES),
+}
+
+
 @pytest.fixture
 def bench(tmp_path, capsys):
     def run(*arguments):
@@ -62,6 +68,26 @@ def test_every_figure_is_a_line_of_its_own(bench, postgres, store, workload, eng
     for line in lines:
         found[line["engine"]][line["metric"]] = line["unit"]
     assert found == engines
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_a_door_is_measured_beside_the_inside_and_the_floor(bench, postgres, store):
+    code, out, err = bench("--json", "--store", store, "--db", postgres.url(), "--door", "python", *TINY)
+    lines = [json.loads(line) for line in out.splitlines()]
+
+    assert (code, err) == (0, "")
+    found = {workload: {engine: {} for engine in engines} for workload, engines in DOOR.items()}
+    for line in lines:
+        found[line["workload"]][line["engine"]][line["metric"]] = line["unit"]
+    assert found == DOOR
+
+
+def test_the_table_of_a_door_has_its_ratio_to_the_inside(bench):
+    _, out, _ = bench("--door", "python", "--only", "W4", *TINY)
+    table = [line for line in out.splitlines() if not line.startswith("{")]
+
+    assert "python ÷ native" in "".join(table)
+    assert [line.split()[2] for line in table if "≥ 0.8 ×" in line] == ["python"]
 
 
 def test_both_stores_are_measured_one_after_the_other(bench, postgres):
@@ -147,6 +173,10 @@ def test_workloads_are_measured_once_in_our_order_however_they_are_named(bench, 
         (["--rounds", "0"], "0 is not in the range"),
         (["--profile", "W5"], "'W5' is not one of"),
         (["--nonsense"], "No such option"),
+        (["--door", "window"], "'window' is not one of 'python', 'http', 'fleet'"),
+        (["--door", "python", "--only", "W2"], "by a door W1 and W4 are measured"),
+        (["--door", "python", "--api"], "by a door W1 and W4 are measured"),
+        (["--door", "python", "--profile", "W2"], "by a door W1 and W4 are measured"),
     ],
 )
 def test_arguments_that_are_no_good_are_refused_before_anything_is_measured(bench, arguments, message):
@@ -167,9 +197,10 @@ def test_help_says_what_every_workload_is(bench):
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("door", [[], ["--door", "python"]])
 @pytest.mark.parametrize("workload", ["W1", "W4"])
-def test_a_profile_names_what_the_engine_spends_its_time_in(bench, postgres, store, workload):
-    code, out, _ = bench("--store", store, "--db", postgres.url(), "--profile", workload, *TINY)
+def test_a_profile_names_what_the_engine_spends_its_time_in(bench, postgres, store, workload, door):
+    code, out, _ = bench("--store", store, "--db", postgres.url(), "--profile", workload, *TINY, *door)
 
     assert code == 0
     assert "internal time" in out

@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk.bench import killing, rounds
 from ropewalk.bench.claimer import claims
-from ropewalk.bench.contenders import CONTENDERS, Broken, opened
+from ropewalk.bench.contenders import CONTENDERS, PYTHON, Broken, opened
 from ropewalk.bench.figures import Figure, figures, percentile
 from ropewalk.bench.floor import Floor
 from ropewalk.bench.native import execute
@@ -83,7 +83,7 @@ async def test_whoever_waits_for_the_floor_hears_that_the_store_is_gone(tmp_path
     committing.cancel()
 
 
-@pytest.mark.parametrize("contender", CONTENDERS)
+@pytest.mark.parametrize("contender", [*CONTENDERS, PYTHON])
 async def test_every_contender_executes_the_same_shapes(tmp_path, contender):
     async with opened(contender, str(tmp_path / "bench.db")) as prepare:
         for shape in (single(), chain(3), fan(5), diamond()):

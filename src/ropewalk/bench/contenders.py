@@ -18,6 +18,13 @@ NATIVE_2_OWN: Final = "native-2-own"
 """Two workers, each of which accepts one half and executes it."""
 NATIVE_4: Final = "native-4"
 """Four workers that want the same."""
+PYTHON: Final = "python"
+"""A Python program that has opened an engine."""
+HTTP: Final = "http"
+"""A program that asks a server."""
+FLEET: Final = "fleet"
+"""A program that asks a server that accepts only, beside workers."""
+DOORS: Final = (PYTHON, HTTP, FLEET)
 
 Execute = Callable[[], Awaitable[None]]
 """From the request to the result, once."""
@@ -35,6 +42,10 @@ def opened(contender: str, db: str) -> AbstractAsyncContextManager[Prepare]:
         from ropewalk.bench import floor
 
         return floor.opened(db)
+    if contender == PYTHON:
+        from ropewalk.bench import door_python
+
+        return door_python.opened(db)
     from ropewalk.bench import native
 
     return native.opened(db)

@@ -18,11 +18,11 @@ from ropewalk.bench.workloads import Workload
 LINES = 25
 
 
-def profile(workload: Workload, shape: Shape, stores: Stores) -> str:
+def profile(workload: Workload, shape: Shape, stores: Stores, contender: str = NATIVE) -> str:
     """The profile of one round in this process, after a warm-up."""
     profiler = Profile()
     with stores.fresh() as db:
-        uvloop.run(_run(workload, shape, profiler, db))
+        uvloop.run(_run(workload, shape, profiler, db, contender))
     text = StringIO()
     stats = Stats(profiler, stream=text).strip_dirs()
     for key in (SortKey.TIME, SortKey.CUMULATIVE):
@@ -30,8 +30,8 @@ def profile(workload: Workload, shape: Shape, stores: Stores) -> str:
     return text.getvalue()
 
 
-async def _run(workload: Workload, shape: Shape, profiler: Profile, db: str) -> None:
-    async with opened(NATIVE, db) as prepare:
+async def _run(workload: Workload, shape: Shape, profiler: Profile, db: str, contender: str) -> None:
+    async with opened(contender, db) as prepare:
         execute = await prepare(shape)
         await _round(execute, max(1, workload.n // 5), workload.is_at_once)
         with profiler:

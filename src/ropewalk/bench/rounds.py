@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from subprocess import PIPE, CalledProcessError, TimeoutExpired, run
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -38,10 +39,13 @@ def turns(rounds: int, seconds: float) -> Iterator[int]:
 # One execution after another, in this process
 
 
-def one_by_one(shape: Shape, repeats: int, read: Reading, rounds: int, seconds: float, stores: Stores) -> Measured:
+def one_by_one(
+    shape: Shape, repeats: int, read: Reading, rounds: int, seconds: float, stores: Stores,
+    contenders: Sequence[str] = CONTENDERS,
+) -> Measured:  # fmt: skip
     """Rounds of executions one after another, each timed from the request to the result."""
     with ExitStack() as stack:
-        places = {name: stack.enter_context(stores.fresh()) for name in CONTENDERS}
+        places = {name: stack.enter_context(stores.fresh()) for name in contenders}
         return uvloop.run(_one_by_one(shape, repeats, read, turns(rounds, seconds), seconds, places))
 
 
@@ -93,11 +97,17 @@ def whole(shape: Shape, times: Sequence[float]) -> Round:
 
 def at_once(executions: int, rounds: int, seconds: float, stores: Stores) -> Measured:
     """Rounds of executions that are all requested together; on a shared store also of several workers."""
-    measured: Measured = {name: [] for name in CONTENDERS}
-    fleets = fleet.FLEETS if stores.name == POSTGRES else {}
-    measured |= {name: [] for name in fleets}
+    return in_children(CONTENDERS, executions, rounds, seconds, stores, fleet.FLEETS if stores.name == POSTGRES else {})
+
+
+def in_children(
+    contenders: Sequence[str], executions: int, rounds: int, seconds: float, stores: Stores,
+    fleets: Mapping[str, Callable[[str, int, float], Round]] = MappingProxyType({}),
+) -> Measured:  # fmt: skip
+    """The same of these contenders, several times in each turn, and of these fleets once."""
+    measured: Measured = {name: [] for name in (*contenders, *fleets)}
     for _ in turns(rounds, seconds):
-        for name in CONTENDERS * PAIRS:
+        for name in tuple(contenders) * PAIRS:
             with stores.fresh() as db:
                 measured[name].append(_in_child(name, db, executions, seconds))
         for name, measure in fleets.items():

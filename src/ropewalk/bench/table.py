@@ -7,13 +7,14 @@ from msgspec import Struct
 from rich import box
 from rich.table import Table
 
-from ropewalk.bench.contenders import FLOOR, NATIVE, NATIVE_1, NATIVE_2, NATIVE_2_OWN, NATIVE_4
+from ropewalk.bench.contenders import DOORS, FLOOR, NATIVE, NATIVE_1, NATIVE_2, NATIVE_2_OWN, NATIVE_4, PYTHON
 from ropewalk.bench.figures import Figure
 from ropewalk.bench.stores import SQLITE, STORES
 
 TIMES: Final = "×"
-BESIDE: Final = {NATIVE: FLOOR, NATIVE_1: NATIVE, NATIVE_2: NATIVE, NATIVE_2_OWN: NATIVE}
-"""Whose figure stands beside each engine's: the floor beneath one worker, one worker beneath several."""
+BESIDE: Final = {NATIVE: FLOOR, NATIVE_1: NATIVE, NATIVE_2: NATIVE, NATIVE_2_OWN: NATIVE, PYTHON: NATIVE}
+"""Whose figure stands beside each engine's: the floor beneath one worker, one worker beneath several and beneath the
+doors to it."""
 
 
 class Bar(Struct, frozen=True):
@@ -44,6 +45,7 @@ BARS: Final[Mapping[tuple[str, str, str], Bar]] = {
     ("W4", "executions_per_s", NATIVE): Bar(0.40, 0.55, is_least=True),
     ("W4", "executions_per_s", NATIVE_2): _SECOND_WORKER,
     ("W4", "executions_per_s", NATIVE_2_OWN): _SECOND_WORKER,
+    ("W4", "executions_per_s", PYTHON): Bar(0.80, is_least=True),
     **{("W4", "peak_rss_mb", each): Bar(120, 80, "MB") for each in BESIDE},
     ("W5", "seconds_lost", NATIVE): Bar(1, 0.3, "s", stores=(SQLITE,)),
     # The lease of 15 s, and 5 more.
@@ -72,8 +74,10 @@ def table(figures: Sequence[Figure]) -> Table:
 
 
 def _title(figures: Sequence[Figure]) -> str:
-    title = f"{figures[0].store}; ratio: native ÷ floor"
-    return f"{title}, several workers ÷ native" if any(each.engine == NATIVE_2 for each in figures) else title
+    found = dict.fromkeys(each.engine for each in figures)
+    doors = [each for each in found if each.partition("-")[0] in DOORS]
+    above = ["several workers"] * (NATIVE_2 in found) + doors
+    return ", ".join([f"{figures[0].store}; ratio: native ÷ floor", *(f"{each} ÷ native" for each in above)])
 
 
 def rows(figures: Sequence[Figure]) -> Iterator[tuple[str, ...]]:
