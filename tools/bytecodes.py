@@ -1,4 +1,4 @@
-"""How many operations of Python an execution takes, function by function: `python -m tools.bytecodes [native|floor]`.
+"""How many operations of Python an execution takes, function by function: `python -m tools.bytecodes [CONTENDER]`.
 
 Unlike times they do not move with the machine, so a change can be judged on a busy one. What C does is not in them.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import uvloop
 
 from ropewalk.bench.child import at_once
-from ropewalk.bench.contenders import CONTENDERS, NATIVE, opened
+from ropewalk.bench.contenders import CONTENDERS, NATIVE, PYTHON, opened
 from ropewalk.bench.shapes import diamond, single
 from ropewalk.engines.native import hands
 
@@ -68,7 +68,7 @@ def table(counting: Counting, executions: int, lines: int) -> Iterator[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("contender", nargs="?", default=NATIVE, choices=CONTENDERS)
+    parser.add_argument("contender", nargs="?", default=NATIVE, choices=[*CONTENDERS, PYTHON])
     parser.add_argument("--shape", default="diamond", choices=SHAPES)
     parser.add_argument("--executions", type=int, default=100)
     parser.add_argument("--lines", type=int, default=40)

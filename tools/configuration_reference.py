@@ -11,7 +11,8 @@ where it came from; `--json` says it to programs. Unknown names in the file and 
 with their place.
 
 The file is `ropewalk.toml` in the current directory, or the one named by `--config` or `ROPEWALK_CONFIG` (TOML, or YAML
-if its name ends in `.yaml`). What is before the dot is a table:
+if its name ends in `.yaml`). `ropewalk.open` and `ropewalk.run` heed all of this too: what they are given
+counts as a flag does, and `run` keeps nothing unless it is given a store. What is before the dot is a table:
 
 ```toml
 db = "postgresql://ropewalk@db.internal/jobs"
