@@ -9,6 +9,7 @@ import pytest
 
 import ropewalk
 from ropewalk import LocalEngine, Workflow
+from ropewalk.service import saved
 from ropewalk.store import workflows
 from tests.local.stores import address, engine
 
@@ -169,6 +170,17 @@ async def test_what_was_published_by_other_means_is_published_again_by_a_start(e
     assert found["document"]["nodes"][0]["with"]["value"] == 1
 
 
+async def test_names_that_are_made_by_the_program_are_not_all_kept(engine: LocalEngine, monkeypatch):
+    monkeypatch.setattr(saved, "MOST", 10)
+    for number in range(30):
+        await outcome(engine, says(number, f"says-{number}"))
+    checked = counted(engine, monkeypatch)
+
+    assert len(engine.service.saved._kept) == len(engine.service.saved._latest) == 10
+    assert [await outcome(engine, says(number, f"says-{number}")) for number in (0, 29)] == [0, 29]
+    assert len(checked) == 1
+
+
 # By name
 
 
@@ -269,6 +281,15 @@ async def test_one_bad_input_among_many_is_named_and_nothing_is_accepted(engine:
 
         assert [each.path[1] for each in refusal.value.problems] == [count - 1]
     assert [each async for each in engine.executions()] == []
+
+
+@pytest.mark.parametrize("count", [3, 1_003])
+async def test_what_is_wrong_with_all_of_many_starts_is_said_once(engine: LocalEngine, count):
+    for about, message in (({"vars": {"x": 1}}, r"vars\.x: the workflow has no"), ({"priority": 10}, "priority: must")):
+        with pytest.raises(ropewalk.Invalid, match=message) as refusal:
+            await engine.start_many(says(1), [None] * count, **about)
+
+        assert len(refusal.value.problems) == 1
 
 
 @pytest.mark.parametrize("inputs", ["text", {"a": 1}, b"bytes"])

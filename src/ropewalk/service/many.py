@@ -28,7 +28,9 @@ async def start_many(
         try:
             yield await service.start_batch([NewStart(version, each, overrides, priority) for each in some])
         except InvalidInput as error:
-            raise InvalidInput([_named(each, first) for each in error.problems]) from error
+            # What is wrong with all of them alike is said once.
+            named = dict.fromkeys(_named(each, first) for each in error.problems)
+            raise InvalidInput(list(named)) from error
 
 
 async def _check(service: Service, version: Version, inputs: Sequence[JSON]) -> None:
@@ -60,8 +62,10 @@ async def _wrong_keys(requests: Mapping[int, StartRequest]) -> list[Problem]:
 
 
 def _named(problem: Problem, first: int) -> Problem:
-    """A problem of a batch (`starts[7].input`) as one of the inputs; what is wrong with all of them is said of each."""
+    """A problem of a batch (`starts[7].input`) as one of the inputs, or of what all of them are started with."""
     match problem.path:
+        case ("starts", int(), "vars" | "priority" as field, *rest):
+            return Problem((field, *rest), problem.message)
         case ("starts", int(place), "input", *rest):
             return Problem((FIELD, first + place, *rest), problem.message)
         case ("starts", int(place), *rest):

@@ -7,7 +7,7 @@ two documents of one name in turn saves and publishes each of them in turn.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,8 @@ from ropewalk.core.canonical import JSON
 from ropewalk.engines.base import Version
 
 Save = Callable[[JSON, str], Coroutine[Any, Any, Version]]
+MOST: Final = 1_000
+"""So many names are known; a program that makes a name for each execution leaves no more behind."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -100,6 +102,8 @@ class SavedDocuments:
         return kept.version
 
     def _noted(self, version: Version) -> Version:
+        if len(self._latest) >= MOST:
+            self.forget(next(iter(self._latest)))
         self._latest[version.plan.definition.name] = version
         return version
 
