@@ -66,7 +66,6 @@ class SavedDocuments:
             return await self._save_unknown(document, by)
         kept = self._kept.get(name)
         if kept is None or kept.saving is None or not kept.is_same(text, document):
-            # The copy: the caller may go on to change the document while it waits for its turn.
             kept = self._begin(name, _Kept(text, copy), by)
         assert kept.saving is not None, "it has just begun"
         # A caller that leaves must not take the version away from the others.
@@ -92,7 +91,8 @@ class SavedDocuments:
         if other is not None:
             await asyncio.wait([other])
         try:
-            kept.version = self._noted(await self._save(kept.document, by))
+            # A document of its own: neither the caller, who may change theirs meanwhile, nor a node can change it.
+            kept.version = self._noted(await self._save(msgspec.json.decode(kept.text), by))
         except BaseException:
             if self._kept.get(name) is kept:
                 del self._kept[name]
