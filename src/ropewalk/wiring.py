@@ -88,9 +88,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set, with what holds if nothing is.
 
     `default_slots` limits the workspace of the embedded mode; none does, unless it is measured or tried.
+    `is_thrown_away` is for the file of a test: it is not synced to the disk, and its time can be moved.
     """
 
     db: str = DEFAULT_DB
+    is_thrown_away: bool = False
     key: str | None = None
     key_file: str | None = None
     native: NativeSettings = NativeSettings()
@@ -248,7 +250,7 @@ async def open_service(
             env = {name: writable(value) for name, value in settings.env.items()}
             service = Service(store, engine, types, env, settings.limits)
             watched = _watched(engine, settings.telemetry, metrics)
-            async with watched, _swept(store, settings), _running(engine), _spoken_to(service, store):
+            async with watched, _swept(store, settings), _running(engine), _spoken_to(service, settings):
                 try:
                     yield service
                 finally:
@@ -384,7 +386,7 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
     else:
         from ropewalk.store.sqlite import SqliteStore, guarded
 
-        file = await SqliteStore.open(settings.db, version=version)
+        file = await SqliteStore.open(settings.db, version=version, is_thrown_away=settings.is_thrown_away)
         store, guard = file, guarded(file)
     try:
         async with guard:
@@ -432,10 +434,16 @@ async def _swept(store: Store, settings: Settings) -> AsyncIterator[None]:
             await asyncio.gather(sweeping, return_exceptions=True)
 
 
-def _spoken_to(service: "Service", store: Store) -> AbstractAsyncContextManager[None]:
-    """Other processes of this machine reach the one owner of a file through its socket; a shared store needs none."""
+def _spoken_to(service: "Service", settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Other processes of this machine reach the one owner of a file through its socket.
+
+    A shared store needs none, and no other process knows of one that is thrown away.
+    """
     # Here, as in `open_service`.
     from ropewalk.control.server import listening
     from ropewalk.store.sqlite import SqliteStore
 
-    return listening(service, store) if isinstance(store, SqliteStore) else nullcontext()
+    store = service.store
+    if settings.is_thrown_away or not isinstance(store, SqliteStore):
+        return nullcontext()
+    return listening(service, store)

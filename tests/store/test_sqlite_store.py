@@ -225,3 +225,18 @@ async def test_a_large_batch_is_written_though_whoever_waits_for_it_goes_away(st
     await store.close()
 
     assert ask(store.path, "select count(*) from log") == [(2 * store.inline_rows,)]
+
+
+async def test_the_time_of_a_store_that_is_thrown_away_can_be_moved_and_no_other(path: str, store: SqliteStore):
+    with pytest.raises(ValueError, match="only of a store that is thrown away"):
+        store.skip(SECOND)
+    await store.close()
+
+    thrown_away = await SqliteStore.open(f"{path}.test", is_thrown_away=True)
+    before = thrown_away.now()
+    thrown_away.skip(3600 * SECOND)
+
+    assert 3600 * SECOND <= thrown_away.now() - before < 3700 * SECOND
+    with pytest.raises(ValueError, match="forward only"):
+        thrown_away.skip(-1)
+    await thrown_away.close()

@@ -105,7 +105,7 @@ class Desk(Struct, frozen=True):
 
 async def run_node(run: Run, desk: Desk) -> Outcome:
     """Carry out the attempt; whatever its node does, the answer is a signal."""
-    node_type = desk.types.get(run.type)
+    node_type = desk.types.for_runs(run.type)
     if node_type is None:
         # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.
         desk.types.miss(run.type)

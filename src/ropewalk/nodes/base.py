@@ -260,6 +260,8 @@ class Registry:
         self._places: Mapping[str, str] = {}
         self._problems: list[NodeTypeProblem] = []
         self._missed: dict[str, None] = {}
+        # Gives the type that carries out a run; a test puts stubs in its place.
+        self.for_runs: Callable[[str], NodeType | None] = self.get
         for node_type in types:
             self.register(node_type)
 

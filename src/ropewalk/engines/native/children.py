@@ -189,6 +189,16 @@ class Children:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being told or done beside everything else."""
+        return not self._tasks
+
+    async def idle(self) -> None:
+        """Wait until what is being told or done now is."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -55,6 +55,7 @@ class Claims:
         self._looked_at_last = ""
         self._in_vain = 0
         self._is_anyone_waiting = True
+        self._is_resting = False
         self._limits: dict[str, tuple[int, int | None]] = {}
 
     def open(self) -> None:
@@ -114,6 +115,11 @@ class Claims:
         """What was claimed is others': the lease is lost."""
         self._owed.clear()
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is being claimed or woken, and no hint has come since."""
+        return self._is_resting and not self._wake.is_set() and not self._owed
+
     # The loop
 
     async def _run(self) -> None:
@@ -121,7 +127,9 @@ class Claims:
             pause = await self._pause()
             # A timer that sets the event, and no `wait_for`: that one can swallow a cancellation.
             timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
+            self._is_resting = True
             await self._wake.wait()
+            self._is_resting = False
             self._wake.clear()
             timer.cancel()
 

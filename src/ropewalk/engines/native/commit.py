@@ -169,6 +169,12 @@ class GroupCommit:
         """Whether there is a whole commit that nobody has begun to make."""
         return len(self._dirty) >= self.largest and self._is_resting
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether there is nothing to write, and nothing is being written."""
+        waiting = self._dirty or self._rows or self._ready or self._begun or self._waiters
+        return self._is_resting and not waiting and not self._wake.is_set()
+
     async def give_way(self) -> None:
         """Let a whole commit be sent before more is said: a crowd that comes in one turn keeps itself waiting."""
         self._giving_way += 1

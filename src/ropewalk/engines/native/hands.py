@@ -92,6 +92,10 @@ class Hands:
     def busy(self) -> int:
         return len(self._running)
 
+    async def idle(self) -> None:
+        """Wait until no attempt is under way."""
+        await self._idle.wait()
+
     def start(self, live: Live, work: Work, now: int) -> None:
         """Carry out an attempt whose start is durable."""
         plan, node, item = live.execution.plan, work.node, work.item

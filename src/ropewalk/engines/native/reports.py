@@ -21,6 +21,10 @@ class Reports:
         self._engine = engine
         self._lives: list[Live] = []
 
+    @property
+    def has_any(self) -> bool:
+        return bool(self._lives)
+
     def add(self, live: Live, signal: Signal) -> None:
         """An attempt ended, and a hand is free."""
         if type(signal) is Failed:

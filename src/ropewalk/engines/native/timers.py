@@ -34,9 +34,12 @@ class Timers(Generic[Thing]):
             self._handle.cancel()
         at = self._set_for = self._heap[0][0]
         delay = min(LATEST, max(SOONEST, (at - self._now()) / 1_000_000))
-        self._handle = asyncio.get_running_loop().call_later(delay, self._due)
+        self._handle = asyncio.get_running_loop().call_later(delay, self.look)
 
-    def _due(self) -> None:
+    def look(self) -> None:
+        """Fire what is due now, and set the timer for the next."""
+        if self._handle is not None:
+            self._handle.cancel()
         self._handle = self._set_for = None
         now = self._now()
         while self._heap and self._heap[0][0] <= now:

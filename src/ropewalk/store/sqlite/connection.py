@@ -46,6 +46,7 @@ _WRITER: Final = (
     # What a burst has blown up is cut back to this at the next reset.
     "pragma journal_size_limit = 67108864",
 )
+_UNSYNCED: Final = "pragma synchronous = off"
 
 
 @cache
@@ -81,10 +82,11 @@ def _check_header(path: str, head: bytes) -> None:
         raise NotADatabase(f"{path} is not an SQLite database: choose another path")
 
 
-def connect_writer(path: str, now: int, left: Files | None = None) -> sqlite3.Connection:
+def connect_writer(path: str, now: int, left: Files | None = None, *, is_synced: bool = True) -> sqlite3.Connection:
     """The one connection that writes, to a database that seems whole and is brought up to date.
 
-    `left` are the files of the last owner, if it did not close them.
+    `left` are the files of the last owner, if it did not close them. One that is not synced does not survive the loss
+    of power.
     """
     file = os.path.realpath(path)
     require_own_log(file, left)
@@ -95,7 +97,7 @@ def connect_writer(path: str, now: int, left: Files | None = None) -> sqlite3.Co
     connection = _connect(path, "rw")
     try:
         _check_is_ours(connection, path)
-        for pragma in (*_SHARED, *_WRITER):
+        for pragma in (*_SHARED, *_WRITER, *(() if is_synced else (_UNSYNCED,))):
             connection.execute(pragma)
         require_whole(connection, path, AFTER_A_CRASH if has_crashed else AT_A_START)
         _migrate(connection, path, now)

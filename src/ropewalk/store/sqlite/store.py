@@ -85,11 +85,13 @@ class SqliteTransaction:
 class SqliteStore:
     """The store of the process that owns it."""
 
-    def __init__(self, path: str, worker: str, version: str, inline_rows: int, wall: int | None) -> None:
+    def __init__(self, path: str, worker: str, version: str, inline_rows: int, wall: int | None,
+                 is_thrown_away: bool) -> None:  # fmt: skip
         """Takes ownership and brings the database up to date; use `open`."""
         self.path = path
         self.worker = worker
         self.inline_rows = inline_rows
+        self._is_thrown_away = is_thrown_away
         self.stale_writes = 0
         # A process that owns its store hears of nobody, and loses it only by a write that is refused.
         self.load = 0
@@ -106,7 +108,8 @@ class SqliteStore:
         with ExitStack() as undo:
             self._ownership = Ownership(path, _time_of_day(wall))
             undo.callback(self._ownership.release, is_closed=False)
-            self._connection = connect_writer(path, _time_of_day(wall), self._ownership.left)
+            left = self._ownership.left
+            self._connection = connect_writer(path, _time_of_day(wall), left, is_synced=not is_thrown_away)
             undo.callback(self._connection.close)
             # Asked anew: opening may take a second, and whoever goes by the time of day would be ahead of us for good.
             self._start_clock(_time_of_day(wall))
@@ -129,11 +132,15 @@ class SqliteStore:
         version: str = "",
         inline_rows: int = INLINE_ROWS,
         wall: int | None = None,
+        is_thrown_away: bool = False,
     ) -> Self:
-        """The store at `path`, owned by this process until `close`; `wall` is the time of day in µs, by default now."""
+        """The store at `path`, owned by this process until `close`; `wall` is the time of day in µs, by default now.
+
+        One that is thrown away after a test is not synced to the disk, and its time can be moved by `skip`.
+        """
         with at_the_door(path):
             check_path(path, create=create)
-            return cls(path, worker, version, inline_rows, wall)
+            return cls(path, worker, version, inline_rows, wall, is_thrown_away)
 
     def _start_clock(self, wall: int) -> None:
         latest = self._connection.execute(self._statements["latest_mark"]).fetchone()[0]
@@ -156,6 +163,12 @@ class SqliteStore:
     def now(self) -> int:
         """Store time (µs): never before anything the store has recorded, and never going back."""
         return self._offset + ticks()
+
+    def skip(self, length: int) -> None:
+        """Move store time forward by so many µs; only a store that is thrown away after a test may do that."""
+        if not self._is_thrown_away or length < 0:
+            raise ValueError("time is moved forward only, and only of a store that is thrown away")
+        self._offset += length
 
     # There is one worker
 
