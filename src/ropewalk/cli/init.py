@@ -8,7 +8,7 @@ import click
 
 from ropewalk.core.errors import Conflict
 
-FILES: Final = ("README.md", "order.yaml", "nodes.py", "ropewalk.toml", "workflow.schema.json")
+FILES: Final = ("README.md", "order.yaml", "nodes.py", "ropewalk.toml", "workflow.schema.json", "tests/test_order.py")
 SOURCE: Final = "template"
 
 
@@ -23,8 +23,8 @@ def init(directory: str) -> int:
     there = [name for name in FILES if (folder / name).exists()]
     if there:
         raise Conflict(f"{folder / there[0]} is there already: choose another directory")
-    folder.mkdir(parents=True, exist_ok=True)
     for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(files("ropewalk.cli").joinpath(SOURCE, name).read_text(encoding="utf-8"))
         print(folder / name)
     print(f"\nNext: {'' if directory == '.' else f'cd {directory} && '}ropewalk run order.yaml")
