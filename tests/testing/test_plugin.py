@@ -1,9 +1,11 @@
 """The pytest plugin: light to load, at home in a project, and clear about what is not meant for it."""
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,21 @@ def test_a_store_that_breaks_a_guarantee_fails_the_test():
 
     with pytest.raises(AssertionError, match="breaks what Ropewalk guarantees"):
         tampers()
+
+
+def test_a_node_that_runs_on_does_not_keep_the_test_from_ending():
+    @node
+    async def endless() -> None:
+        """Waits for good."""
+        await asyncio.Event().wait()
+
+    built = Workflow("endless")
+    built.node("endless", endless)
+    began = time.monotonic()
+    with testing.open_blocking() as engine:
+        engine.start(built)
+
+    assert time.monotonic() - began < 5
 
 
 def test_nothing_is_left_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

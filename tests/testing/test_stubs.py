@@ -30,6 +30,14 @@ def test_a_value_is_what_the_node_gives(ropewalk_engine: TestEngine):
     assert [call["url"] for call in ropewalk_engine.calls("http.request")] == ["https://shop.example/a"]
 
 
+def test_a_large_value_is_shown_whole(ropewalk_engine: TestEngine):
+    ropewalk_engine.stub("http.request", "x" * 100_000)
+    execution = ropewalk_engine.start(FETCH, "a")
+
+    assert execution.result() == "x" * 100_000
+    assert execution.nodes()["get"]["output"] == "x" * 100_000
+
+
 def test_outcomes_come_one_after_the_other_and_the_last_stays(ropewalk_engine: TestEngine):
     ropewalk_engine.stub("http.request", ConnectionError, ["first"], "last")
 

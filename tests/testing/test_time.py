@@ -121,6 +121,26 @@ def test_the_timeout_of_the_whole_comes_before_a_later_deadline(ropewalk_engine:
     assert execution.wait()["state"] == "TIMEOUT"
 
 
+def test_one_waits_for_the_key_of_another_and_for_its_days(ropewalk_engine: TestEngine):
+    document = {**ASKING, "concurrencyKey": "one at a time"}
+    first, second = ropewalk_engine.start(document), ropewalk_engine.start(document)
+
+    assert second.result() is True
+    ended, began = first.events("ExecutionSucceeded")[0], second.events("ExecutionStarted")[0]
+    assert moment(began) >= moment(ended)
+    assert moment(second.events()[-1]) - moment(began) >= timedelta(days=2)
+
+
+def test_a_short_wait_that_keeps_its_slot_is_skipped_too(ropewalk_engine: TestEngine):
+    began = time.monotonic()
+    document = delay("short", "9s")
+    document["nodes"].append({"id": "also", "type": "delay", "with": {"for": "8s"}})
+
+    ropewalk_engine.start(document).result()
+
+    assert time.monotonic() - began < 7
+
+
 def test_a_child_and_its_parent_skip_together(ropewalk_engine: TestEngine):
     ropewalk_engine.save(delay("child", "1d"))
     call = {"id": "call", "type": "subworkflow", "with": {"workflow": "child"}}

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ropewalk.configuration import resolve
+from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.local import LocalEngine
 from ropewalk.modules import Catalogue, catalogue
 from ropewalk.nodes.base import NodeType
@@ -57,7 +58,13 @@ async def _opened(nodes: Iterable[NodeType], project: str | Path | None, env: Ma
         if known.types.get(each.name) is not each:
             known.types.register(each)
     with TemporaryDirectory(prefix="ropewalk-test-") as folder:
-        settings = Settings(db=str(Path(folder) / FILE), is_thrown_away=True, env={**set_env, **(env or {})})
+        settings = Settings(
+            db=str(Path(folder) / FILE),
+            is_thrown_away=True,
+            # A node that still runs when the test is over is stopped, and not waited for.
+            native=NativeSettings(drain_seconds=0),
+            env={**set_env, **(env or {})},
+        )
         async with open_service(settings, known.types, known.functions) as service:
             yield LocalEngine(service), Stubs(known.types)
             await _require_sound(service.store)
