@@ -5,6 +5,7 @@ is what would have happened on that day, in the same order.
 """
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +14,14 @@ from ropewalk.core.errors import InvalidInput, Problem, RopewalkError
 from ropewalk.engines.native.quiet import look, next_due, quiet
 from ropewalk.service import Service
 from ropewalk.service.explaining import explain
+from ropewalk.service.reasons import FEW, Cause
 from ropewalk.store import executions
 from ropewalk.store.sqlite import SqliteStore
 
 MOST_MOMENTS = 100_000
 """So many due moments in one call are a loop that does not end."""
+# A node that waits for other nodes, or for what is said of the whole execution, says nothing new.
+_OF_OTHERS = (Cause.PREDECESSORS, Cause.EXECUTION)
 _ENDED = ("SUCCESS", "FAILED", "CANCELLED", "TIMEOUT")
 
 
@@ -88,15 +92,24 @@ class Skipping:
     async def _why(self, execution: str) -> str:
         """What the execution waits for, in a sentence or two."""
         said = await self.explain(execution)
-        nodes = [f"{node['id']}: {node['why']}" for node in said["nodes"] if node.get("why")]
-        reasons = [reason["why"] for reason in said["reasons"]]
-        about = "; ".join(dict.fromkeys([*reasons, *nodes])) or "nothing says why"
-        return f"execution {execution} of {said['workflow']!r} waits, and no time ends that: {about}"
+        whole = [_told(reason) for reason in said["reasons"] if reason["node"] is None]
+        nodes = [
+            f"{node['id']}: {_told(each)}"
+            for node in said["nodes"]
+            if node["code"] not in _OF_OTHERS
+            for each in (node, *node["items"][:FEW])
+        ]
+        about = "; ".join([*whole, *nodes])
+        return f"execution {execution} of {said['workflow']!r} waits for what no time brings: {about}"
 
     async def explain(self, execution: str, node: str | None = None) -> dict[str, Any]:
         """Why an execution, or a node of it, does not run now."""
         about = (self._store, self.service.workspace, execution, self._store.now())
         return await explain(*about, node=node, alive=lambda _: True)
+
+
+def _told(reason: Mapping[str, Any]) -> str:
+    return reason["why"] if reason["action"] is None else f"{reason['why']} ({reason['action']})"
 
 
 def _microseconds(length: Any) -> int:
