@@ -6,25 +6,15 @@ from pathlib import Path
 
 import ropewalk
 from tests.cli.conftest import ROOT
-from tests.snippets import Snippet, snippets
+from tests.snippets import snippets
 
 PAGE = ROOT / "docs" / "python.md"
 PATIENCE = 120.0
-# Branches that add the verbs of this section to the engine and this page meet here: remove it with the condition below.
-LATER = "## Lists, dead letters, explanations"
-HAS_LATER = hasattr(ropewalk.LocalEngine, "dead_letters")
-
-
-def examples() -> list[Snippet]:
-    """Every example of the page that this engine has the verbs for."""
-    text = PAGE.read_text(encoding="utf-8")
-    begin = text.count("\n", 0, text.index(LATER))
-    return [each for each in snippets(PAGE, "python") if HAS_LATER or each.line < begin]
 
 
 def test_every_example_of_the_page_runs(tmp_path: Path):
     program = []
-    for each in examples():
+    for each in snippets(PAGE, "python"):
         if each.file is not None:
             (tmp_path / each.file).write_text(each.text, encoding="utf-8")
         else:

@@ -181,8 +181,7 @@ class EngineVerbs:
     @verb
     async def save(self, workflow: "Workflow | Mapping[str, JSON]") -> None:
         """Save and publish a workflow that others call by its name."""
-        document = dict(workflow) if isinstance(workflow, Mapping) else self._local._learn(workflow)
-        await self._service.save(document)
+        await self._service.save(self._local.document_of(workflow))
 
     @verb
     async def executions(self, state: str | None = None) -> list[Json]:
@@ -223,7 +222,7 @@ class TestEngine(EngineVerbs, Blocking):
         super().__init__(local, stubs)
         self._loop = loop
 
-    def start(self, workflow: "Workflow | Mapping[str, JSON]", input: JSON = None, *,  # noqa: A002
+    def start(self, workflow: "str | Workflow | Mapping[str, JSON]", input: JSON = None, *,  # noqa: A002
               vars: Mapping[str, JSON] | None = None) -> TestExecution:  # noqa: A002  # fmt: skip
         """Accept an execution; it is refused for the same reasons as anywhere."""
         started = self._loop.run(lambda: self._local.start(workflow, input, vars=vars))
@@ -237,7 +236,7 @@ class TestEngine(EngineVerbs, Blocking):
 class AsyncTestEngine(EngineVerbs, Awaiting):
     """The engine of an async test: what `ropewalk.testing.open` gives."""
 
-    async def start(self, workflow: "Workflow | Mapping[str, JSON]", input: JSON = None, *,  # noqa: A002
+    async def start(self, workflow: "str | Workflow | Mapping[str, JSON]", input: JSON = None, *,  # noqa: A002
                     vars: Mapping[str, JSON] | None = None) -> AsyncTestExecution:  # noqa: A002  # fmt: skip
         """Accept an execution; it is refused for the same reasons as anywhere."""
         started = await self._local.start(workflow, input, vars=vars)

@@ -53,10 +53,7 @@ def open_blocking(*, nodes: Iterable[NodeType] = (), project: str | Path | None 
 @asynccontextmanager
 async def _opened(nodes: Iterable[NodeType], project: str | Path | None, env: Mapping[str, str] | None
                   ) -> AsyncIterator[tuple[LocalEngine, Stubs]]:  # fmt: skip
-    known, set_env = _of_project(project)
-    for each in nodes:
-        if known.types.get(each.name) is not each:
-            known.types.register(each)
+    known, set_env = _known(nodes, project)
     with TemporaryDirectory(prefix="ropewalk-test-") as folder:
         settings = Settings(
             db=str(Path(folder) / FILE),
@@ -70,13 +67,16 @@ async def _opened(nodes: Iterable[NodeType], project: str | Path | None, env: Ma
             await _require_sound(service.store)
 
 
-def _of_project(project: str | Path | None) -> tuple[Catalogue, Mapping[str, str]]:
-    """The node types and the `env` of a project. Nothing else of its settings: a test sends no mail by accident."""
+def _known(nodes: Iterable[NodeType], project: str | Path | None) -> tuple[Catalogue, Mapping[str, str]]:
+    """These node types, and those and the `env` of a project.
+
+    Nothing else of its settings: a test sends no mail by accident.
+    """
     if project is None:
-        return catalogue(()), {}
+        return catalogue((), nodes), {}
     said = resolve({}, {}, folder=str(project))
     modules = [str(Path(project) / name) if name.endswith(".py") else name for name in said["nodes"]]
-    return catalogue(modules), said["env"]
+    return catalogue(modules, nodes), said["env"]
 
 
 async def _require_sound(store: Store) -> None:
