@@ -101,3 +101,25 @@ async def test_what_is_said_twice_in_a_query_is_refused(house: House):
 
     assert answer.status_code == 422
     assert [each["field"] for each in answer.json()["problems"]] == ["query.limit"]
+
+
+async def test_the_short_way_to_an_execution_answers_as_the_long_one(house: House):
+    await house.save(ONE)
+    answer = await house.ask("POST", "/workflow/executions/start?wait=30s", json={"workflowDefinitionId": "one"})
+    execution, viewer = answer.json()["executionId"], await house.key(Role.VIEWER)
+    paths = [execution, f"{execution}?wait=30s", f"{execution}?wait=90s", f"{execution}?workspaceId=default",
+             f"{execution}?workspaceId=nowhere", f"{execution}?other=1", f"{execution}?wait=1&wait=1", "nosuch", "",
+             "a%20b", "x" * 70]  # fmt: skip
+
+    async def read(path: str, token: str | None, headers: list[tuple[str, str]]) -> Any:
+        async with house.client(token) as client:
+            said = await client.get(f"{API}/workflow/executions/{path}", headers=headers)
+            return said.status_code, said.headers["content-type"], {**said.json(), "instance": None}
+
+    short, long = [
+        [await read(path, token, headers) for path in paths for token in (house.root, viewer, None)]
+        for headers in ([("x-said", "once")], [("x-said", "once"), ("x-said", "twice")])
+    ]
+
+    assert short == long
+    assert [status for status, _, _ in short[:6]] == [200, 200, 401] * 2

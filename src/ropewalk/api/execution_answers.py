@@ -65,27 +65,6 @@ A_RUN_IN_DETAIL: Final = A_RUN | {
 }
 
 
-class Started(Answer):
-    """An accepted start: it survives any crash from here on."""
-
-    model_config = exemplified(Answer, {"queueId": AN_ID, "executionId": AN_ID, "status": "PENDING"})
-
-    queue_id: str
-    execution_id: str
-    status: str
-
-
-class StartedBatch(Answer):
-    """Accepted starts, in the order they were sent."""
-
-    model_config = exemplified(
-        Answer, {"started": [{"queueId": AN_ID, "executionId": AN_ID, "status": "PENDING"}], "count": 1}
-    )
-
-    started: list[Started]
-    count: int
-
-
 class ExecutionSummary(Answer):
     """One pass through one version of a workflow."""
 
@@ -173,6 +152,31 @@ class ExecutionDetails(ExecutionSummary):
     same_output: bool | None = Field(description="Whether both gave the same; null as long as that is open.")
     metrics: Metrics
     payloads: bool
+
+
+class Started(Answer):
+    """An accepted start: it survives any crash from here on.
+
+    With `wait`, `status` is the state of the execution, and `execution` is the execution itself.
+    """
+
+    model_config = exemplified(Answer, {"queueId": AN_ID, "executionId": AN_ID, "status": "PENDING"})
+
+    queue_id: str
+    execution_id: str
+    status: str
+    execution: ExecutionDetails | None = Field(None, description="There if `wait` was asked.")
+
+
+class StartedBatch(Answer):
+    """Accepted starts, in the order they were sent."""
+
+    model_config = exemplified(
+        Answer, {"started": [{"queueId": AN_ID, "executionId": AN_ID, "status": "PENDING"}], "count": 1}
+    )
+
+    started: list[Started]
+    count: int
 
 
 class NodeError(Answer):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Header, Path, Query
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
@@ -23,6 +24,7 @@ from ropewalk.api.gate import Call, enter_workspace, nowhere
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Id, Limit, Named, Page, exemplified, page
+from ropewalk.api.waiting import Wait, until_ended
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem
 from ropewalk.core.state import ExecutionState, RunState, TriggerType
@@ -92,30 +94,52 @@ class StartBatchBody(Body):
 # Starting
 
 
-@routes.post("/start", Right.EXECUTE, status_code=202, response_model=Started, problems=(409,), by_body=True)
+@routes.post("/start", Right.EXECUTE, status_code=202, response_model=Started, response_model_exclude_unset=True,
+             problems=(409,), by_body=True)  # fmt: skip
 async def start_execution(
-    call: Caller, body: StartBody, idempotency_key: IdempotencyKey = None, traceparent: Traceparent = None
-) -> dict[str, Any]:
-    """Accept an execution durably; under an Idempotency-Key the same request is accepted once."""
+    call: Caller, request: Request, body: StartBody, idempotency_key: IdempotencyKey = None,
+    traceparent: Traceparent = None, wait: Wait = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Accept an execution durably; under an Idempotency-Key the same request is accepted once.
+
+    With `wait`, the answer has the execution as GET shows it, when it has ended or the time is over.
+    """
     here = await _within(call, body.workspace_id)
+    execution = await _start(here, body, idempotency_key, traceparent)
+    return _started(execution) if wait is None else (await _awaited(here, request, [execution], wait))[0]
+
+
+async def _start(here: Call, body: StartBody, idempotency_key: str | None, traceparent: str | None) -> str:
     workflow = await here.workflow(body.workflow_definition_id)
     once = None if idempotency_key is None else Once(idempotency_key, _asked(body))
     # Before anything is judged: what was accepted stays accepted, also if it could not be started any more.
     known = None if once is None else await here.service.started(once)
     if known is not None:
-        return _started(known[0])
+        return known[0]
     version = await startable(here.service, workflow, body.version)
     about = (here.actor.subject, body.priority, once, read_traceparent(traceparent), here.bounded_by)
-    return _started(await here.service.start(version, body.input, body.vars, *about))
+    return await here.service.start(version, body.input, body.vars, *about)
 
 
-@routes.post("/start-batch", Right.EXECUTE, status_code=202, response_model=StartedBatch, problems=(409,),
-             by_body=True)  # fmt: skip
+@routes.post("/start-batch", Right.EXECUTE, status_code=202, response_model=StartedBatch,
+             response_model_exclude_unset=True, problems=(409,), by_body=True)  # fmt: skip
 async def start_executions(
-    call: Caller, body: StartBatchBody, idempotency_key: IdempotencyKey = None, traceparent: Traceparent = None
-) -> dict[str, Any]:
-    """Accept up to a thousand executions in one transaction, all or none; every start that cannot be is named."""
+    call: Caller, request: Request, body: StartBatchBody, idempotency_key: IdempotencyKey = None,
+    traceparent: Traceparent = None, wait: Wait = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Accept up to a thousand executions in one transaction, all or none; every start that cannot be is named.
+
+    With `wait`, the answer has the executions as GET shows them, when all have ended or the time is over.
+    """
     here = await _within(call, body.workspace_id)
+    ids = await _start_all(here, body, idempotency_key, traceparent)
+    started = [_started(each) for each in ids] if wait is None else await _awaited(here, request, ids, wait)
+    return {"started": started, "count": len(ids)}
+
+
+async def _start_all(
+    here: Call, body: StartBatchBody, idempotency_key: str | None, traceparent: str | None
+) -> list[str]:
     known = await _workflows(here, body.starts)
     once = None if idempotency_key is None else Once(idempotency_key, _asked(body), "start-batch")
     ids = None if once is None else await here.service.started(once)
@@ -127,7 +151,7 @@ async def start_executions(
         ]
         about = (here.actor.subject, once, read_traceparent(traceparent), here.bounded_by)
         ids = await here.service.start_batch(starts, *about)
-    return {"started": [_started(each) for each in ids], "count": len(ids)}
+    return ids
 
 
 async def _within(call: Call, workspace: str | None) -> Call:
@@ -147,6 +171,13 @@ def _asked(body: Body) -> Any:
 
 def _started(execution: str) -> dict[str, str]:
     return {"queueId": execution, "executionId": execution, "status": "PENDING"}
+
+
+async def _awaited(call: Call, request: Request, ids: list[str], wait: float) -> list[dict[str, Any]]:
+    """Accepted starts with their executions, as they are when all have ended or the time is over."""
+    await until_ended(call, request, ids, wait)
+    found = [await _details(call, each) for each in ids]
+    return [{**_started(each["id"]), "status": each["state"], "execution": each} for each in found]
 
 
 async def _workflows(call: Call, starts: list[NewExecution]) -> dict[str, Workflow]:
@@ -216,12 +247,21 @@ async def list_executions(
 
 
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
-async def get_execution(call: Caller, execution_id: ExecutionId) -> dict[str, Any]:
+async def get_execution(
+    call: Caller, request: Request, execution_id: ExecutionId, wait: Wait = None
+) -> dict[str, Any]:
     """One execution with everything it keeps; its nodes, events and runs have lists of their own."""
     row = await call.execution(execution_id)
+    if wait and not ExecutionState(row.state).is_ended:
+        await until_ended(call, request, [execution_id], wait)
+    return await _details(call, execution_id)
+
+
+async def _details(call: Call, execution: str) -> dict[str, Any]:
+    """An execution as the caller may see it."""
     store = call.office.store
-    found = await reading.get_execution(store, store.blobs, call.workspace, execution_id, largest=LARGEST_INLINE)
-    return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(row.workflow))
+    found = await reading.get_execution(store, store.blobs, call.workspace, execution, largest=LARGEST_INLINE)
+    return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
 
 
 @routes.get("/{executionId}/output", Right.READ_PAYLOADS, status_code=200, response_class=Response, responses=RAW)

@@ -16,6 +16,7 @@ from ropewalk.api.problems import Refused
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.runs import RunId
 from ropewalk.api.shapes import Answer, Body, exemplified
+from ropewalk.api.waiters import hung_up
 from ropewalk.core.canonical import LARGEST_INTEGER
 from ropewalk.core.errors import ErrorType, Forbidden, RopewalkError, RunError
 from ropewalk.engines.native.lending import Lease, Leased
@@ -167,7 +168,7 @@ async def lease_runs(call: Caller, request: Request, body: LeaseBody) -> dict[st
     _require_pool(call, body.pool)
     seeker = runners.seeker(call.workspace, body.pool, body.runner_id, call.actor.subject, body.limit)
     lending = call.service.engine.lending
-    gone = asyncio.ensure_future(_gone(request))
+    gone = asyncio.ensure_future(hung_up(request))
     try:
         found = await lending.lease(seeker, body.wait_seconds, gone)
         await _hand_over(call, request, found, is_gone=gone.done())
@@ -187,12 +188,6 @@ async def _hand_over(call: Call, request: Request, found: list[Leased], *, is_go
         raise
     if is_gone:
         await call.service.engine.lending.give_back(found)
-
-
-async def _gone(request: Request) -> None:
-    """Waits until nobody is there to hear the answer."""
-    while (await request.receive())["type"] != "http.disconnect":
-        continue
 
 
 def _require_pool(call: Call, pool: str) -> None:
@@ -247,7 +242,9 @@ def welcome_runners(office: Office) -> None:
 
 
 def end_waiting(app: Any) -> None:
-    """Answer whoever waits for work, before the server waits for them."""
+    """Answer the runners that wait for work and the callers that wait for executions, before the server waits for
+    them."""
     office = getattr(getattr(app, "state", None), "office", None)
     if office is not None:
         office.service(DEFAULT).engine.lending.end_waiting()
+        office.waiters.end()

@@ -13,6 +13,7 @@ from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
 from ropewalk.api.document_queue import DocumentQueue
 from ropewalk.api.downloads import Downloads
+from ropewalk.api.waiters import Waiters
 from ropewalk.service import Service
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store.access import Store
@@ -44,6 +45,7 @@ class Office:
         self.rates = Rates(access)
         self.documents = DocumentQueue()
         self.downloads = Downloads()
+        self.waiters = Waiters()
         self.figures: Figures | None = None
         self._serve = serve
         self._services: dict[str, Service] = {}

@@ -115,6 +115,11 @@ def install(app: Starlette) -> None:
 
 
 async def _answered(request: Request, error: Exception) -> Response:
+    return answered(request, error)
+
+
+def answered(request: Request, error: Exception) -> Response:
+    """The answer to a request that ended with this, as its caller may read it."""
     return answer_to(error, may_read=_may_read(request))
 
 

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
-from ropewalk.api.express import ExpressRoute, ways
+from ropewalk.api.express import ExpressRoute, way, ways
 from ropewalk.api.metrics import count
 from ropewalk.api.problems import HEADERS, Refused, answer_to, problem
 from ropewalk.api.proofs import authenticate
@@ -96,8 +96,8 @@ class Walls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            way = self._app if scope["type"] == "lifespan" else self._shake_hands
-            await way(scope, receive, send)
+            other = self._app if scope["type"] == "lifespan" else self._shake_hands
+            await other(scope, receive, send)
             return
         began, answer = time.perf_counter(), _Answer(send)
         try:
@@ -113,8 +113,7 @@ class Walls:
             handshake.answered(500)
 
     def _way(self, scope: Scope) -> ASGIApp:
-        short = self._ways.get(scope["path"])
-        return self._app if short is None or not short.takes(scope) else short
+        return way(self._ways, scope) or self._app
 
 
 class _Answer:

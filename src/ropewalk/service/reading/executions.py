@@ -95,7 +95,9 @@ async def get_execution(
         raise NotFound(f"there is no execution {execution}")
     story = await outlined(reader, execution, _is_end)
     made = await story.rows()
-    folded = await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
+    # What succeeded waits for nothing, and has no failure to tell of.
+    is_over = _execution(made).state is ExecutionState.SUCCESS
+    folded = None if is_over else await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
     names = await executions.workflow_names(reader, [row.workflow])
     return {
         **summary_of(row, names.get(row.workflow, row.workflow)),
@@ -103,8 +105,8 @@ async def get_execution(
         "traceId": story.trace_id,
         **_given(story),
         **await _gave(blobs, _execution(made), largest),
-        "errorDetail": _error_detail(folded, made),
-        "waitingFor": waiting_for(folded),
+        "errorDetail": None if folded is None else _error_detail(folded, made),
+        "waitingFor": None if folded is None else waiting_for(folded),
         "sourceExecutionId": story.source,
         "sameOutput": await _same_output(reader, blobs, row, story, _execution(made)),
         "metrics": _metrics(row, story, made),

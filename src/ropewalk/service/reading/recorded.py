@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -35,6 +35,8 @@ Json = dict[str, Any]
 Made = TypeVar("Made")
 
 LARGE: Final = 256 * 1024
+SMALL: Final = 16 * 1024
+MOST_PLANS: Final = 100
 MANY_EVENTS: Final = 2_000
 # Of our own: however many read, the threads by which values are written and names resolved are not kept from it.
 _readers: Final = ThreadPoolExecutor(2, "reading")
@@ -120,8 +122,16 @@ async def _version(reader: Reader, accepted: ExecutionAccepted) -> workflows.Ver
 
 
 async def _plan(version: workflows.Version) -> Plan:
+    if len(version.document) <= SMALL:
+        return _small_plan(version.document)
     document = version.document.encode()
     return await apart(lambda: load_plan(document), is_large=len(document) > LARGE)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def _small_plan(document: str) -> Plan:
+    """The same document is the same plan: executions of one workflow are read many times a second."""
+    return load_plan(document.encode())
 
 
 async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:

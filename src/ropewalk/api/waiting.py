@@ -1,0 +1,55 @@
+"""`?wait=30s`: the answer comes when executions have ended, or with their state then."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from pydantic import BeforeValidator, WithJsonSchema
+from starlette.requests import Request
+
+from ropewalk.api.gate import Call, enter_workspace
+from ropewalk.api.proofs import authenticate
+from ropewalk.core.duration import MINUTE, SECOND, parse_duration
+
+LONGEST: Final = MINUTE
+BELIEVED: Final = 1.0
+"""After a longer wait (s), the caller's rights are looked up again."""
+_ABOUT: Final = (
+    "Answer when the execution has ended, and after this long at the latest, with the state it is in then: a duration "
+    "such as `30s`, or a number of seconds; at most 60 s."
+)
+
+
+def _seconds(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    is_number = text.replace(".", "", 1).isdecimal() and len(text) < 10
+    return parse_duration(float(text) if is_number else text, longest=LONGEST) / SECOND
+
+
+Wait = Annotated[
+    float | None,
+    BeforeValidator(_seconds),
+    WithJsonSchema({"type": "string", "maxLength": 64, "examples": ["30s"]}),
+    Query(description=_ABOUT),
+]
+
+
+async def until_ended(call: Call, request: Request, executions: Sequence[str], seconds: float) -> None:
+    """Returns when all of them have ended, or the time is over; refused if the caller has no right any more."""
+    if not seconds:
+        return
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await call.office.waiters.wait(request, _all_ended(call, executions), seconds)
+    if loop.time() - began > BELIEVED:
+        await enter_workspace(call.office, await authenticate(request), call.workspace, call.right)
+
+
+async def _all_ended(call: Call, executions: Sequence[str]) -> None:
+    engine = call.service.engine
+    if len(executions) == 1:
+        await engine.ended(executions[0])
+    else:
+        await asyncio.gather(*map(engine.ended, executions))
