@@ -247,9 +247,7 @@ async def list_executions(
 
 
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
-async def get_execution(
-    call: Caller, request: Request, execution_id: ExecutionId, wait: Wait = None
-) -> dict[str, Any]:
+async def get_execution(call: Caller, request: Request, execution_id: ExecutionId, wait: Wait = None) -> dict[str, Any]:
     """One execution with everything it keeps; its nodes, events and runs have lists of their own."""
     row = await call.execution(execution_id)
     if wait and not ExecutionState(row.state).is_ended:

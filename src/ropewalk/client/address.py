@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
-import httpx2
 import msgspec
 from msgspec import UNSET, Struct
 
@@ -31,14 +30,19 @@ class Settings(Struct, frozen=True):
     largest: int = LARGEST
 
     @property
-    def http(self) -> dict[str, Any]:
-        """What the HTTP client is made with. Nothing of the environment is used for what is on this machine."""
-        return {
-            "base_url": self.url + API,
-            "headers": {"Authorization": f"Bearer {self.token}", "Accept": "application/json"},
-            "timeout": httpx2.Timeout(TIMEOUT, connect=CONNECT),
-            "trust_env": not _is_loopback(urlsplit(self.url).hostname or ""),
-        }
+    def base(self) -> str:
+        """Where the paths of requests begin."""
+        return self.url + API
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request says."""
+        return {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+
+    @property
+    def uses_environment(self) -> bool:
+        """Whether proxies of the environment are used; never for what is on this machine."""
+        return not _is_loopback(urlsplit(self.url).hostname or "")
 
 
 def settings(url: str, token: str, workspace: str | None, patience: float, *, allow_http: bool) -> Settings:
@@ -74,21 +78,22 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def sent(request: Request, to: Settings) -> dict[str, Any]:
-    """The request as the HTTP client takes it."""
+def target(request: Request, to: Settings) -> str:
+    """The path of the request, with its query."""
     params = request.params if to.workspace is None else {"workspaceId": to.workspace, **request.params}
-    made: dict[str, Any] = {
-        "method": request.method,
-        "url": request.path,
-        "params": params,
-        "headers": dict(request.headers),
-    }
-    if request.seconds:
-        made["timeout"] = httpx2.Timeout(max(TIMEOUT, request.seconds + CONNECT), connect=CONNECT)
-    if request.body is not UNSET:
-        made["content"] = _encoded(request.body)
-        made["headers"]["Content-Type"] = "application/json"
-    return made
+    return f"{request.path}?{urlencode(params)}" if params else request.path
+
+
+def content(request: Request) -> tuple[bytes | None, dict[str, str]]:
+    """The body of the request if it has one, and its headers."""
+    if request.body is UNSET:
+        return None, dict(request.headers)
+    return _encoded(request.body), {**request.headers, "Content-Type": "application/json"}
+
+
+def silence(request: Request) -> float:
+    """For how many seconds the server may say nothing."""
+    return max(TIMEOUT, request.seconds + CONNECT) if request.seconds else TIMEOUT
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

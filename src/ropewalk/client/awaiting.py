@@ -1,15 +1,19 @@
 """The client for loops: every verb is awaited."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Self, TypeVar
 
-import httpx2
+import aiohttp
+from yarl import URL
 
-from ropewalk.client.address import PATIENCE, Settings, sent, settings
-from ropewalk.client.answers import LeasedRun
+from ropewalk.client.address import PATIENCE, Settings, content, settings, target
+from ropewalk.client.answers import LeasedRun, Saved
+from ropewalk.client.connecting import UNSENT, patience_of, session
 from ropewalk.client.executions import ExecutionVerbs
+from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
 from ropewalk.client.talking import (
     Close,
@@ -24,10 +28,11 @@ from ropewalk.client.talking import (
     Sleep,
     Step,
     Talk,
+    TransportError,
     resume,
 )
 from ropewalk.client.verbs import Awaiting, AwaitingLine
-from ropewalk.client.workspace import WorkspaceVerbs, started
+from ropewalk.client.workspace import Built, WorkspaceVerbs, started
 from ropewalk.core.canonical import JSON
 
 Answer = TypeVar("Answer")
@@ -39,10 +44,20 @@ class Line:
     def __init__(self, to: Settings) -> None:
         self.patience = to.patience
         self._to = to
-        self._http = httpx2.AsyncClient(**to.http)
+        self.saved: dict[str, Saved] = {}
+        self._base = str(URL(to.base))
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def _http(self) -> aiohttp.ClientSession:
+        """The connections; made on the loop that asks first."""
+        if self._session is None:
+            self._session = session(self._to)
+        return self._session
 
     async def close(self) -> None:
-        await self._http.aclose()
+        if self._session is not None:
+            await self._session.close()
 
     async def carry_out(self, talk: Talk[Answer]) -> Answer:
         async with AsyncExitStack() as streams:
@@ -64,38 +79,52 @@ class Line:
     async def _outcome(self, step: Step, streams: AsyncExitStack) -> Any:
         try:
             return await self._done(step, streams)
-        except httpx2.TransportError as error:
-            return error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return TransportError(error, is_unsent=isinstance(error, UNSENT))
 
     async def _done(self, step: Step, streams: AsyncExitStack) -> Any:
         match step:
             case Send(request):
-                response = await self._http.send(self._request(request))
-                return Reply(response.status_code, response.headers, response.content)
+                async with self._asked(request) as response:
+                    return Reply(response.status, response.headers, await response.read())
             case Open(request):
                 return await self._opened(request, streams)
             case Read(stream):
-                return await anext(stream.messages, None)
+                return await stream.next()
             case Close(stream):
-                return await stream.response.aclose()
+                return stream.close()
             case Sleep(seconds):
                 return await asyncio.sleep(seconds)
 
     async def _opened(self, request: Request, streams: AsyncExitStack) -> Reply:
-        response = await self._http.send(self._request(request), stream=True)
-        streams.push_async_callback(response.aclose)
-        if response.status_code >= 400:
-            return Reply(response.status_code, response.headers, await response.aread())
-        return Reply(response.status_code, response.headers, stream=_Stream(response, self._to.largest))
+        response = await self._asked(request)
+        streams.callback(response.close)
+        if response.status >= 400:
+            return Reply(response.status, response.headers, await response.read())
+        return Reply(response.status, response.headers, stream=_Stream(response, self._to.largest))
 
-    def _request(self, request: Request) -> httpx2.Request:
-        return self._http.build_request(**sent(request, self._to))
+    def _asked(self, request: Request) -> Any:
+        body, headers = content(request)
+        where = URL(self._base + target(request, self._to), encoded=True)
+        return self._http.request(
+            request.method, where, data=body, headers=headers, allow_redirects=False, timeout=patience_of(request)
+        )
 
 
 class _Stream:
-    def __init__(self, response: httpx2.Response, largest: int) -> None:
-        self.response = response
-        self.messages = aiter(httpx2.EventSource(response, largest))
+    def __init__(self, response: aiohttp.ClientResponse, largest: int) -> None:
+        self._content = response.content
+        self._messages = Messages(largest)
+        self._ready: deque[Message] = deque()
+        self.close = response.close
+
+    async def next(self) -> Message | None:
+        while not self._ready:
+            chunk = await self._content.readany()
+            if not chunk:
+                return None
+            self._ready += self._messages.feed(chunk)
+        return self._ready.popleft()
 
 
 class AsyncExecution(Awaiting, ExecutionVerbs):
@@ -139,10 +168,11 @@ class AsyncClient(Awaiting, WorkspaceVerbs):
                  allow_http: bool = False) -> None:  # fmt: skip
         self.line = Line(settings(url, token, workspace, patience, allow_http=allow_http))
 
-    async def start(self, workflow: str | Mapping[str, JSON], input: JSON = None, *,  # noqa: A002
+    async def start(self, workflow: str | Mapping[str, JSON] | Built, input: JSON = None, *,  # noqa: A002
                     vars: Mapping[str, JSON] | None = None, priority: int | None = None, version: int | None = None,  # noqa: A002
                     key: str | None = None) -> AsyncExecution:  # fmt: skip
-        """Accept an execution of the workflow of this id or name, or of this document, which is saved and published.
+        """Accept an execution of the workflow of this id or name, or of this document or `Workflow`, which is saved
+        and published the first time.
 
         It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
         one made for this call.

@@ -1,15 +1,17 @@
 """The client for threads: every verb answers when it returns."""
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import httpx2
 
-from ropewalk.client.address import PATIENCE, Settings, sent, settings
-from ropewalk.client.answers import LeasedRun
+from ropewalk.client.address import CONNECT, PATIENCE, Settings, content, settings, silence, target
+from ropewalk.client.answers import LeasedRun, Saved
 from ropewalk.client.executions import ExecutionVerbs
+from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
 from ropewalk.client.talking import (
     Close,
@@ -24,13 +26,15 @@ from ropewalk.client.talking import (
     Sleep,
     Step,
     Talk,
+    TransportError,
     resume,
 )
 from ropewalk.client.verbs import Blocking, BlockingLine
-from ropewalk.client.workspace import WorkspaceVerbs, started
+from ropewalk.client.workspace import Built, WorkspaceVerbs, started
 from ropewalk.core.canonical import JSON
 
 Answer = TypeVar("Answer")
+_UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class Line:
@@ -39,7 +43,8 @@ class Line:
     def __init__(self, to: Settings) -> None:
         self.patience = to.patience
         self._to = to
-        self._http = httpx2.Client(**to.http)
+        self.saved: dict[str, Saved] = {}
+        self._http = httpx2.Client(base_url=to.base, headers=to.headers, trust_env=to.uses_environment)
 
     def close(self) -> None:
         self._http.close()
@@ -65,7 +70,7 @@ class Line:
         try:
             return self._done(step, streams)
         except httpx2.TransportError as error:
-            return error
+            return TransportError(error, is_unsent=isinstance(error, _UNSENT))
 
     def _done(self, step: Step, streams: ExitStack) -> Any:
         match step:
@@ -75,9 +80,9 @@ class Line:
             case Open(request):
                 return self._opened(request, streams)
             case Read(stream):
-                return next(stream.messages, None)
+                return stream.next()
             case Close(stream):
-                return stream.response.close()
+                return stream.close()
             case Sleep(seconds):
                 return time.sleep(seconds)
 
@@ -89,13 +94,26 @@ class Line:
         return Reply(response.status_code, response.headers, stream=_Stream(response, self._to.largest))
 
     def _request(self, request: Request) -> httpx2.Request:
-        return self._http.build_request(**sent(request, self._to))
+        body, headers = content(request)
+        timeout = httpx2.Timeout(silence(request), connect=CONNECT)
+        where = target(request, self._to)
+        return self._http.build_request(request.method, where, content=body, headers=headers, timeout=timeout)
 
 
 class _Stream:
     def __init__(self, response: httpx2.Response, largest: int) -> None:
-        self.response = response
-        self.messages = iter(httpx2.EventSource(response, largest))
+        self._chunks = response.iter_bytes()
+        self._messages = Messages(largest)
+        self._ready: deque[Message] = deque()
+        self.close = response.close
+
+    def next(self) -> Message | None:
+        while not self._ready:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return None
+            self._ready += self._messages.feed(chunk)
+        return self._ready.popleft()
 
 
 class Execution(Blocking, ExecutionVerbs):
@@ -139,10 +157,11 @@ class Client(Blocking, WorkspaceVerbs):
                  allow_http: bool = False) -> None:  # fmt: skip
         self.line = Line(settings(url, token, workspace, patience, allow_http=allow_http))
 
-    def start(self, workflow: str | Mapping[str, JSON], input: JSON = None, *,  # noqa: A002
+    def start(self, workflow: str | Mapping[str, JSON] | Built, input: JSON = None, *,  # noqa: A002
               vars: Mapping[str, JSON] | None = None, priority: int | None = None, version: int | None = None,  # noqa: A002
               key: str | None = None) -> Execution:  # fmt: skip
-        """Accept an execution of the workflow of this id or name, or of this document, which is saved and published.
+        """Accept an execution of the workflow of this id or name, or of this document or `Workflow`, which is saved
+        and published the first time.
 
         It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
         one made for this call.

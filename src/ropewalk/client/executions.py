@@ -1,16 +1,15 @@
 """What can be said to one execution, and how its events are followed."""
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-import httpx2
 import msgspec
 
 from ropewalk.client.answers import Event, ExecutionDetails, Explanation, Node, Run, Told
+from ropewalk.client.messages import Message
 from ropewalk.client.patience import Trial
 from ropewalk.client.talking import (
     Close,
-    End,
     Item,
     Open,
     Read,
@@ -18,10 +17,10 @@ from ropewalk.client.talking import (
     Series,
     Sleep,
     Talk,
+    TransportError,
     get,
     insist,
     post,
-    resume,
     said,
 )
 from ropewalk.client.verbs import Speaker, listing, verb
@@ -30,6 +29,8 @@ from ropewalk.core.errors import ExecutionEnded, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState
 
 PATH: Final = "/workflow/executions"
+WAIT: Final = 30
+"""For how many seconds the server may wait for the end of an execution before it answers."""
 
 
 class ExecutionVerbs(Speaker):
@@ -97,11 +98,10 @@ class ExecutionVerbs(Speaker):
         return (yield from self._ask(get(f"{self._path}/output")))
 
     def _ended(self) -> Talk[ExecutionDetails]:
-        details: ExecutionDetails = yield from self._ask(get(self._path))
-        while details["state"] not in ENDED:
-            yield from _unheard(followed(self._path, None, self.line.patience))
-            details = yield from self._ask(get(self._path))
-        return details
+        while True:
+            details: ExecutionDetails = yield from self._ask(get(self._path, {"wait": WAIT}, seconds=WAIT))
+            if details["state"] in ENDED:
+                return details
 
     # Telling. What holds already is no error, so a pause, a resume and a cancel may be said twice.
 
@@ -161,8 +161,8 @@ class ExecutionVerbs(Speaker):
 # The stream
 
 
-def followed(path: str, after: int | None, patience: float) -> Series[Event]:
-    """The events of an execution to its end, across any number of cuts; without `after`, those from now on."""
+def followed(path: str, after: int, patience: float) -> Series[Event]:
+    """The events of an execution after this number, to its end, across any number of cuts."""
     seq, trial = after, Trial(patience)
     while True:
         stream = (yield from insist(Open(_stream(path, seq)), patience)).stream
@@ -172,43 +172,27 @@ def followed(path: str, after: int | None, patience: float) -> Series[Event]:
                     if _is_finished(message):
                         return
                     break
-                if not message.data:
-                    continue  # only says how long to wait before coming back
                 number = int(message.id)
                 if message.event == "snapshot":
                     # Of a database that went back in time it may be earlier than what was told before.
                     seq, trial = number, Trial(patience)
-                elif seq is None or number > seq:
+                elif number > seq:
                     seq, trial = number, Trial(patience)
                     yield Item(msgspec.json.decode(message.data))
-        except httpx2.TransportError:
+        except TransportError:
             pass  # a cut like any other: what was missed comes with the next stream
         yield Close(stream)
         pause = trial.pause()
         if pause is None:
-            raise Unavailable(f"the events after {seq or 0} cannot be had: the stream ends again and again")
+            raise Unavailable(f"the events after {seq} cannot be had: the stream ends again and again")
         yield Sleep(pause)
 
 
-def _stream(path: str, seq: int | None) -> Request:
-    headers = {"Accept": "text/event-stream"}
-    if seq is not None:
-        headers["Last-Event-ID"] = str(seq)
+def _stream(path: str, seq: int) -> Request:
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(seq)}
     return Request(method="GET", path=f"{path}/stream", headers=headers, repeats=True)
 
 
-def _is_finished(message: httpx2.ServerSentEvent) -> bool:
+def _is_finished(message: Message) -> bool:
     """Whether the execution is over; for any other reason, whoever comes back gets the rest, or is told why not."""
     return bool(msgspec.json.decode(message.data)["reason"] == "finished")
-
-
-def _unheard(series: Series[Any]) -> Talk[None]:
-    """Goes through a series for the sake of its end."""
-    outcome: Any = None
-    while not isinstance(step := resume(series, outcome), End):
-        outcome = None
-        if not isinstance(step, Item):
-            try:
-                outcome = yield step
-            except httpx2.TransportError as error:
-                outcome = error

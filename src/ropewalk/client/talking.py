@@ -7,7 +7,6 @@ there is one telling of when to try again and how to follow a stream, for thread
 from collections.abc import Generator, Mapping
 from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 
-import httpx2
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
@@ -20,8 +19,15 @@ PAGE: Final = 200
 TURNED_AWAY: Final = 429
 STORE_AWAY: Final = 503
 LOST_ON_THE_WAY: Final = (502, 504)
-_NOT_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 Answer = TypeVar("Answer")
+
+
+class TransportError(Exception):
+    """No reply came, in the words of whatever library was asked; `is_unsent` if the request never left."""
+
+    def __init__(self, cause: Exception, *, is_unsent: bool) -> None:
+        super().__init__(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
+        self.is_unsent = is_unsent
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -112,7 +118,7 @@ def resume(talk: Series[Answer], outcome: Any = None) -> Step | Item[Answer] | E
 def resume(talk: Generator[Any, Any, Any], outcome: Any = None) -> Any:
     """The next step of a talk, after what came of the last one."""
     try:
-        return talk.throw(outcome) if isinstance(outcome, httpx2.TransportError) else talk.send(outcome)
+        return talk.throw(outcome) if isinstance(outcome, TransportError) else talk.send(outcome)
     except StopIteration as end:
         return End(end.value)
 
@@ -185,9 +191,8 @@ def insist(step: Send | Open, patience: float) -> Talk[Reply]:
         wish = None
         try:
             reply: Reply = yield step
-        except httpx2.TransportError as error:
-            is_unsent = isinstance(error, _NOT_SENT)
-            cause, fault, is_safe = error, _lost(error, is_unsent=is_unsent), is_unsent or request.repeats
+        except TransportError as error:
+            cause, fault, is_safe = error, _lost(error), error.is_unsent or request.repeats
         else:
             if reply.status < 400:
                 return reply
@@ -206,11 +211,10 @@ def _may_repeat(request: Request, status: int) -> bool:
     return status == TURNED_AWAY or (request.repeats and status in LOST_ON_THE_WAY)
 
 
-def _lost(error: httpx2.TransportError, *, is_unsent: bool) -> RopewalkError:
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if is_unsent:
-        return Unavailable(f"the server cannot be reached ({what})")
-    return Unavailable(f"the server went away before it answered ({what}): see what was done, then try again")
+def _lost(error: TransportError) -> RopewalkError:
+    if error.is_unsent:
+        return Unavailable(f"the server cannot be reached ({error})")
+    return Unavailable(f"the server went away before it answered ({error}): see what was done, then try again")
 
 
 def _retry_after(reply: Reply) -> float | None:

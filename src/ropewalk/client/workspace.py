@@ -2,11 +2,11 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from ropewalk.client.acl import SharingVerbs
-from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
+from ropewalk.client.answers import ExecutionSummary, QueueItem, Saved, Worker
 from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
@@ -14,7 +14,15 @@ from ropewalk.client.keys import KeyVerbs
 from ropewalk.client.members import MemberVerbs
 from ropewalk.client.talking import Request, Series, Talk, ask, get, post, said, whole
 from ropewalk.client.verbs import Speaker, listing, verb
-from ropewalk.core.canonical import JSON
+from ropewalk.core.canonical import JSON, content_hash
+from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
+
+MOST_SAVED: Final = 1_000
+"""How many documents are remembered as saved."""
+_ELSEWHERE: Final = (
+    "it is a function of this program, which is not sent: give its file to the server and the workers (--nodes), or "
+    "execute the workflow in this program (ropewalk.open)"
+)
 
 
 class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
@@ -29,12 +37,13 @@ class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, Sh
         return self._pages(PATH, limit, **wanted)
 
     @verb
-    def start_all(self, starts: Sequence[Mapping[str, JSON]], key: str | None = None) -> Talk[list[str]]:
+    def start_all(self, starts: Sequence[str | Mapping[str, JSON]], key: str | None = None) -> Talk[list[str]]:
         """Accept up to a thousand executions, all or none; their ids in order.
 
-        Each has `workflowDefinitionId`, and `input`, `vars`, `priority`, `version` if wanted.
+        Each is the id or name of a workflow, or has it as `workflowDefinitionId`, and `input`, `vars`, `priority`,
+        `version` if wanted.
         """
-        body = {"starts": [dict(start) for start in starts]}
+        body = {"starts": [_told(start) for start in starts]}
         answer = yield from self._ask(_once(f"{PATH}/start-batch", body, key))
         return [each["executionId"] for each in answer["started"]]
 
@@ -65,20 +74,75 @@ class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, Sh
         return self._pages("/breakers")
 
 
-def started(speaker: Speaker, workflow: str | Mapping[str, JSON], value: JSON, overrides: Mapping[str, JSON] | None, *,
-            priority: int | None, version: int | None, key: str | None) -> Talk[str]:  # fmt: skip
+class Built(Protocol):
+    """A workflow that is written in Python."""
+
+    @property
+    def node_types(self) -> Sequence[Any]: ...
+    def document(self) -> dict[str, JSON]: ...
+
+
+def _told(start: str | Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"workflowDefinitionId": start} if isinstance(start, str) else dict(start)
+
+
+def started(speaker: Speaker, workflow: str | Mapping[str, JSON] | Built, value: JSON,
+            overrides: Mapping[str, JSON] | None, *, priority: int | None, version: int | None,
+            key: str | None) -> Talk[str]:  # fmt: skip
     """The id of the execution that was accepted."""
-    patience = speaker.line.patience
-    if isinstance(workflow, str):
-        found = workflow
-    else:
-        kept = yield from saved(workflow, patience, publish=True)
-        found, version = kept["id"], version or kept["version"]
-    body = {"workflowDefinitionId": found, "input": value, **said(priority=priority, version=version)}
+    body = {"input": value, **said(priority=priority, version=version)}
     if overrides:
         body["vars"] = dict(overrides)
-    answer = yield from ask(_once(f"{PATH}/start", body, key), patience)
+    if not isinstance(workflow, str):
+        return (yield from _started_document(speaker, workflow, body, key))
+    return (yield from _accepted(speaker, {**body, "workflowDefinitionId": workflow}, key))
+
+
+def _accepted(speaker: Speaker, body: JSON, key: str | None) -> Talk[str]:
+    answer = yield from ask(_once(f"{PATH}/start", body, key), speaker.line.patience)
     return str(answer["executionId"])
+
+
+def _started_document(
+    speaker: Speaker, workflow: Mapping[str, JSON] | Built, body: dict[str, JSON], key: str | None
+) -> Talk[str]:
+    """The same for a document, which is saved and published once; again if the server has archived or lost it."""
+    document = workflow if isinstance(workflow, Mapping) else workflow.document()
+    known: dict[str, Saved] = speaker.line.saved
+    name = content_hash(dict(document))
+    if name in known:
+        try:
+            return (yield from _accepted(speaker, _of(known[name], body), key))
+        except (InvalidTransition, NotFound):
+            del known[name]
+    try:
+        kept = yield from saved(document, speaker.line.patience, publish=True)
+    except InvalidDefinition as error:
+        raise _about_functions(error, document, workflow) from error
+    if len(known) >= MOST_SAVED:
+        known.clear()
+    known[name] = kept
+    return (yield from _accepted(speaker, _of(kept, body), key))
+
+
+def _of(kept: Saved, body: dict[str, JSON]) -> dict[str, JSON]:
+    return {"version": kept["version"], **body, "workflowDefinitionId": kept["id"]}
+
+
+def _about_functions(
+    error: InvalidDefinition, document: Mapping[str, JSON], workflow: Mapping[str, JSON] | Built
+) -> InvalidDefinition:
+    """The same refusal; of a type that is a function of this program it says what to do."""
+    functions = () if isinstance(workflow, Mapping) else tuple(each.name for each in workflow.node_types)
+    nodes: Any = document.get("nodes") or ()
+
+    def told(problem: Problem) -> Problem:
+        match problem.path:
+            case ("nodes", int(index), "type") if nodes[index]["type"] in functions:
+                return Problem(problem.path, f"{problem.message}; {_ELSEWHERE}")
+        return problem
+
+    return InvalidDefinition([told(each) for each in error.problems])
 
 
 def _once(path: str, body: JSON, key: str | None) -> Request:
