@@ -177,5 +177,4 @@ def test_a_message_without_end_is_refused():
     messages = Messages(100)
 
     with pytest.raises(RopewalkError, match="more than 100 bytes"):
-        for _ in range(100):
-            messages.feed(b"data: and so on\n")
+        messages.feed(b"data: and so on\n" * 100)

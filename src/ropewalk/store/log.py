@@ -16,6 +16,11 @@ async def heads(reader: Reader, executions: Iterable[str]) -> dict[str, int]:
     return dict(await reader.fetch("log_heads", json_list(executions)))
 
 
+async def last_entries(reader: Reader, executions: Iterable[str]) -> list[tuple[str, bytes]]:
+    """The newest entry of each of these logs."""
+    return [(execution, entry) for execution, entry in await reader.fetch("last_entries", json_list(executions))]
+
+
 async def whole(reader: Reader, executions: Iterable[str]) -> dict[str, list[bytes]]:
     """All entries of each of these logs, in order."""
     found: dict[str, list[bytes]] = {}

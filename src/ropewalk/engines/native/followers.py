@@ -33,6 +33,10 @@ FINAL = (ExecutionSucceeded, ExecutionCancelled)
 Item = tuple[int, Event] | Unavailable | None
 EVERY = 0.1
 """How often the logs of those followed are looked at, without a hint (s)."""
+AT_LEAST = 1.0
+"""The same, where only ends are waited for: the owner hints at each (s)."""
+UNKNOWN = 15.0
+"""For so long (s) an owner may not know yet that there is a worker here to hint to."""
 ANNOUNCED = 5.0
 """How often others are told what is followed here (s)."""
 
@@ -77,6 +81,10 @@ class Followers:
         self._interests = Interests(store)
         self._announced_at = 0.0
         self._wake = asyncio.Event()
+        # Those whose owner says that they have ended, and whether any other log may have grown.
+        self._ended: dict[str, None] = {}
+        self._is_moved = False
+        self._opened_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -160,6 +168,7 @@ class Followers:
 
     def open(self) -> None:
         """Look at what others write about those who are followed here."""
+        self._opened_at = asyncio.get_running_loop().time()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def hinted(self, topics: list[str]) -> None:
@@ -171,7 +180,10 @@ class Followers:
                 self._moved(topic.removeprefix(MOVED))
             elif topic == "*":
                 self._may_have_moved()
-        if "*" in topics or not self._waiting.keys().isdisjoint(topics) or not self._queues.keys().isdisjoint(topics):
+        if self._waiting:
+            self._ended |= dict.fromkeys(topic for topic in topics if topic in self._waiting)
+        self._is_moved |= "*" in topics or not self._queues.keys().isdisjoint(topics)
+        if self._ended or self._is_moved:
             self._wake.set()
 
     def _moved(self, hint: str) -> None:
@@ -184,18 +196,42 @@ class Followers:
             watcher.moved(None, None)
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        looked_at = 0.0
         while True:
             self._announce()
-            timer = asyncio.get_running_loop().call_later(EVERY, self._wake.set)
+            timer = loop.call_at(looked_at + self._pace(), self._wake.set)
             await self._wake.wait()
             self._wake.clear()
             timer.cancel()
+            is_due, self._is_moved = self._is_moved or loop.time() >= looked_at + self._pace(), False
             try:
-                await self._look()
+                if self._ended:
+                    await self._read_ends()
+                if is_due:
+                    looked_at = loop.time()
+                    await self._look()
             except RopewalkError as error:
                 _log.warning("what others write cannot be read for now: %s", error)
             except Exception:  # noqa: BLE001 -- a fault of ours must not leave everyone without news
                 _log.exception("reading what others write failed; it is tried again")
+
+    def _pace(self) -> float:
+        is_new = asyncio.get_running_loop().time() < self._opened_at + UNKNOWN
+        return EVERY if self._queues or self._watchers or is_new else max(EVERY, AT_LEAST)
+
+    async def _read_ends(self) -> None:
+        """Tell how those have ended whose owner hinted at it; one question for all."""
+        ended, self._ended = self._ended, {}
+        for execution, entry in await stored_log.last_entries(self._reader, ended):
+            try:
+                with reading_of(execution):
+                    last = log.decode(entry)[1][-1]
+            except Unreadable as error:
+                _log.error("its end cannot be told: %s", error)
+                continue
+            if type(last) in TERMINAL:
+                self._tell_end(execution, last)
 
     def _announce(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -4,7 +4,7 @@ A hint may be lost, doubled or late, so nothing may rely on one: looking for one
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +14,11 @@ from ropewalk.store.postgres.faults import DRIVER_ERRORS
 
 ANY: Final = "*"
 _LONGEST: Final = 7_000
+_MOST: Final = 20
+"""So many notifications are sent together at most."""
+_NOTIFY: Final = "select pg_notify($1, payload) from unnest(cast($2 as text[])) as payload"
+_HINTING: Final = {**CHANGING, "synchronous_commit": "off"}
+"""A hint may be lost: nobody waits for the disk."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 
@@ -49,7 +54,7 @@ class Notices:
         pause = _FIRST_PAUSE
         while True:
             with suppress(*DRIVER_ERRORS):  # only hints: whoever missed one looks for itself
-                connection = await self._address.connect(CHANGING, f"ropewalk {self._worker} notices")
+                connection = await self._address.connect(_HINTING, f"ropewalk {self._worker} notices")
                 pause = _FIRST_PAUSE
                 try:
                     await self._serve(connection)
@@ -72,8 +77,20 @@ class Notices:
 
     async def _send(self, connection: Connection, channel: str) -> None:
         topics, self._topics = self._topics, {}
-        payload = "\n".join(topics)
-        if len(payload.encode()) > _LONGEST:
-            payload = ANY
-        await connection.execute("select pg_notify($1, $2)", channel, payload)
+        await connection.execute(_NOTIFY, channel, payloads(topics))
         self.sent += 1
+
+
+def payloads(topics: Iterable[str]) -> list[str]:
+    """The topics in as few notifications as hold them; a flood of them is one that stands for any topic."""
+    found: list[list[str]] = [[]]
+    size = 0
+    for topic in topics:
+        length = len(topic.encode()) + 1
+        if size + length > _LONGEST and found[-1]:
+            found.append([])
+            size = 0
+        found[-1].append(topic)
+        size += length
+    is_flood = len(found) > _MOST or any(len(part) == 1 and len(part[0].encode()) > _LONGEST for part in found)
+    return [ANY] if is_flood else ["\n".join(part) for part in found]

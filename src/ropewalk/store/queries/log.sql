@@ -8,6 +8,14 @@ select execution, max(seq)
  where execution in ({{each_of_the_list}})
  group by execution;
 
+-- last_entries: the newest entry of each of these logs ($1: a JSON list of executions).
+select log.execution, log.entry
+  from (select execution, max(seq) as newest
+          from log
+         where execution in ({{each_of_the_list}})
+         group by execution) as head
+  join log on log.execution = head.execution and log.seq = head.newest;
+
 -- whole_logs: every entry of these logs ($1: a JSON list of executions), each log in order.
 select execution, entry
   from log
