@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.core.canonical import JSON, content_hash
-from ropewalk.core.errors import Conflict, InvalidInput, Problem, Unfinished
+from ropewalk.core.errors import Conflict, InvalidInput, Problem, Unavailable, Unfinished
 from ropewalk.core.schema import Allowance
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.computing import Computing
@@ -77,6 +77,13 @@ async def start_all(engine: NativeEngine, requests: Sequence[StartRequest], once
         _check_key(once.key)
     if not requests:
         return []
+    if once is not None and len(requests) == 1:
+        return [await _start_once(engine, requests[0], once)]
+    return await _together(engine, requests, once)
+
+
+async def _together(engine: NativeEngine, requests: Sequence[StartRequest], once: Once | None) -> list[str]:
+    """Accept them in a transaction of their own."""
     try:
         ids = await _accepted(engine, requests, once)
     except Conflict:
@@ -86,6 +93,55 @@ async def start_all(engine: NativeEngine, requests: Sequence[StartRequest], once
         ids = await _accepted(engine, requests, once)
     accepted(engine)
     return ids
+
+
+async def _start_once(engine: NativeEngine, request: StartRequest, once: Once) -> str:
+    """Accept one execution under its key, with the next commit; one request at a time has the key here."""
+    under_way, name = engine.keys_under_way, (request.workspace, once.route, once.key)
+    is_known_free = engine.store.is_shared
+    while (other := under_way.get(name)) is not None:
+        is_known_free = False
+        await asyncio.shield(other)
+    under_way[name] = asyncio.get_running_loop().create_future()
+    try:
+        execution = await _start_first(engine, request, once, is_known_free=is_known_free)
+    except asyncio.CancelledError:
+        # The commit may be on its way: the next request under the key is to find what became of it.
+        engine.children.spawn(_free_later(engine, name))
+        raise
+    except BaseException:
+        under_way.pop(name).set_result(None)
+        raise
+    under_way.pop(name).set_result(None)
+    return execution
+
+
+async def _free_later(engine: NativeEngine, name: tuple[str, str, str]) -> None:
+    try:
+        await engine.commit.settled()
+    finally:
+        engine.keys_under_way.pop(name).set_result(None)
+
+
+async def _start_first(engine: NativeEngine, request: StartRequest, once: Once, *, is_known_free: bool) -> str:
+    """Write the key with the execution if that can be refused to no other; else in a transaction of its own.
+
+    An embedded store is written by this process alone: a key that is free stays free until we write it. On a shared
+    store the insert decides, in a commit of such starts alone; what it refuses is judged by the transaction.
+    """
+    if is_known_free or await idempotency.is_free(engine.store, request.workspace, once.route, once.key):
+        body_hash, now = content_hash(once.asked), engine.store.now()
+        about = (request.workspace, once.route, once.key, body_hash)
+
+        def remember(execution: str) -> IdempotencyEntry:
+            return IdempotencyEntry(*about, msgspec.json.encode([execution]).decode(), now)
+
+        try:
+            return await engine.start(replace(request, once=once_of(*about)), remember=remember)
+        except Unavailable:
+            if not engine.store.is_shared:
+                raise
+    return (await _together(engine, [request], once))[0]
 
 
 def _check_key(key: str) -> None:

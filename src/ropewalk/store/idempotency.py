@@ -19,6 +19,11 @@ async def answer(reader: Reader, workspace: str, route: str, key: str, body_hash
     return str(row[1])
 
 
+async def is_free(reader: Reader, workspace: str, route: str, key: str) -> bool:
+    """Whether the key has no answer, not even one that is over."""
+    return await reader.fetch_one("get_idempotency", workspace, route, key, -1) is None
+
+
 async def remember(tx: Transaction, entry: IdempotencyEntry) -> None:
     """The key has its answer for a day; Conflict if it has one already."""
     await tx.execute("delete_idempotency", entry.workspace, entry.route, entry.key, entry.created_at - KEPT)

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core.commands import Command, StartChild
-from ropewalk.core.errors import Unavailable
+from ropewalk.core.errors import Conflict, Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.signals import Signal
 from ropewalk.engines.native.live import Live
@@ -69,6 +69,7 @@ class Part(Struct):
     waiters: list[asyncio.Future[None]]
     error: Exception | None = None
     writing: Awaitable[None] | None = None
+    is_apart: bool = False
 
 
 class GroupCommit:
@@ -89,6 +90,8 @@ class GroupCommit:
         self._dirty: dict[Live, int] = {}
         # Who must be written with whom.
         self._bound: dict[Live, list[Live]] = {}
+        # Who must not be written with others.
+        self._apart: dict[Live, None] = {}
         self._number = 0
         self._rows: list[tuple[str, Row]] = []
         self._wake = asyncio.Event()
@@ -138,6 +141,11 @@ class GroupCommit:
         self._bound.setdefault(one, []).append(other)
         self._bound.setdefault(other, []).append(one)
 
+    def set_apart(self, live: Live) -> None:
+        """The first commit of this execution may be refused for a row that another server has written: it is made of
+        such executions alone, and harms no other."""
+        self._apart[live] = None
+
     def with_bound(self, lives: list[Live]) -> list[Live]:
         """These, and whoever is bound to one of them and is not written yet; bound no more."""
         if not self._bound:
@@ -153,6 +161,7 @@ class GroupCommit:
         """What this execution had to say is not to be written."""
         self._dirty.pop(live, None)
         self._bound.pop(live, None)
+        self._apart.pop(live, None)
         live.is_dirty = False
 
     async def settled(self) -> None:
@@ -262,8 +271,9 @@ class GroupCommit:
 
         What belongs to no execution is tried again with the next commit, unless it is itself what was refused.
         """
-        parts = [part] if self._ready is None else [part, self._ready]
-        self._ready = None
+        parts = [part] if self._ready is None or part.is_apart else [part, self._ready]
+        if not part.is_apart:
+            self._ready = None
         lives: dict[Live, None] = {}
         for undone in reversed(parts):
             for each in undone.committed:
@@ -276,6 +286,9 @@ class GroupCommit:
         self._give_up(list(lives), error)
         for undone in parts:
             undone.committed, undone.error = [], error
+        if part.is_apart and isinstance(error, Conflict):
+            # Those who wait may wait for others: each finds out whether its own execution was dropped.
+            part.error = None
         part.waiters += [waiter for undone in parts[1:] for waiter in undone.waiters]
 
     def _finish(self, part: Part) -> None:
@@ -298,7 +311,9 @@ class GroupCommit:
         for statement, row in rows:
             batch[statement].append(row)
         committed: list[Committed] = []
-        for live in self._take_dirty(most or self.largest):
+        lives = self._take_dirty(most or self.largest)
+        is_apart = bool(self._apart) and self._are_apart(lives)
+        for live in lives:
             try:
                 committed.append(self._take(live, batch))
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
@@ -307,7 +322,7 @@ class GroupCommit:
         # Inserts first: what one execution changes, another may have come to be with. Otherwise by name, so that the
         # store knows the same kind of commit again.
         ordered = sorted(batch.items(), key=lambda item: (not item[0].startswith("insert"), item[0]))
-        part = Part(self._store.worker, rows, committed, self._store.prepared(ordered), [])
+        part = Part(self._store.worker, rows, committed, self._store.prepared(ordered), [], is_apart=is_apart)
         self._take_waiters(part)
         return part
 
@@ -317,6 +332,9 @@ class GroupCommit:
         Those whose last commit failed are by themselves: what the store refuses of one is refused of all it is with.
         """
         lives = list(islice(self._dirty, most))
+        if self._apart and lives:
+            is_apart = lives[0] in self._apart
+            lives = [live for live in lives if (live in self._apart) is is_apart]
         if any(map(_setbacks, lives)):
             is_failed = bool(lives[0].setbacks)
             lives = list(takewhile(lambda live: bool(live.setbacks) is is_failed, lives))
@@ -327,6 +345,13 @@ class GroupCommit:
             for live in lives:
                 del self._dirty[live]
         return lives
+
+    def _are_apart(self, lives: list[Live]) -> bool:
+        """Whether these were set apart; they are no longer."""
+        found = [live for live in lives if live in self._apart]
+        for live in found:
+            del self._apart[live]
+        return bool(found)
 
     def _take_waiters(self, part: Part) -> None:
         """Those for whom nothing is left to be written after this."""

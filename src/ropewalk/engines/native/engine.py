@@ -7,8 +7,9 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import uuid_utils
 
@@ -47,6 +48,8 @@ from ropewalk.store import executions
 from ropewalk.store.access import CONNECTED, Store
 from ropewalk.store.suspicion import SET_ASIDE
 
+Remember = Callable[[str], tuple[Any, ...]]
+"""Gives the row of an idempotency key from the id of the execution that was accepted under it."""
 WORKFLOWS = "workflows"
 """The topic of hints that one was changed."""
 
@@ -90,6 +93,8 @@ class NativeEngine:
         # Asked by executions of actors who are no members of their workspace, and by no other.
         self.reaches = reaches or NoReach()
         self._hungry: deque[Live] = deque()
+        # The idempotency keys under which something is being accepted here; each is done when that is.
+        self.keys_under_way: dict[tuple[str, str, str], asyncio.Future[None]] = {}
         self.is_closing = False
         # Goes up when others say that they have changed one: what is remembered of them is to be looked up again.
         self.workflow_changes = 0
@@ -161,10 +166,11 @@ class NativeEngine:
             self.followers.close()
             self.computing.close()
 
-    async def start(self, request: StartRequest, letter: str | None = None) -> str:
+    async def start(self, request: StartRequest, letter: str | None = None, remember: Remember | None = None) -> str:
         """Accept an execution durably; it starts in the same commit if there is a slot for it.
 
-        `letter` asked for it, and is gone from the inbox with the same commit.
+        `letter` asked for it, and is gone from the inbox with the same commit. `remember` gives the row of its
+        idempotency key, which is written with it; Unavailable also if another server has that key already.
         """
         if self.commit.is_crowded:
             await self.commit.give_way()
@@ -175,6 +181,10 @@ class NativeEngine:
         self.audit(live, request.actor, "start")
         if letter is not None:
             live.rows.append(("delete_inbox", (letter,)))
+        if remember is not None:
+            live.rows.append(("insert_idempotency", remember(live.id)))
+            if self.store.is_shared:
+                self.commit.set_apart(live)
         has_room = self.settings.claims and len(self.memory.lives) <= self.settings.executions
         if has_room and not is_limited and live.accepted.concurrency_key is None:
             self.take_slot(live)
