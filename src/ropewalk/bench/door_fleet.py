@@ -4,7 +4,7 @@ from typing import Final
 
 from ropewalk.bench import public, rounds
 from ropewalk.bench.contenders import CONTENDERS
-from ropewalk.bench.door_http import MANY, SINGLES
+from ropewalk.bench.doors import Door
 from ropewalk.bench.rounds import Measured, turns
 from ropewalk.bench.rounds import _in_child as in_child
 from ropewalk.bench.shapes import single
@@ -12,15 +12,6 @@ from ropewalk.bench.stores import POSTGRES, Stores
 
 FLEETS: Final = {"fleet-1": 1, "fleet-2": 2}
 """How many workers each has."""
-STORES: Final = (POSTGRES,)
-
-
-def measure(rounds: int, seconds: float, stores: Stores) -> Measured:
-    """W1 and W4 by this door; each round has the figures of both, a second worker that of W4 alone."""
-    alone, together = one_by_one(SINGLES, rounds, seconds, stores), at_once(MANY, rounds, seconds, stores)
-    return together | {
-        name: [{**one, **many} for one, many in zip(alone[name], together[name], strict=False)] for name in alone
-    }
 
 
 def one_by_one(repeats: int, turns_: int, seconds: float, stores: Stores) -> Measured:
@@ -45,3 +36,6 @@ def at_once(executions: int, turns_: int, seconds: float, stores: Stores) -> Mea
             with stores.fresh() as db:
                 measured[name].append(in_child(name, db, executions, seconds))
     return measured
+
+
+DOOR: Final = Door(one_by_one, at_once, stores=(POSTGRES,))
