@@ -128,7 +128,6 @@ async def start_executions(
     traceparent: Traceparent = None, wait: Wait = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Accept up to a thousand executions in one transaction, all or none; every start that cannot be is named.
-
     With `wait`, the answer has the executions as GET shows them, when all have ended or the time is over.
     """
     here = await _within(call, body.workspace_id)
@@ -252,13 +251,14 @@ async def get_execution(call: Caller, request: Request, execution_id: ExecutionI
     row = await call.execution(execution_id)
     if wait and not ExecutionState(row.state).is_ended:
         await until_ended(call, request, [execution_id], wait)
-    return await _details(call, execution_id)
+    return await _details(call, execution_id, row)
 
 
-async def _details(call: Call, execution: str) -> dict[str, Any]:
+async def _details(call: Call, execution: str, row: executions.Execution | None = None) -> dict[str, Any]:
     """An execution as the caller may see it."""
     store = call.office.store
-    found = await reading.get_execution(store, store.blobs, call.workspace, execution, largest=LARGEST_INLINE)
+    about = (store, store.blobs, call.workspace, execution)
+    found = await reading.get_execution(*about, largest=LARGEST_INLINE, has_nodes=False, known=row)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
 
 
