@@ -24,7 +24,7 @@ from ropewalk.api.gate import Call, enter_workspace, nowhere
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Id, Limit, Named, Page, exemplified, page
-from ropewalk.api.waiting import Wait, until_ended
+from ropewalk.api.waiting import Wait, once_ended, until_all_ended
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem
 from ropewalk.core.state import ExecutionState, RunState, TriggerType
@@ -174,7 +174,7 @@ def _started(execution: str) -> dict[str, str]:
 
 async def _awaited(call: Call, request: Request, ids: list[str], wait: float) -> list[dict[str, Any]]:
     """Accepted starts with their executions, as they are when all have ended or the time is over."""
-    await until_ended(call, request, ids, wait)
+    await until_all_ended(call, request, ids, wait)
     found = [await _details(call, each) for each in ids]
     return [{**_started(each["id"]), "status": each["state"], "execution": each} for each in found]
 
@@ -248,9 +248,7 @@ async def list_executions(
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
 async def get_execution(call: Caller, request: Request, execution_id: ExecutionId, wait: Wait = None) -> dict[str, Any]:
     """One execution with everything it keeps; its nodes, events and runs have lists of their own."""
-    row = await call.execution(execution_id)
-    if wait and not ExecutionState(row.state).is_ended:
-        await until_ended(call, request, [execution_id], wait)
+    row = await (once_ended(call, request, execution_id, wait) if wait else call.execution(execution_id))
     return await _details(call, execution_id, row)
 
 

@@ -4,7 +4,6 @@ A wait ends with what is waited for, with its time, with the caller who hangs up
 """
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 from starlette.requests import Request
@@ -16,18 +15,18 @@ class Waiters:
     """Every caller who waits for the end of an execution."""
 
     def __init__(self) -> None:
-        self._there: set[asyncio.Task[Any]] = set()
+        self._there: set[asyncio.Future[Any]] = set()
         self._is_ending = False
 
     def __len__(self) -> int:
         return len(self._there)
 
-    async def wait(self, request: Request, ended: Coroutine[Any, Any, Any], seconds: float) -> None:
+    async def wait(self, request: Request, waiting: asyncio.Future[Any], seconds: float) -> None:
         """Returns when this is through, or the time is over; refused if the caller has hung up."""
         if self._is_ending:
-            ended.close()
+            waiting.cancel()
             return
-        waiting, gone = asyncio.ensure_future(ended), asyncio.ensure_future(hung_up(request))
+        gone = asyncio.ensure_future(hung_up(request))
         self._there.add(waiting)
         try:
             await asyncio.wait((waiting, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

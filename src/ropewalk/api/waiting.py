@@ -11,6 +11,8 @@ from starlette.requests import Request
 from ropewalk.api.gate import Call, enter_workspace
 from ropewalk.api.proofs import authenticate
 from ropewalk.core.duration import MINUTE, SECOND, parse_duration
+from ropewalk.core.state import ExecutionState
+from ropewalk.store.executions import Execution
 
 LONGEST: Final = MINUTE
 BELIEVED: Final = 1.0
@@ -36,20 +38,27 @@ Wait = Annotated[
 ]
 
 
-async def until_ended(call: Call, request: Request, executions: Sequence[str], seconds: float) -> None:
-    """Returns when all of them have ended, or the time is over; refused if the caller has no right any more."""
-    if not seconds:
-        return
+async def until_all_ended(call: Call, request: Request, executions: Sequence[str], seconds: float) -> None:
+    """Returns when all of them have ended, or the time is over."""
+    if seconds:
+        ended = asyncio.gather(*map(call.service.engine.ended, executions))
+        await _wait(call, request, ended, seconds)
+
+
+async def once_ended(call: Call, request: Request, execution: str, seconds: float) -> Execution:
+    """The execution as it was found; returns when it has ended, or the time is over."""
+    with call.service.engine.followers.awaiting(execution) as ended:
+        # Afterwards, so that no end is missed, and first: who may not see it is not told when it ends.
+        row = await call.execution(execution)
+        if not ExecutionState(row.state).is_ended:
+            await _wait(call, request, ended, seconds)
+    return row
+
+
+async def _wait(call: Call, request: Request, ended: asyncio.Future[Any], seconds: float) -> None:
+    """Refused if the caller has lost its rights while it waited."""
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await call.office.waiters.wait(request, _all_ended(call, executions), seconds)
+    await call.office.waiters.wait(request, ended, seconds)
     if loop.time() - began > BELIEVED:
         await enter_workspace(call.office, await authenticate(request), call.workspace, call.right)
-
-
-async def _all_ended(call: Call, executions: Sequence[str]) -> None:
-    engine = call.service.engine
-    if len(executions) == 1:
-        await engine.ended(executions[0])
-    else:
-        await asyncio.gather(*map(engine.ended, executions))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -265,13 +266,19 @@ class Followers:
 
     async def ended(self, execution: str) -> Ended:
         """How the execution ended; waits for it if it has not."""
-        waiting: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(execution, []).append(waiting)
-        try:
-            # Asked after the future is there: an end that is committed meanwhile is not missed.
+        with self.awaiting(execution) as waiting:
             if not self._is_under_way(execution) and (known := await self._known_end(execution)) is not None:
                 return known
             return await waiting
+
+    @contextmanager
+    def awaiting(self, execution: str) -> Iterator[asyncio.Future[Ended]]:
+        """Inside, the end of the execution is told if it comes. To be entered before a look at whether it has come:
+        an end that is committed meanwhile is not missed."""
+        waiting: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(execution, []).append(waiting)
+        try:
+            yield waiting
         finally:
             self._forget(execution, waiting)
 
