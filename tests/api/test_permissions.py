@@ -68,8 +68,9 @@ def operations() -> Iterator[Operation]:
                 yield from (Operation(name, each, path, getattr(route, "right", None)) for each in route.methods or ())
             case WebSocketRoute() | Mount() | _:
                 yield Operation(str(getattr(route, "name", route)), SOCKET, path, None)
-    for path, way in ways(app).items():
-        yield Operation(str(way.route.operation_id), "POST", path, way.right, "application/json")
+    for way in ways(app).values():
+        name, method = str(way.route.operation_id), min(way.route.methods or ())
+        yield Operation(name, method, way.route.path, way.right, "application/json")
 
 
 EVERY = sorted(operations(), key=lambda each: (each.path, each.method))
