@@ -43,8 +43,9 @@ class RemoteService:
 
     async def start(self, version: SavedVersion, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | None = None,
-                    trace: str | None = None, bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
-        about = (actor, priority, key, trace, bounded_by)
+                    trace: str | None = None, bounded_by: tuple[str, ...] = (),
+                    execution: str | None = None) -> str:  # fmt: skip
+        about = (actor, priority, key, trace, bounded_by, execution)
         return str(await self._ask(wire.Start(version.workflow, version.version, input, dict(vars or {}), *about)))
 
     async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:

@@ -187,9 +187,9 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
-        case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by):
+        case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
             version = await service.engine.memory.version(workflow, number)
-            return await service.start(version, value, overrides, by, priority, key, trace, bounded_by)
+            return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)
         case wire.Cancel(execution, by, reason):
             return await service.cancel(execution, by, reason)
         case wire.Pause(execution, by, reason):

@@ -40,6 +40,7 @@ class Start(_Request, frozen=True):
     key: str | None = None
     trace: str | None = None
     bounded_by: tuple[str, ...] = ()
+    execution: str | None = None
 
 
 class Cancel(_Request, frozen=True):
