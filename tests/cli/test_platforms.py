@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
-# What the standard library and click load by themselves is loaded before: on this machine it fits no other platform.
-WINDOWS = "import asyncio, subprocess, sys, tempfile, click; sys.modules['fcntl'] = None; sys.platform = 'win32'; "
+# What the standard library and others load by themselves is loaded before: on this machine it fits no other platform.
+WINDOWS = (
+    "import aiohttp, asyncio, subprocess, sys, tempfile, click; sys.modules['fcntl'] = None; sys.platform = 'win32'; "
+)
 SENTENCE = "Ropewalk runs on Linux and macOS, not on Windows: use it there inside WSL 2, or a server elsewhere"
 
 

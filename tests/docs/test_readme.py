@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -87,7 +88,8 @@ def followed(folder: Path, environment: dict[str, str]) -> str:
         try:
             shell.wait(PATIENCE)
         finally:
-            os.killpg(shell.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # nothing that the examples started is left
+                os.killpg(shell.pid, signal.SIGKILL)
     assert shell.returncode == 0, said.read_text(encoding="utf-8")
     return said.read_text(encoding="utf-8")
 
