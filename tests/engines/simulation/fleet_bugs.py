@@ -91,8 +91,8 @@ SHOWN_BY: Final = {
     "lease extended by the worker's clock": 10,
     "leaving memory before the commit": 108,
     "one that is over kept in memory": 72,
-    "offers repeated after a lost answer": 630,
-    "letter thrown away before its reader comes": 132,
+    "offers repeated after a lost answer": 880,
+    "letter thrown away before its reader comes": 405,
 }
 """Where those that take many histories were seen last: a hunt that begins there is short."""
 
