@@ -33,7 +33,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "travel": lambda folder, is_small: time_travel(folder, 1 if is_small else 5),
     "names": lambda folder, is_small: asyncio.run(silent_names(folder, 20 if is_small else 200)),
     "worst": lambda folder, is_small: worst_documents(folder, 2.0 if is_small else 5.0, 3 if is_small else None),
-    "wakes": lambda folder, is_small: wake_ups(folder, 500 if is_small else 10_000),
+    "wakes": lambda _, is_small: wake_ups(500 if is_small else 10_000),
     "replaced": lambda folder, _: asyncio.run(replaced_file(folder)),
 }
 

@@ -16,7 +16,7 @@ BLACKOUTS = 12
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Life:
-    return live(tmp_path_factory.mktemp("power"), seed=7, clients=6, seconds=1.5)
+    return live(tmp_path_factory.mktemp("power"), seed=7, clients=6, seconds=4.0)
 
 
 @pytest.fixture(scope="module")

@@ -128,6 +128,7 @@ async def start_executions(
     traceparent: Traceparent = None, wait: Wait = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Accept up to a thousand executions in one transaction, all or none; every start that cannot be is named.
+
     With `wait`, the answer has the executions as GET shows them, when all have ended or the time is over.
     """
     here = await _within(call, body.workspace_id)
@@ -248,15 +249,14 @@ async def list_executions(
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)
 async def get_execution(call: Caller, request: Request, execution_id: ExecutionId, wait: Wait = None) -> dict[str, Any]:
     """One execution with everything it keeps; its nodes, events and runs have lists of their own."""
-    row = await (once_ended(call, request, execution_id, wait) if wait else call.execution(execution_id))
-    return await _details(call, execution_id, row)
+    await (once_ended(call, request, execution_id, wait) if wait else call.execution(execution_id))
+    return await _details(call, execution_id)
 
 
-async def _details(call: Call, execution: str, row: executions.Execution | None = None) -> dict[str, Any]:
+async def _details(call: Call, execution: str) -> dict[str, Any]:
     """An execution as the caller may see it."""
     store = call.office.store
-    about = (store, store.blobs, call.workspace, execution)
-    found = await reading.get_execution(*about, largest=LARGEST_INLINE, has_nodes=False, known=row)
+    found = await reading.get_execution(store, store.blobs, call.workspace, execution, largest=LARGEST_INLINE)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
 
 

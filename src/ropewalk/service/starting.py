@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -9,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ropewalk.core.canonical import JSON, content_hash
-from ropewalk.core.errors import Conflict, InvalidInput, Problem, Unavailable, Unfinished
+from ropewalk.core.errors import Conflict, InvalidInput, Problem, RopewalkError, Unavailable, Unfinished
 from ropewalk.core.schema import Allowance
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.computing import Computing
@@ -118,7 +119,8 @@ async def _start_once(engine: NativeEngine, request: StartRequest, once: Once) -
 
 async def _free_later(engine: NativeEngine, name: tuple[str, str, str]) -> None:
     try:
-        await engine.commit.settled()
+        with suppress(RopewalkError):  # then nothing was written, and the next request finds the key free
+            await engine.commit.settled()
     finally:
         engine.keys_under_way.pop(name).set_result(None)
 

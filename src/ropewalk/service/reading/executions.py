@@ -36,7 +36,6 @@ from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.ids import first_id
 
 ALL: Final = 2**62
-MOST_NAMES: Final = 10_000
 PAGE_BYTES: Final = 8 * 2**20
 """How much one page of events has at the most, but for the last event on it."""
 
@@ -85,32 +84,23 @@ def summary_of(row: executions.Execution, name: str) -> Json:
 
 
 async def get_execution(
-    reader: Reader,
-    blobs: Blobs,
-    workspace: str,
-    execution: str,
-    *,
-    largest: int | None = None,
-    has_nodes: bool = True,
-    known: executions.Execution | None = None,
+    reader: Reader, blobs: Blobs, workspace: str, execution: str, *, largest: int | None = None
 ) -> Json:
-    """One execution with everything it keeps, its nodes unless they are not wanted, and what it waits for.
+    """One execution with everything it keeps, its nodes, and what it waits for.
 
-    An output of more than `largest` bytes is named only. `known` is its row as it was a moment ago.
+    An output of more than `largest` bytes is named only.
     """
-    row = known or await _row(reader, workspace, execution)
+    row = await executions.get(reader, workspace, execution)
+    if row is None:
+        raise NotFound(f"there is no execution {execution}")
     story = await outlined(reader, execution, _is_end)
     made = await story.rows()
-    whole = _execution(made)
-    if whole.state is ExecutionState.SUCCESS:
-        # What succeeded stays as it is, waits for nothing, and has no failure to tell of.
-        row = replace(row, state=whole.state, started_at=whole.started, finished_at=whole.finished, error=None)
-        folded = None
-    else:
-        row = row if known is None else await _row(reader, workspace, execution)
-        folded = await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
+    # What succeeded waits for nothing, and has no failure to tell of.
+    is_over = _execution(made).state is ExecutionState.SUCCESS
+    folded = None if is_over else await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
+    names = await executions.workflow_names(reader, [row.workflow])
     return {
-        **summary_of(row, await _name(reader, row.workflow)),
+        **summary_of(row, names.get(row.workflow, row.workflow)),
         "workspaceId": row.workspace,
         "traceId": story.trace_id,
         **_given(story),
@@ -120,30 +110,8 @@ async def get_execution(
         "sourceExecutionId": story.source,
         "sameOutput": await _same_output(reader, blobs, row, story, _execution(made)),
         "metrics": _metrics(row, story, made),
-        **({"nodes": [node_of(each, story) for each in made.nodes]} if has_nodes else {}),
+        "nodes": [node_of(each, story) for each in made.nodes],
     }
-
-
-async def _row(reader: Reader, workspace: str, execution: str) -> executions.Execution:
-    row = await executions.get(reader, workspace, execution)
-    if row is None:
-        raise NotFound(f"there is no execution {execution}")
-    return row
-
-
-async def _name(reader: Reader, workflow: str) -> str:
-    """What a workflow is called, which never changes."""
-    if (known := _names.get(workflow)) is None:
-        known = (await executions.workflow_names(reader, [workflow])).get(workflow)
-        if known is None:
-            return workflow
-        if len(_names) >= MOST_NAMES:
-            _names.clear()
-        _names[workflow] = known
-    return known
-
-
-_names: Final[dict[str, str]] = {}
 
 
 def _is_end(event: Event) -> bool:

@@ -115,22 +115,10 @@ def _all(decode: Callable[[bytes], tuple[int, list[Event]]], page: list[bytes]) 
 
 
 async def _version(reader: Reader, accepted: ExecutionAccepted) -> workflows.Version:
-    # Versions never change. By their hash too: a database that went back in time may give the number again.
-    name = (accepted.workflow, accepted.version, accepted.hash)
-    if (known := _versions.get(name)) is not None:
-        return known
     version = await workflows.get_version(reader, accepted.workflow, accepted.version)
     if version is None:
         raise VersionLost(f"version {accepted.version} of workflow {accepted.workflow} is missing")
-    # An embedded store answers on the spot; a shared one is asked over a wire.
-    if getattr(reader, "is_shared", False) and len(version.document) <= SMALL and version.hash == accepted.hash:
-        if len(_versions) >= MOST_PLANS:
-            _versions.clear()
-        _versions[name] = version
     return version
-
-
-_versions: Final[dict[tuple[str, int, str], workflows.Version]] = {}
 
 
 async def _plan(version: workflows.Version) -> Plan:
