@@ -25,7 +25,10 @@ async def accepting(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     """A server that accepts only, beside a worker that executes; nothing is heard by looking now and then."""
     monkeypatch.setattr(followers, "EVERY", 600.0)
     settings = Settings(db=database, native=NativeSettings(claims=False))
-    async with open_service(Settings(db=database)), open_service(settings) as service:
+    async with open_service(Settings(db=database)) as worker, open_service(settings) as service:
+        async with asyncio.timeout(30):
+            while not worker.engine.offers.has_others:  # it hints only once it knows of another
+                await asyncio.sleep(0.02)
         yield service
 
 
