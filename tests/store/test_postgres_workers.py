@@ -274,12 +274,12 @@ async def test_many_hints_are_few_notifications(database: str):
     await until(lambda: heard)
     for _ in range(200):
         store.hint("acme")
-        await asyncio.sleep(0)
     store.hint("last")
     await until(lambda: "last" in heard)
 
     assert store._notices
-    assert 1 <= store._notices.sent < 100
+    # Those that came in one turn of the loop go together, but for what was on its way.
+    assert 1 <= store._notices.sent <= 5
     await store.close()
 
 
