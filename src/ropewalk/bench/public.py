@@ -24,6 +24,7 @@ from ropewalk.bench.processes import LIMIT
 from ropewalk.bench.rounds import latency, timed
 from ropewalk.bench.shapes import Shape, diamond, single
 from ropewalk.client import AsyncClient
+from ropewalk.store.address import is_shared
 
 IN_FLIGHT: Final = 64
 NODE: Final = "noop"
@@ -40,6 +41,8 @@ class Served(Struct, frozen=True):
 @contextmanager
 def serving(db: str, *options: str, workers: int = 0) -> Iterator[Served]:
     """`ropewalk up` with these options on this store, and so many `ropewalk worker` beside it; gone at the end."""
+    # The processes run in a folder of their own.
+    db = db if is_shared(db) else os.path.abspath(db)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ropewalk-bench-"))
         server = stack.enter_context(_running(folder, "up", "--db", db, "--json", "--port", "0", *options))
