@@ -167,6 +167,12 @@ def test_a_key_is_shared_with_descendants_and_with_nobody_it_does_not_concern(ot
     assert check_together(histories, {}) == []
 
 
+def test_a_parent_may_take_the_key_after_the_child_that_it_reopened():
+    child = at_work("e2", 0, concurrency_key="k", parent=Parent("e1", "a", 1))
+
+    assert check_together([child, at_work("e1", SECOND, concurrency_key="k")], {}) == []
+
+
 def test_siblings_that_use_their_parents_key_together_are_told():
     above = Parent("e0", "a", 1, ancestors=("e1",))
     siblings = [at_work(name, SECOND, concurrency_key="k", parent=above) for name in ("e2", "e3")]

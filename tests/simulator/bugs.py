@@ -175,7 +175,6 @@ SLOTS = (
     Bug("slot asked for only once", progress.Progress.slot_answered, "self._slot_asked = False", "pass"),
     Bug("maxParallel exceeded", settling.start_ready, "limit - x.running", "limit"),
     Bug("waits take no place of maxParallel", progress.Progress.places, " - self.resting", ""),
-    Bug("retries take no place of maxParallel", progress.Progress.places, " - self.continuing", ""),
     Bug("a retry waits for another place", progress.Progress.queue, "self.going_on if work.used", "self.ready if True"),
     Bug("parked with work under way", settling.go_on, "and not x.running and not x.may_start and", "and"),
 )  # fmt: skip

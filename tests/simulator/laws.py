@@ -106,22 +106,26 @@ def maps_stop_when_they_fail(plan: Plan, log: Log) -> Iterator[str]:
 
 
 def time_limits_are_kept(plan: Plan, log: Log) -> Iterator[str]:
-    """The time limit starts with the execution and stands still in a pause."""
+    """The time limit starts with the execution and stands still in a pause, also when the parent pauses once more."""
     deadline: int | None = None
     left: int | None = None
+    is_paused = False
     for event in log:
         if isinstance(event, ExecutionStarted):
             deadline = None if plan.timeout is None else event.at + plan.timeout
             if event.deadline != deadline:
                 yield f"the deadline should be {deadline}: {event}"
         elif isinstance(event, ExecutionPaused):
-            left = None if deadline is None else max(0, deadline - event.at)
+            left = left if is_paused else None if deadline is None else max(0, deadline - event.at)
+            is_paused = True
         elif isinstance(event, ExecutionResumed):
+            is_paused = False
             deadline = None if left is None else event.at + left
             if event.deadline != deadline:
                 yield f"the deadline should be {deadline}: {event}"
         elif isinstance(event, ExecutionReopened):
             deadline = left = None
+            is_paused = False
 
 
 def grace_is_granted(plan: Plan, log: Log) -> Iterator[str]:

@@ -152,8 +152,8 @@ def _more_generous(one: int | None, other: int | None) -> int | None:
 
 def keys_are_held_by_one(keys: Holdings, families: Mapping[str, "Family"]) -> Iterator[Violation]:
     """I-28, across logs: a concurrency key of a workspace is held by one execution at a time, from its start to its
-    end, parked or paused; a child may use a key that its ancestors hold, one at a time. Of those accepted under earlier
-    rules several could at once.
+    end, parked or paused; an execution and its descendants share it, one descendant at a time. Of those accepted under
+    earlier rules several could at once.
     """
     for place, lasting in keys.swept():
         taken = keys[place]
@@ -174,14 +174,15 @@ class Family(Struct, frozen=True):
 
 
 def _may_share(families: Mapping[str, Family], taker: str, other: str, holders: Mapping[str, None]) -> bool:
-    """Whether the key may be taken beside this other holder."""
-    mine = families[taker]
-    if taker == other or other in mine.ancestors:
+    """Whether the key may be taken beside this other holder.
+
+    An ancestor and its descendant share the key whichever of them took it first: clocks differ, and a retried parent
+    starts after the child that it reopened.
+    """
+    mine, beside = families[taker], families[other].ancestors
+    if taker == other or other in mine.ancestors or taker in beside:
         return True
-    if mine.rules:
-        return False
-    beside = families[other].ancestors
-    return taker in beside or any(each in beside and each in holders for each in mine.ancestors)
+    return not mine.rules and any(each in beside and each in holders for each in mine.ancestors)
 
 
 class Sharing:

@@ -138,9 +138,11 @@ class Progress:
 
     @property
     def places(self) -> int:
-        """How many may begin beside what is under way: what has begun keeps its place until its outcome is final."""
+        """How many may begin beside what is under way, once all that goes on has its turn: what has begun keeps its
+        place until its outcome is final.
+        """
         limit = self.plan.max_parallel
-        return self.ready_count if limit is None else limit - self.running - self.resting - self.continuing
+        return self.ready_count if limit is None else limit - self.running - self.resting
 
     @property
     def is_parked(self) -> bool:
