@@ -3,8 +3,13 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.postgres import PostgresServer
+
+# A slow machine is no reason to fail: no test asserts how long something takes.
+settings.register_profile("ropewalk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ropewalk")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -47,24 +48,31 @@ def made(server: UpServer) -> str:
     return execution
 
 
-async def ask_and_do_not_read(server: UpServer, execution: str) -> asyncio.StreamReader:
+async def ask_and_do_not_read(server: UpServer, execution: str, stack: AsyncExitStack) -> asyncio.StreamReader:
     # A small window, so that the system takes little off the server's hands.
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
     path = f"/api/v1/workflow/executions/{execution}/output"
     head = (f"GET {path} HTTP/1.1", "host: x", f"authorization: Bearer {server.token}", "\r\n")
     writer.write("\r\n".join(head).encode())
+    stack.push_async_callback(_hang_up, writer)
     await writer.drain()
-    reader._writer = writer  # type: ignore[attr-defined]  # as long as one is kept, the other is
     return reader
+
+
+async def _hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def test_answers_that_nobody_reads_take_little_memory(tmp_path: Path):
     (tmp_path / "maker.py").write_text(MAKER)
-    with up(tmp_path, "--nodes", "maker.py") as server:
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(up(tmp_path, "--nodes", "maker.py"))
         execution = await asyncio.to_thread(made, server)
         whole = await asyncio.to_thread(server.ask, "GET", f"/workflow/executions/{execution}/output")
         before = memory_of(server.process.pid)
-        crowd = [await ask_and_do_not_read(server, execution) for _ in range(CROWD)]
+        crowd = [await ask_and_do_not_read(server, execution, stack) for _ in range(CROWD)]
         lines = [await crowd[number].readline() for number in range(MOST)]
         health = await asyncio.to_thread(server.ask, "GET", f"/workflow/executions/{execution}")
         grown = memory_of(server.process.pid) - before

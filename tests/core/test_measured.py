@@ -4,7 +4,7 @@ import tracemalloc
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.core.canonical import canonical
@@ -21,7 +21,6 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 MIB = 2**20
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_what_fits_is_written_as_the_encoder_writes_it(value: object):
     text = msgspec.json.encode(value)
@@ -30,7 +29,6 @@ def test_what_fits_is_written_as_the_encoder_writes_it(value: object):
     assert measured(value, len(text), is_sorted=True) == canonical(value)
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_one_byte_more_than_fits_is_too_large(value: object):
     with pytest.raises(TooLarge):

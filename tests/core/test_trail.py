@@ -103,7 +103,7 @@ def tell(execution: Execution, turn: Turn) -> Any:
     return events, execution.take_commands()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_whoever_goes_the_beaten_way_comes_where_the_rules_lead(seed: int):
     story = Story(seed)

@@ -309,7 +309,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(value=JSON_VALUES, indent=st.sampled_from([None, 1, "\t"]), is_ascii=st.booleans())
 def test_any_json_comes_back_as_it_was(value, indent, is_ascii):
     text = json.dumps(value, indent=indent, ensure_ascii=is_ascii)
@@ -317,7 +317,7 @@ def test_any_json_comes_back_as_it_was(value, indent, is_ascii):
     assert value_of(text) == value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=st.text(st.sampled_from("ab:-{}[]&*<!?|>'\"\\%@,# \n\t019.~\0é\ud800")))
 def test_any_text_is_a_document_or_a_refusal_with_a_place(text):
     outcome = outcome_of(text)
