@@ -34,11 +34,16 @@ taken as they are. For a literal `{{` write `{{ "{{" }}`.
 | `vars` | the workflow's variables |
 | `nodes.<id>.output` | what a node before this one gave; null if it was skipped or failed |
 | `nodes.<id>.state` | how it ended |
-| `nodes.<id>.error` | `{type, message, attempts}` if it failed |
-| `nodes.<id>.errors` | the failed items of a map |
+| `nodes.<id>.error` | `{type, message, attempts, status, detail, body}` if it failed |
+| `nodes.<id>.errors` | the failed items of a map: `{type, message, attempts, status, index}` each |
 | `item`, `index` | inside `forEach`: the item and its place, from 0 |
 | `execution` | `{id, startedAt}` |
 | `workspace`, `env` | as they were when the execution was accepted; an error in what is bounded by a share |
+
+Of an error, `detail` is the traceback of the node's code, or what the node says itself; `status` and `body` are what a
+server answered, the body as text and no more than its first 4 KiB. Each is null where there is none: behind an error
+edge of an `http.request`, `{{ nodes.pay.error.status == 409 }}` tells a conflict. A map that failed has only the first
+three of them.
 
 ## Language
 

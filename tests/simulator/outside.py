@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 RUNNER_LEASE: Final = 120 * SECOND
 ERRORS: Final = (
     *[RunError(ErrorType.TRANSIENT, "connection reset")] * 5,
-    *[RunError(ErrorType.PERMANENT, "no such thing")] * 2,
+    RunError(ErrorType.PERMANENT, "no such thing"),
+    RunError(ErrorType.PERMANENT, "no such thing", "the beginning", status=404, body="the beginning of it"),
     *[RunError(ErrorType.TIMEOUT, "no answer")] * 2,
     RunError(ErrorType.TRANSIENT, "slow down", retry_after=7.0),
     RunError(ErrorType.CIRCUIT_OPEN, "held too long"),

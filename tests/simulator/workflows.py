@@ -112,11 +112,12 @@ def _port(chance: Random, source: dict[str, Any]) -> str | None:
 
 
 def _read_predecessors(chance: Random, nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> None:
-    """Let some nodes read what a predecessor gave."""
+    """Let some nodes read what a predecessor gave, or why it failed."""
     for edge in edges:
         if chance.random() < 0.4:
             node = nodes[int(edge["to"][1:])]
-            node["with"] = {**node.get("with", {}), "read": f"{{{{ nodes.{edge['from']}.output }}}}"}
+            told = "error" if edge.get("on") == "error" else "output"
+            node["with"] = {**node.get("with", {}), "read": f"{{{{ nodes.{edge['from']}.{told} }}}}"}
 
 
 def _settings(chance: Random, nodes: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,15 @@ from ropewalk.checker.history import Violation
 from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
 from ropewalk.core.canonical import content_hash
 from ropewalk.core.errors import RunError
-from ropewalk.core.events import Blob, ExecutionStarted, ExecutionSucceeded, NodeRequeued, NodesCarriedOver, given
+from ropewalk.core.events import (
+    TELLS_ERRORS,
+    Blob,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    NodeRequeued,
+    NodesCarriedOver,
+    given,
+)
 from ropewalk.core.expression import ExpressionError, Scope
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
@@ -188,7 +196,7 @@ class _Nodes(Mapping[str, Any]):
         state = self.states[index]
         record: dict[str, Any] = {"output": self.output(index), "state": str(state), "error": None}
         if state is NodeState.FAILED:
-            record["error"] = _error(*self._errors[index])
+            record["error"] = self._error(*self._errors[index])
         if index in self._trace.expanded:
             record["errors"] = self._item_errors(index)
         return record
@@ -216,14 +224,19 @@ class _Nodes(Mapping[str, Any]):
         failed = [lane for lane in self._trace.items.get(index, {}).values() if lane.failure is not None]
         marks = [next(mark for mark in reversed(lane.marks) if mark.kind is Kind.GIVE_UP) for lane in failed]
         marks.sort(key=lambda mark: mark.seq)
-        return [{**_error(mark.event.error, mark.number), "index": mark.item} for mark in marks]
+        return [self._error(mark.event.error, mark.number, mark.item) for mark in marks]
+
+    def _error(self, error: RunError, attempts: int, item: int | None = None) -> dict[str, Any]:
+        """An error as the rules of the execution tell it; only a node that is no map tells its detail and body."""
+        accepted = self._trace.accepted
+        record: dict[str, Any] = {"type": str(error.type), "message": error.message, "attempts": attempts}
+        if accepted is not None and accepted.rules >= TELLS_ERRORS:
+            record["status"] = error.status
+            record |= {"detail": error.detail, "body": error.body} if item is None else {}
+        return record if item is None else {**record, "index": item}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._trace.plan.ids)
 
     def __len__(self) -> int:
         return len(self._trace.plan)
-
-
-def _error(error: RunError, attempts: int) -> dict[str, Any]:
-    return {"type": str(error.type), "message": error.message, "attempts": attempts}

@@ -152,10 +152,10 @@ def writable(text: str) -> str:
 
 def writable_error(error: RunError) -> RunError:
     """What a run reports when it fails, as every store keeps it."""
-    if is_text(error.message) and (error.detail is None or is_text(error.detail)):
+    if all(text is None or is_text(text) for text in (error.message, error.detail, error.body)):
         return error
-    detail = None if error.detail is None else writable(error.detail)
-    return msgspec.structs.replace(error, message=writable(error.message), detail=detail)
+    detail, body = (None if text is None else writable(text) for text in (error.detail, error.body))
+    return msgspec.structs.replace(error, message=writable(error.message), detail=detail, body=body)
 
 
 def extent(value: JSON, most: int) -> int:

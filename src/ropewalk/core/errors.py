@@ -126,7 +126,8 @@ class ErrorType(StrEnum):
 class RunError(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a run reports when it fails. `retry_after` (seconds) is the other side's wish.
 
-    `tokens` is what it had used up of a language model's by then, if its node counted them.
+    `tokens` is what it had used up of a language model's by then, if its node counted them. `detail` is for people: a
+    traceback, or the beginning of an answer. `status` and `body` are what a server answered, for expressions.
     """
 
     type: ErrorType
@@ -134,6 +135,8 @@ class RunError(Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str | None = None
     retry_after: float | None = None
     tokens: int | None = None
+    status: int | None = None
+    body: str | None = None
 
 
 class Unfinished(Exception):

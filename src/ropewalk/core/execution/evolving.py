@@ -138,7 +138,9 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
     work.gave_up = event.gave_up is not None
     x.nodes[index] = NodeState.FAILED
     x.open_nodes -= 1
-    x.errors[index] = NodeError(event.error.type, event.error.message, event.attempt)
+    error = event.error
+    told = (error.detail, error.body) if event.handled else ()
+    x.errors[index] = NodeError(error.type, error.message, event.attempt, None, error.status, *told)
     if event.handled:
         x.open_up(x.frontier.failed(index))
     else:

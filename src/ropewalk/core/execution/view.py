@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ropewalk.core.errors import RopewalkError, Unfinished
-from ropewalk.core.events import Blob, ExecutionAccepted
+from ropewalk.core.events import TELLS_ERRORS, Blob, ExecutionAccepted
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope, Template
@@ -45,9 +45,9 @@ class NodesView(Mapping[str, Any]):
         if x.place is not None:
             return record  # where nothing has failed
         if index in x.errors:
-            record["error"] = error_record(x.errors[index])
+            record["error"] = error_record(x.errors[index], _rules(x))
         if index in x.maps:
-            record["errors"] = [error_record(each) for each in x.maps[index].errors.values()]
+            record["errors"] = [error_record(each, _rules(x)) for each in x.maps[index].errors.values()]
         return record
 
     def __iter__(self) -> Iterator[str]:
@@ -75,9 +75,16 @@ def _loaded(x: Progress, blob: Blob) -> Any:
     return value
 
 
-def error_record(error: NodeError) -> dict[str, Any]:
-    """A failure as expressions see it."""
-    record = {"type": str(error.type), "message": error.message, "attempts": error.attempts}
+def _rules(x: Progress) -> int:
+    return 0 if x.accepted is None else x.accepted.rules
+
+
+def error_record(error: NodeError, rules: int) -> dict[str, Any]:
+    """A failure as expressions see it; of an item of a map without its detail and body."""
+    record: dict[str, Any] = {"type": str(error.type), "message": error.message, "attempts": error.attempts}
+    if rules >= TELLS_ERRORS:
+        record["status"] = error.status
+        record |= {"detail": error.detail, "body": error.body} if error.index is None else {}
     return record if error.index is None else {**record, "index": error.index}
 
 

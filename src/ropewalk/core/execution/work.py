@@ -28,12 +28,19 @@ READY, RUNNING, WAITING, BACKOFF, ENDED = Phase.READY, Phase.RUNNING, Phase.WAIT
 
 
 class NodeError(Struct, frozen=True, gc=False):
-    """What expressions see as `nodes.<id>.error`."""
+    """What expressions see as `nodes.<id>.error`.
+
+    `detail` and `body` are kept where an error edge leads on: no other expression can look at them, and a map may have
+    thousands of failures.
+    """
 
     type: ErrorType
     message: str
     attempts: int
     index: int | None = None
+    status: int | None = None
+    detail: str | None = None
+    body: str | None = None
 
 
 class Work(Struct, eq=False, gc=False):
@@ -123,7 +130,7 @@ class Map:
         self._end(item, _SUCCEEDED)
 
     def fail(self, item: int, error: RunError, attempts: int) -> None:
-        self.errors[item] = NodeError(error.type, error.message, attempts, item)
+        self.errors[item] = NodeError(error.type, error.message, attempts, item, error.status)
         self.failures += 1
         self._end(item, _FAILED)
 
