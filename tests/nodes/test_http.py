@@ -346,3 +346,54 @@ async def test_no_answer_however_broken_gets_past_classification(run, peer, junk
         await run("http.request", {"url": f"http://127.0.0.1:{port}/"})
 
     assert failure.value.error.type is ErrorType.TRANSIENT
+
+
+async def test_a_status_that_is_a_failure_is_told_with_the_first_4_kib_of_the_body(site, failure):
+    site.answer("/", status=422, text='{"why": "' + "é" * 4000)
+
+    error = await failure()
+
+    assert error.status == 422
+    assert error.body.startswith('{"why": "éé')
+    assert len(error.body.encode()) in (4095, 4096)
+    assert len(error.detail) == 500
+
+
+async def test_a_body_that_comes_in_pieces_is_read_until_there_is_enough(site, failure):
+    async def drip(request):
+        response = web.StreamResponse(status=500)
+        await response.prepare(request)
+        for part in range(8):
+            await response.write(bytes([65 + part]) * 1024)
+            await asyncio.sleep(0.001)
+        return response
+
+    site.answers["/"] = drip
+
+    error = await failure()
+
+    assert error.body == "A" * 1024 + "B" * 1024 + "C" * 1024 + "D" * 1024
+
+
+async def test_the_body_of_a_failure_has_no_credentials(site, failure):
+    async def echo(request):
+        return web.Response(status=403, text=f"{'x' * 1000} {request.headers['Authorization']}")
+
+    site.answers["/"] = echo
+
+    error = await failure(headers={"Authorization": "Bearer top-secret-token"})
+
+    assert "top-secret" not in error.body
+    assert error.body.endswith("***")
+
+
+@pytest.mark.parametrize("ahead", [4_080, 4_088, 4_095])
+async def test_no_half_of_a_credential_is_left_where_a_body_is_cut(site, failure, ahead):
+    async def echo(request):
+        return web.Response(status=403, text="x" * ahead + request.headers["X-Key"])
+
+    site.answers["/"] = echo
+
+    error = await failure(headers={"X-Key": "top-secret-token-of-mine"})
+
+    assert "top-" not in error.body

@@ -29,7 +29,7 @@ from ropewalk.nodes.base import (
     check_output,
     failure_of,
 )
-from ropewalk.nodes.failure import LONGEST_DETAIL, LONGEST_MESSAGE, shortened
+from ropewalk.nodes.failure import LONGEST_BODY, LONGEST_DETAIL, LONGEST_MESSAGE, shortened
 from ropewalk.nodes.values import recorded
 
 INLINE_LIMIT = 64 * 1024
@@ -271,5 +271,6 @@ def _recordable(error: Any) -> RunError:
         return RunError(ErrorType.PERMANENT, "the node failed with an error that cannot be recorded")
     wish = told.retry_after if told.retry_after is not None and isfinite(told.retry_after) else None
     detail = told.detail and shortened(told.detail, LONGEST_DETAIL)
-    tokens = told.tokens if _is_count(told.tokens) else None
-    return RunError(told.type, shortened(told.message, LONGEST_MESSAGE), detail, wish, tokens)
+    tokens, status = (count if _is_count(count) else None for count in (told.tokens, told.status))
+    body = told.body and shortened(told.body, LONGEST_BODY)
+    return RunError(told.type, shortened(told.message, LONGEST_MESSAGE), detail, wish, tokens, status, body)

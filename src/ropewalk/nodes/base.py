@@ -118,7 +118,7 @@ class NodeContext(Struct, frozen=True, kw_only=True):
 
     def masked_failure(self, raised: BaseException) -> NodeFailure:
         """What the node raised, as a failure without what was concealed."""
-        return NodeFailure(self._masking.error(failure_of(raised)))
+        return NodeFailure(self._masking.error(failure_of(raised, self.masked)))
 
     @property
     def smtp(self) -> "SmtpSettings | None":

@@ -5,6 +5,7 @@ import base64
 import re
 import zlib
 from codecs import BOM_UTF8
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -27,6 +28,8 @@ GZIP = 16 + zlib.MAX_WBITS
 
 ResponseType = Literal["auto", "json", "text", "base64"]
 
+# What stands for a character that was cut in two.
+_HALF = "\N{REPLACEMENT CHARACTER}"
 # By name: some of Python's codecs take quadratic time, and some do not make text at all.
 _CHARSET = re.compile(
     r"utf-?(8|16|32)(-?[lb]e)?|(us-)?ascii|iso-8859-\d+|latin-?1|windows-125\d|shift_jis|euc-(jp|kr)|gb\w+|big5|koi8-\w",
@@ -59,19 +62,20 @@ def _check_size(size: int, received: int) -> None:
 
 
 async def read_excerpt(response: "aiohttp.ClientResponse", longest: int, until: float) -> str:
-    """The first characters of a body, for people; empty if they cannot be read, or do not come soon.
+    """The first bytes of a body as text; what has come, if the rest cannot be read or does not come soon.
 
     `until` then (the loop's time) the failure is to be told: at most half of what is left is spent on them.
     """
     import aiohttp  # here: see session.py
 
-    try:
+    beginning = bytearray()
+    # What the status says stands, whatever becomes of the rest. A time limit of our own is an OSError, too.
+    with suppress(NodeFailure, aiohttp.ClientError, OSError):
         async with asyncio.timeout(min(EXCERPT_TIMEOUT, (until - asyncio.get_running_loop().time()) / 2)):
-            beginning = _folding(response).unfold(await response.content.read(CHUNK), 4 * longest)
-    except (NodeFailure, aiohttp.ClientError, OSError):
-        # What the status says stands, whatever becomes of the rest. A time limit of our own is an OSError, too.
-        return ""
-    return as_text(beginning, response.charset)[:longest]
+            folding = _folding(response)
+            while len(beginning) < longest and (chunk := await response.content.read(CHUNK)):
+                beginning += folding.unfold(chunk, longest - len(beginning))
+    return as_text(bytes(beginning), response.charset)[:longest].removesuffix(_HALF)
 
 
 class _Plain:

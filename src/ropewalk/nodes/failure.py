@@ -1,23 +1,24 @@
 """How a node type says that it failed, and what an exception that says nothing counts as."""
 
 import sys
-import traceback
 from collections.abc import Sequence
-from itertools import dropwhile
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeGuard
+
+import msgspec
 
 from ropewalk.core.canonical import writable
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
+from ropewalk.nodes.tracebacks import BEYOND, LONGEST, Mask, as_it_is, is_from_outside, traceback_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 LONGEST_MESSAGE = 1_000
-LONGEST_DETAIL = 8_000
-
-_OURS = str(Path(__file__).parent.parent)
+LONGEST_DETAIL = LONGEST
+LONGEST_BODY = 4_096
+MOST_TOLD = 20
+"""Of more tasks that failed together than these, the message names the first."""
 
 
 class NodeFailure(RopewalkError):
@@ -29,14 +30,16 @@ class NodeFailure(RopewalkError):
 
     @classmethod
     def transient(cls, message: str, retry_after: float | None = None, detail: str | None = None,
-                  tokens: int | None = None) -> Self:  # fmt: skip
+                  tokens: int | None = None, *, status: int | None = None,
+                  body: str | None = None) -> Self:  # fmt: skip
         """A failure that may be gone next time, at the earliest in `retry_after` seconds."""
-        return cls(_error(ErrorType.TRANSIENT, message, detail, retry_after, tokens))
+        return cls(_error(ErrorType.TRANSIENT, message, detail, retry_after, tokens, status, body))
 
     @classmethod
-    def permanent(cls, message: str, detail: str | None = None, tokens: int | None = None) -> Self:
+    def permanent(cls, message: str, detail: str | None = None, tokens: int | None = None, *,
+                  status: int | None = None, body: str | None = None) -> Self:  # fmt: skip
         """A failure that the same inputs meet again every time."""
-        return cls(_error(ErrorType.PERMANENT, message, detail, tokens=tokens))
+        return cls(_error(ErrorType.PERMANENT, message, detail, None, tokens, status, body))
 
     @classmethod
     def timeout(cls, message: str) -> Self:
@@ -45,10 +48,11 @@ class NodeFailure(RopewalkError):
 
 
 def _error(kind: ErrorType, message: str, detail: str | None = None, retry_after: float | None = None,
-           tokens: int | None = None) -> RunError:  # fmt: skip
+           tokens: int | None = None, status: int | None = None, body: str | None = None) -> RunError:  # fmt: skip
     return RunError(
-        kind, shortened(message, LONGEST_MESSAGE), detail and shortened(detail, LONGEST_DETAIL), retry_after, tokens
-    )
+        kind, shortened(message, LONGEST_MESSAGE), detail and shortened(detail, LONGEST_DETAIL), retry_after, tokens,
+        status, body and shortened(body, LONGEST_BODY),
+    )  # fmt: skip
 
 
 def shortened(text: str, longest: int) -> str:
@@ -56,32 +60,64 @@ def shortened(text: str, longest: int) -> str:
     return writable(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 
-def failure_of(raised: BaseException) -> RunError:
-    """What a run reports for anything its node raised.
+def failure_of(raised: BaseException, mask: Mask = as_it_is) -> RunError:
+    """What a run reports for anything its node raised; `mask` is applied to texts before they are cut.
 
     Code that fails without saying how is worth another attempt: most of what goes wrong outside goes by.
     """
+    if isinstance(raised, BaseExceptionGroup):
+        return _together(_leaves(raised), mask)
+    if isinstance(raised, NodeFailure):
+        return _located(raised, mask)
+    detail = None if _is_refusal(raised) and not is_from_outside(raised) else traceback_of(raised, _named, mask)
+    message = _masked(_described(raised), mask)
+    return _error(_kind(raised), message, detail)
+
+
+def _kind(raised: BaseException) -> ErrorType:
     match raised:
         case NodeFailure():
-            return raised.error
-        case BaseExceptionGroup():
-            return _together([failure_of(each) for each in raised.exceptions])
+            return raised.error.type
         case _ if _is_refusal(raised):
-            return _error(ErrorType.PERMANENT, describe(raised))
+            return ErrorType.PERMANENT
         case TimeoutError():
-            return _error(ErrorType.TIMEOUT, _named(raised), _trace(raised))
+            return ErrorType.TIMEOUT
         case _:
-            return _error(ErrorType.TRANSIENT, _named(raised), _trace(raised))
+            return ErrorType.TRANSIENT
 
 
-def _together(errors: Sequence[RunError]) -> RunError:
+def _located(raised: NodeFailure, mask: Mask) -> RunError:
+    """What a node said itself and, if that has no detail, where in the node's own code it was said."""
+    error = raised.error
+    if not isinstance(error, RunError) or error.detail is not None or not is_from_outside(raised):
+        return error
+    return msgspec.structs.replace(error, detail=shortened(traceback_of(raised, _named, mask), LONGEST_DETAIL))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    """The exceptions of a group and of the groups in it, in order, however deep they are."""
+    found: list[BaseException] = []
+    waiting: list[BaseException] = [group]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, BaseExceptionGroup):
+            waiting += reversed(each.exceptions)
+        else:
+            found.append(each)
+    return found
+
+
+def _together(raised: Sequence[BaseException], mask: Mask) -> RunError:
     """What several tasks of one node met, as one: permanent if one of them is, since that one comes again."""
-    if len(errors) == 1:
-        return errors[0]
-    worst = next((each for each in errors if each.type is ErrorType.PERMANENT), errors[0])
-    message = "; ".join(each.message for each in errors)
-    wishes = [each.retry_after for each in errors if each.retry_after is not None]
-    return _error(worst.type, message, worst.detail, max(wishes, default=None), worst.tokens)
+    worst = next((each for each in raised if _kind(each) is ErrorType.PERMANENT), raised[0])
+    told = failure_of(worst, mask)
+    if len(raised) == 1:
+        return told
+    message = "; ".join(_masked(_described(each), mask) for each in raised[:MOST_TOLD])
+    wishes = [each.error.retry_after for each in raised if isinstance(each, NodeFailure) and each.error.retry_after]
+    return msgspec.structs.replace(
+        told, message=shortened(message, LONGEST_MESSAGE), retry_after=max(wishes, default=None)
+    )
 
 
 def _is_refusal(raised: BaseException) -> "TypeGuard[ValidationError]":
@@ -108,9 +144,20 @@ def _field(root: str, steps: tuple[int | str, ...]) -> str:
     return (root + "".join(parts)).removeprefix(".") or "parameters"
 
 
+def _described(raised: BaseException) -> str:
+    """What the message of a run says of it; a node's own failure in the node's words alone."""
+    if isinstance(raised, NodeFailure):
+        return str(raised)
+    return describe(raised) if _is_refusal(raised) else _named(raised)
+
+
 def _named(raised: BaseException) -> str:
-    text = _text(raised)
+    text = describe(raised) if _is_refusal(raised) else _text(raised)
     return f"{type(raised).__name__}: {text}" if text else type(raised).__name__
+
+
+def _masked(text: str, mask: Mask) -> str:
+    return shortened(mask(text[: LONGEST_MESSAGE + BEYOND]), LONGEST_MESSAGE)
 
 
 def _text(raised: BaseException) -> str:
@@ -118,17 +165,3 @@ def _text(raised: BaseException) -> str:
         return str(raised)
     except Exception as broken:  # noqa: BLE001 -- a node's own exception class may fail to print itself
         return f"(its text cannot be read: {type(broken).__name__})"
-
-
-def _trace(raised: BaseException) -> str:
-    """The frames of the node's own code; those of ours on the way to it tell its author nothing."""
-    frames = traceback.extract_tb(raised.__traceback__)
-    own = list(dropwhile(lambda frame: frame.filename.startswith(_OURS), frames))
-    cause = raised.__cause__
-    lines = [*traceback.format_list(own or frames), *([] if cause is None else _caused_by(cause))]
-    return "".join(lines)[-LONGEST_DETAIL:]
-
-
-def _caused_by(cause: BaseException) -> list[str]:
-    """What the node turned into another exception, which often says less."""
-    return [f"caused by {_named(cause)}\n", *traceback.format_list(traceback.extract_tb(cause.__traceback__))]

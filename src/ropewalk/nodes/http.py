@@ -12,13 +12,15 @@ import msgspec
 from pydantic import Field, field_validator, model_validator
 from yarl import URL
 
+from ropewalk.core.canonical import writable
 from ropewalk.core.duration import HOUR, MILLISECOND, SECOND, parse_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.retry import classify_status
 from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.body import ResponseType, read_as, read_body, read_excerpt
-from ropewalk.nodes.failure import shortened
+from ropewalk.nodes.failure import LONGEST_BODY, shortened
 from ropewalk.nodes.inputs import Inputs
+from ropewalk.nodes.tracebacks import BEYOND
 
 if TYPE_CHECKING:
     import aiohttp
@@ -207,8 +209,9 @@ async def _answer(
     request: Request, response: "aiohttp.ClientResponse", parameters: HttpRequest.Parameters, now: int, end: float
 ) -> Output:
     if kind := _failure_kind(response.status, parameters.expect_status):
-        excerpt = _without_secrets(await read_excerpt(response, LONGEST_EXCERPT, end), request.headers)
-        raise NodeFailure(_failed(kind, request, response, now, excerpt))
+        # More than is told: of what is cut off, no half of a credential may be left.
+        beginning = _without_secrets(await read_excerpt(response, LONGEST_BODY + BEYOND, end), request.headers)
+        raise NodeFailure(_failed(kind, request, response, now, beginning))
     body = await read_body(response)
     content_type = response.content_type if "Content-Type" in response.headers else ""
     # JSON that was asked for is missing only where there could be some.
@@ -231,9 +234,13 @@ def _failure_kind(status: int, expected: int | list[int] | None) -> ErrorType | 
     return kind or ErrorType.PERMANENT
 
 
-def _failed(kind: ErrorType, request: Request, response: "aiohttp.ClientResponse", now: int, excerpt: str) -> RunError:
+def _failed(
+    kind: ErrorType, request: Request, response: "aiohttp.ClientResponse", now: int, beginning: str
+) -> RunError:
     wish = _retry_after(response.headers, now) if kind is ErrorType.TRANSIENT else None
-    return RunError(kind, f"{_named(request)} answered {_phrase(response.status)}", excerpt or None, wish)
+    message = f"{_named(request)} answered {_phrase(response.status)}"
+    excerpt = shortened(beginning, LONGEST_EXCERPT) or None
+    return RunError(kind, message, excerpt, wish, status=response.status, body=beginning or None)
 
 
 def _phrase(status: int) -> str:
@@ -247,7 +254,7 @@ def _without_secrets(text: str, headers: Mapping[str, str]) -> str:
         if name.lower() not in HARMLESS_HEADERS:
             for part in (value, *value.split()):
                 text = text.replace(part, "***") if len(part) >= 8 else text
-    return shortened(text, LONGEST_EXCERPT)
+    return writable(text.encode(errors="replace")[:LONGEST_BODY].decode(errors="ignore"))
 
 
 def _retry_after(headers: Mapping[str, str], now: int) -> float | None:

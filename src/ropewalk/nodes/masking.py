@@ -53,8 +53,8 @@ class Masking:
 
     def error(self, error: RunError) -> RunError:
         """An error without any of the secrets in what it says."""
-        detail = None if error.detail is None else self.text(error.detail)
-        return msgspec.structs.replace(error, message=self.text(error.message), detail=detail)
+        detail, body = (None if text is None else self.text(text) for text in (error.detail, error.body))
+        return msgspec.structs.replace(error, message=self.text(error.message), detail=detail, body=body)
 
     def result(self, result: Any) -> Any:
         """What a node returned without any of the secrets; a failure if that cannot be recorded anyway."""

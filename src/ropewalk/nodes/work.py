@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from ropewalk.core.errors import RunError
-from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.failure import NodeFailure, failure_of
 from ropewalk.nodes.values import LARGEST_OUTPUT, Output
 
 MOST_ABANDONED = 256
@@ -73,7 +73,7 @@ class Threads:
         if isinstance(raised, Exception) or raised is None:
             return _returned(value, raised)
         # A thread's SystemExit or CancelledError is not about the loop that hears of it.
-        raise NodeFailure.transient(f"{type(raised).__name__}: {raised}") from raised
+        raise NodeFailure(failure_of(raised)) from raised
 
     def _begin(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> "asyncio.Future[_Outcome]":
         loop = asyncio.get_running_loop()
