@@ -105,6 +105,10 @@ FAILS = flow(
     node("mail", "email.send", to=C, text=C, smtp={"host": f"{C}.invalid"}, **{"from": "a@b.example"}, retry=ONCE),
     node("server", "email.send", to="a@b.example", text=C, smtp={"host": f"{C}.invalid"}, retry=ONCE,
          **{"from": "a@b.example"}),
+    node("traced", "act", fails=9, message="no luck", body=C, retry=ONCE),
+    node("raised", "act", fails=9, message=C, retry=ONCE),
+    node("traced_items", "act", fails=9, message="{{ item }}", body="{{ item }}", forEach="{{ input.list }}",
+         retry=ONCE),
     node("child", "subworkflow", workflow=C, input=C),
     node("moment", "wait", until=C),
     node("subject", "wait", event=f"{C} {C}"),
@@ -122,6 +126,7 @@ WAITS = flow(
     node("child", "subworkflow", workflow="inner", input=C),
     node("again", "http.request", url=f"http://again-{C}.invalid/", retry=SLOWLY),
     node("held", "http.request", url=f"http://held-{C}.invalid/"),
+    node("traced", "act", fails=9, message="no luck", body=C, retry=SLOWLY),
     name="waits",
 )
 INNER = flow(node("ask", "approval", title="{{ input }}"), name="inner")
@@ -156,7 +161,7 @@ class Canaries:
         await self._over("functions", _tried(_calls()))
         await self._over("succeeds", SUCCEEDS)
         await self._over("fails", FAILS)
-        await self._wait("waits", WAITS, 8)
+        await self._wait("waits", WAITS, 9)
         await self._stop()
         await self._queue()
         await self._work_off_letters()

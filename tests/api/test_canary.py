@@ -59,7 +59,8 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "listExecutionNodes": ("limit=200", "limit=1"),
     "listExecutionRuns": ("limit=200", "limit=1"),
     "explainExecution": ("", "node=ask", "node=event", "node=filtered", "node=signal", "node=child", "node=again",
-                         "node=held", "node=fail", "node=items", "node=n0"),
+                         "node=held", "node=fail", "node=items", "node=n0", "node=traced", "node=raised",
+                         "node=traced_items"),
 }  # fmt: skip
 
 
@@ -155,6 +156,36 @@ async def test_no_answer_shows_a_payload_without_the_right(scene: Scene, read: R
 
 def _readers(scene: Scene) -> dict[str, str]:
     return {"viewer": scene.viewer, "blind": scene.blind, "root": scene.town.root}
+
+
+async def test_tracebacks_and_bodies_are_for_those_who_may_read_payloads(scene: Scene):
+    told = {name: await _details(scene, token) for name, token in _readers(scene).items()}
+
+    assert told["viewer"] == told["blind"] == dict.fromkeys(told["root"], (None, None))
+    assert [name for name, (detail, _) in told["root"].items() if not detail.startswith("Traceback")] == []
+    assert {name: body for name, (_, body) in told["root"].items()} == {
+        "node": CANARY, "run": CANARY, "letter": CANARY, "explanation": None, "event": CANARY,
+    }  # fmt: skip
+
+
+async def _details(scene: Scene, token: str) -> dict[str, tuple[Any, Any]]:
+    """What is told of one failure beyond its message, by where it is told: its detail and its body."""
+    town, execution = scene.town, scene.found.executions["fails"]
+    root = f"{EXECUTIONS}/{execution}"
+    (letter,) = (await town.get(f"{LETTERS}?executionId={execution}&node=traced"))["items"]
+    nodes = {each["id"]: each for each in (await town.get(f"{root}/nodes?limit=200", token))["items"]}
+    run = await town.get(f"/workflow/runs/{letter['runId']}?executionId={execution}", token)
+    one = await town.get(f"{LETTERS}/{letter['id']}", token)
+    (reason,) = (await town.get(f"{root}/explain?node=traced", token))["nodes"]
+    events = (await town.get(f"{root}/events?limit=200", token))["items"]
+    (data,) = [each["data"] for each in events if each["type"] == "NodeFailed" and each["data"]["node"] == "traced"]
+    return {
+        "node": (nodes["traced"]["error"]["detail"], nodes["traced"]["error"]["body"]),
+        "run": (run["errorDetail"], run["errorBody"]),
+        "letter": (one["errorDetail"], one["errorBody"]),
+        "explanation": (reason["waitsFor"]["detail"], None),
+        "event": (data["error"].get("detail"), data["error"].get("body")),
+    }
 
 
 async def test_every_way_to_read_is_walked():

@@ -74,11 +74,13 @@ class Act(NodeType):
         message: str = "no luck"
         retry_after: float | None = None
         port: str | None = None
+        body: str | None = None
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
         if context.attempt <= parameters.fails:
-            error = RunError(ErrorType(parameters.kind), parameters.message, retry_after=parameters.retry_after)
-            raise NodeFailure(error)
+            kind, status = ErrorType(parameters.kind), None if parameters.body is None else 409
+            wish, body = parameters.retry_after, parameters.body
+            raise NodeFailure(RunError(kind, parameters.message, retry_after=wish, status=status, body=body))
         return Output(parameters.value, () if parameters.port is None else (parameters.port,))
 
 

@@ -98,6 +98,20 @@ async def test_a_rerun_is_an_execution_of_its_own(engine: LocalEngine):
     assert await again.result() == {"a": 7}
 
 
+async def test_a_failure_brings_the_traceback_of_its_node_along(engine: LocalEngine):
+    def divide(by: int) -> float:
+        return 1 / by
+
+    workflow = Workflow("divide")
+    workflow.node("divide", ropewalk.node(divide), by=0, retry={"maxAttempts": 1})
+
+    with pytest.raises(ropewalk.ExecutionEnded) as ended:
+        await (await engine.start(workflow)).result()
+
+    assert "in divide\n    return 1 / by\nZeroDivisionError: " in (ended.value.detail or "")
+    assert ended.value.__notes__ == [ended.value.detail]
+
+
 @pytest.mark.parametrize(
     ("items", "message"),
     [

@@ -252,7 +252,9 @@ async def test_a_retry_says_which_of_how_many_when_and_why(world: World):
     assert reason["code"] == "RETRY"
     assert reason["waitsFor"] == {
         "attempt": 2, "of": 3, "at": rfc3339(event.retry_at), "errorType": "TRANSIENT", "error": "no luck",
+        "detail": event.error.detail,
     }  # fmt: skip
+    assert event.error.detail.startswith("Traceback")
     assert reason["why"].startswith("attempt 2 of 3 starts at ")
     await world.service.cancel(execution)
 

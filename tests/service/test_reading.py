@@ -84,7 +84,8 @@ async def test_a_dead_letter_tells_what_was_tried_and_how_it_was_configured(worl
 
     letter = await reading.get_dead_letter(world.service.store, "default", listed["id"])
 
-    assert letter == listed
+    assert {**letter, "errorDetail": None} == listed
+    assert letter["errorDetail"].endswith("NodeFailure: no luck")
     assert letter["inputs"] == {"value": 7, "fails": 9}
     assert letter["config"]["type"] == "act"
 

@@ -149,7 +149,7 @@ async def list_dead_letter_groups(call: Caller, limit: Limit = 50, cursor: Curso
 @routes.get("/{letterId}", Right.READ, response_model=DeadLetter)
 async def get_dead_letter(call: Caller, letter_id: LetterId) -> dict[str, Any]:
     """One dead letter with everything that is known of it."""
-    return await _shown(call, reading.letter_of(await call.letter(letter_id)))
+    return await _shown(call, await reading.letter_in_detail(call.office.store, await call.letter(letter_id)))
 
 
 # One letter

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from ropewalk.api.execution_answers import A_MOMENT, AN_ID, ANOTHER_ID, Reference
+from ropewalk.api.execution_answers import A_MOMENT, AN_ID, ANOTHER_ID, BODY, DETAIL, STATUS, Reference
 from ropewalk.api.shapes import Answer, exemplified
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.state import GaveUp, Resolution
@@ -21,6 +21,9 @@ A_LETTER: Final = {
     "failureType": "MAX_RETRIES",
     "errorType": "TRANSIENT",
     "reason": "503 Service Unavailable",
+    "errorDetail": "try again later",
+    "errorStatus": 503,
+    "errorBody": "try again later",
     "fingerprint": "5d8e0936f1c4a7b2",
     "inputs": {"url": "https://shop.example/refunds"},
     "inputsReference": None,
@@ -49,6 +52,9 @@ class DeadLetter(Answer):
     failure_type: GaveUp
     error_type: ErrorType
     reason: str
+    error_detail: str | None = Field(description=f"{DETAIL} Null in a list.")
+    error_status: int | None = Field(description=f"{STATUS} Null in a list.")
+    error_body: str | None = Field(description=f"{BODY} Null in a list.")
     fingerprint: str
     inputs: Any = Field(description="Null also where `inputsReference` names them: the run has them then.")
     inputs_reference: Reference | None

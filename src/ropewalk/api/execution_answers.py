@@ -45,6 +45,9 @@ A_RUN: Final = {
     "error": "503 Service Unavailable",
     "traceId": A_TRACE,
 }
+DETAIL: Final = "The traceback of a node's own code, or what the node says about its failure."
+STATUS: Final = "What a server answered, if that is why it failed."
+BODY: Final = "The beginning of that answer as text, at most 4 KiB."
 A_RUN_IN_DETAIL: Final = A_RUN | {
     "inputs": {"url": "https://shop.example/refunds"},
     "inputsHash": A_HASH,
@@ -53,6 +56,8 @@ A_RUN_IN_DETAIL: Final = A_RUN | {
     "output": None,
     "outputReference": None,
     "errorDetail": None,
+    "errorStatus": None,
+    "errorBody": None,
     "waitingFor": None,
     "worker": None,
     "pool": None,
@@ -146,7 +151,7 @@ class ExecutionDetails(ExecutionSummary):
     output: Any = Field(description="Null also where `outputReference` names it: ask for /output then.")
     output_hash: str | None
     output_reference: Reference | None
-    error_detail: str | None
+    error_detail: str | None = Field(description=f"Of the first failure that no error edge handles. {DETAIL}")
     waiting_for: str | None = Field(description="Why nothing is running, in a word.")
     source_execution_id: str | None = Field(description="The execution it does again, by a rerun or a replay.")
     same_output: bool | None = Field(description="Whether both gave the same; null as long as that is open.")
@@ -184,7 +189,9 @@ class NodeError(Answer):
 
     type: ErrorType
     message: str
-    detail: str | None
+    detail: str | None = Field(description=f"{DETAIL} Of a map, of its first failed item.")
+    status: int | None = Field(description=STATUS)
+    body: str | None = Field(description=BODY)
 
 
 class ExecutionNode(Answer):
@@ -199,7 +206,13 @@ class ExecutionNode(Answer):
             "attempts": 3,
             "startedAt": A_MOMENT,
             "finishedAt": A_MOMENT,
-            "error": {"type": "TRANSIENT", "message": "503 Service Unavailable", "detail": None},
+            "error": {
+                "type": "TRANSIENT",
+                "message": "503 Service Unavailable",
+                "detail": "try again later",
+                "status": 503,
+                "body": "try again later",
+            },
             "payloads": False,
         },
     )
@@ -270,7 +283,9 @@ class RunDetails(RunSummary):
     idempotency_key: str | None
     output: Any
     output_reference: Reference | None
-    error_detail: str | None
+    error_detail: str | None = Field(description=DETAIL)
+    error_status: int | None = Field(description=STATUS)
+    error_body: str | None = Field(description=BODY)
     waiting_for: str | None
     worker: str | None = Field(description="Who carries it out, while somebody does.")
     pool: str | None

@@ -31,11 +31,21 @@ async def _conclude(project: Project, look: Look, name: str, view: View, owner: 
         print_json(execution)
     elif state is ExecutionState.SUCCESS:
         console().print(plain(json_text(execution["output"])))
+    elif state.is_reopenable:
+        _show_tracebacks(execution)
     for line in [*await _next_steps(project, look, execution, owner), *await _others(project, look, name, owner)]:
         view.say(line)
     if not state.is_ended:
         return Code.INTERRUPTED
     return code_for(state)
+
+
+def _show_tracebacks(execution: dict[str, Any]) -> None:
+    """Where in their code the nodes have failed; on stderr, as everything about how it went."""
+    from ropewalk.cli.rendering.failures import of_nodes, tracebacks  # here, since most executions succeed
+
+    for part in tracebacks(of_nodes(execution)):
+        console(is_error=True).print(part)
 
 
 def _compared(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

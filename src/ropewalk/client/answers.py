@@ -25,6 +25,8 @@ class Failure(TypedDict):
     type: str
     message: str
     detail: str | None
+    status: int | None
+    body: str | None
 
 
 class Node(TypedDict):
@@ -250,7 +252,7 @@ class Evaluated(TypedDict):
 
 
 class DeadLetter(TypedDict):
-    """A run that gave up, kept for a person."""
+    """A run that gave up, kept for a person; in a list, what is told of its error beyond the reason is null."""
 
     id: str
     executionId: str
@@ -262,6 +264,9 @@ class DeadLetter(TypedDict):
     failureType: str
     errorType: str
     reason: str
+    errorDetail: str | None
+    errorStatus: int | None
+    errorBody: str | None
     fingerprint: str
     inputs: JSON
     inputsReference: Reference | None

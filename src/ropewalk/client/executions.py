@@ -92,7 +92,8 @@ class ExecutionVerbs(Speaker):
         """Wait for the end; the output, or `ExecutionEnded` if there is none."""
         details = yield from self._ended()
         if details["state"] != ExecutionState.SUCCESS:
-            raise ExecutionEnded(self.id, ExecutionState(details["state"]), details["error"])
+            state = ExecutionState(details["state"])
+            raise ExecutionEnded(self.id, state, details["error"], details["errorDetail"])
         if details["outputReference"] is None:
             return details["output"]
         return (yield from self._ask(get(f"{self._path}/output")))

@@ -106,12 +106,18 @@ def reading_of(execution: str) -> Iterator[None]:
 
 
 class ExecutionEnded(RopewalkError):
-    """The execution ended without a result; `state` says how."""
+    """The execution ended without a result; `state` says how, `detail` is the traceback of the node that failed.
 
-    def __init__(self, execution: str, state: ExecutionState, error: str | None) -> None:
+    The detail is a note of the exception too, so that Python prints it below.
+    """
+
+    def __init__(self, execution: str, state: ExecutionState, error: str | None, detail: str | None = None) -> None:
         self.execution = execution
         self.state = state
+        self.detail = detail
         super().__init__(f"execution {execution} ended {state}" + (f": {error}" if error else ""))
+        if detail is not None:
+            self.add_note(detail)
 
 
 class ErrorType(StrEnum):

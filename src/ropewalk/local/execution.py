@@ -8,7 +8,7 @@ import msgspec
 from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.duration import SECOND
-from ropewalk.core.errors import ExecutionEnded
+from ropewalk.core.errors import ExecutionEnded, RopewalkError
 from ropewalk.core.events import Blob
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
@@ -35,8 +35,16 @@ class LocalExecution:
         """Wait for the end; the output, or `ExecutionEnded` if there is none."""
         ended = await self._ended()
         if ended.state is not ExecutionState.SUCCESS:
-            raise ExecutionEnded(self.id, ended.state, ended.error)
+            raise ExecutionEnded(self.id, ended.state, ended.error, await self._error_detail())
         return ended.output if ended.blob is None else await self._read(ended.blob)
+
+    async def _error_detail(self) -> str | None:
+        """The traceback of the node that failed; that it cannot be read is not what the caller has to hear of."""
+        try:
+            detail: str | None = (await self.details())["errorDetail"]
+        except RopewalkError:
+            return None
+        return detail
 
     async def wait(self) -> dict[str, Any]:
         """Wait for the end; the execution as it is then."""

@@ -64,9 +64,17 @@ def _answer(f: Facts, node: str | None) -> Json:
         "at": rfc3339(f.now),
         "waitingFor": waiting_for(f.x),
         "reasons": [reason.json() for reason in reasons],
-        "nodes": [node_answer(f, index, held) for index in shown],
+        "nodes": _with_few_details([node_answer(f, index, held) for index in shown]),
         "nodesLeftOut": left_out,
     }
+
+
+def _with_few_details(nodes: list[Json]) -> list[Json]:
+    """The same with the details of the first errors alone: each may be a long traceback."""
+    detailed = [each["waitsFor"] for node in nodes for each in (node, *node["items"]) if each["waitsFor"].get("detail")]
+    for waits_for in detailed[FEW:]:
+        waits_for["detail"] = None
+    return nodes
 
 
 async def _unreadable(around: Around, execution: str, error: Unreadable) -> Json:

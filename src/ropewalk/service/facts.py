@@ -18,6 +18,7 @@ from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait
 from ropewalk.engines.native.settings import DEFAULT_POOL
+from ropewalk.service.reading.executions import failed_items
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, outlined
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, suspicion, workspaces
@@ -104,6 +105,9 @@ class Facts(Struct, frozen=True):
     """In how many deaths of its worker it was under way, and since when it is set aside."""
     children: dict[str, Json] = {}
 
+    failed_items: dict[str, RunRow] = {}
+    """Of each map that failed, its first failed item that has something to tell."""
+
     @property
     def id(self) -> str:
         return self.story.id
@@ -136,6 +140,7 @@ def told_by_log(around: Around, row: executions.Execution, story: Recorded, x: E
         nodes={each.node: each for each in known.nodes},
         runs={(each.node, each.item): each for each in known.runs},
         done_items=_done_items(story),
+        failed_items=failed_items(known.nodes, known.runs),
     )
 
 

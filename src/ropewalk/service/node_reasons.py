@@ -10,6 +10,7 @@ from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.reach import OUT_OF_REACH
 from ropewalk.core.state import NodeState, RunState
 from ropewalk.service.facts import Facts
+from ropewalk.service.reading.executions import detail_of
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse
 from ropewalk.service.wait_reasons import retrying, waiting
 from ropewalk.store.offers import RUNNER
@@ -85,6 +86,7 @@ def _failed(f: Facts, index: int) -> Reason:
     details = {
         "errorType": str(error.type),
         "error": error.message,
+        "detail": detail_of(f.nodes[node], f.failed_items),
         "attempts": error.attempts,
         "deadLetters": letters[:FEW],
         "deadLetterCount": len(letters),

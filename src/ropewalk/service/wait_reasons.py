@@ -149,5 +149,6 @@ def retrying(f: Facts, work: Work) -> Reason:
             "at": moment(due),
             "errorType": None if error is None else str(error.type),
             "error": None if error is None else error.message,
+            "detail": None if error is None else error.detail,
         },
     )

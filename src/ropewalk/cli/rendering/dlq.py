@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ropewalk.cli.rendering.executions import plain_table
+from ropewalk.cli.rendering.failures import tracebacks
 from ropewalk.cli.rendering.text import clock, json_text, one_line, plain, state, text
 from ropewalk.service.bulk import Outcome, Progress
 
@@ -57,6 +58,8 @@ def letter_details(letter: Json, hint: Callable[..., str]) -> RenderableType:
     if letter["notes"]:
         parts.append(Text(f"notes       {plain(letter['notes'])}".replace("\n", f"\n{' ' * 12}")))
     parts += [Text("\ninputs", style="dim"), Text(plain(json_text(letter["inputs"])))]
+    if letter.get("errorDetail"):
+        parts += tracebacks([(place(letter), letter["errorDetail"])])
     if letter["resolution"] == "PENDING":
         parts.append(_remedies(letter["id"], hint))
     return Group(*parts)

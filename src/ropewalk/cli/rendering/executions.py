@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ropewalk.cli.rendering.failures import of_nodes, tracebacks
 from ropewalk.cli.rendering.text import clock, json_text, lapse, moment, one_line, plain, state, text
 from ropewalk.cli.rendering.timeline import timeline
 
@@ -51,4 +52,4 @@ def details(execution: Json, picture: Json, now: int) -> RenderableType:
     tokens = execution["metrics"]["tokens"]
     if tokens is not None:
         parts += [Text("\ntokens", style="dim"), Text(f"{tokens:,}")]
-    return Group(*parts)
+    return Group(*parts, *tracebacks(of_nodes(execution)))

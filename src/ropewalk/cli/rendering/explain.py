@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ropewalk.cli.rendering.executions import plain_table
+from ropewalk.cli.rendering.failures import of_explanation, tracebacks
 from ropewalk.cli.rendering.text import one_line, plain, state, text
 
 Json = dict[str, Any]
@@ -29,7 +30,7 @@ def explained(explanation: Json, hint: Hint) -> RenderableType:
         parts.append(_nodes(explanation["nodes"], hint))
     if explanation["nodesLeftOut"]:
         parts.append(Text(f"… {explanation['nodesLeftOut']} more nodes are not done", style="dim"))
-    return Group(*parts)
+    return Group(*parts, *tracebacks(of_explanation(explanation)))
 
 
 def _reason(reason: Json, hint: Hint) -> Text:

@@ -16,7 +16,13 @@ from ropewalk.service.reading.executions import (
     summary_of,
     waiting_for,
 )
-from ropewalk.service.reading.letters import find_dead_letters, get_dead_letter, letter_of, list_dead_letters
+from ropewalk.service.reading.letters import (
+    find_dead_letters,
+    get_dead_letter,
+    letter_in_detail,
+    letter_of,
+    list_dead_letters,
+)
 from ropewalk.service.reading.recorded import Json, Recorded, outlined, recorded
 from ropewalk.service.reading.runs import find_run, get_run, list_runs, page_of_runs
 
@@ -29,6 +35,7 @@ __all__ = [
     "get_dead_letter",
     "get_execution",
     "get_run",
+    "letter_in_detail",
     "letter_of",
     "list_dead_letters",
     "list_events",

@@ -1,9 +1,10 @@
 """Executions, their nodes and their events as people read them."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -17,8 +18,8 @@ from ropewalk.core.events import Blob, Event, ExecutionSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.outline import IsWanted, everything, nothing, numbered
-from ropewalk.core.rows import ExecutionRow, NodeRow, Rows
-from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.rows import ExecutionRow, NodeRow, Rows, RunRow
+from ropewalk.core.state import ExecutionState, NodeState, RunState
 from ropewalk.service.reading.recorded import (
     MANY_EVENTS,
     Json,
@@ -36,6 +37,7 @@ from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.ids import first_id
 
 ALL: Final = 2**62
+_GAVE_UP: Final = (RunState.FAILED, RunState.DLQ)
 PAGE_BYTES: Final = 8 * 2**20
 """How much one page of events has at the most, but for the last event on it."""
 
@@ -99,18 +101,19 @@ async def get_execution(
     is_over = _execution(made).state is ExecutionState.SUCCESS
     folded = None if is_over else await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
     names = await executions.workflow_names(reader, [row.workflow])
+    told = failed_items(made.nodes, made.runs)
     return {
         **summary_of(row, names.get(row.workflow, row.workflow)),
         "workspaceId": row.workspace,
         "traceId": story.trace_id,
         **_given(story),
         **await _gave(blobs, _execution(made), largest),
-        "errorDetail": None if folded is None else _error_detail(folded, made),
+        "errorDetail": None if folded is None else _error_detail(folded, made, told),
         "waitingFor": None if folded is None else waiting_for(folded),
         "sourceExecutionId": story.source,
         "sameOutput": await _same_output(reader, blobs, row, story, _execution(made)),
         "metrics": _metrics(row, story, made),
-        "nodes": [node_of(each, story) for each in made.nodes],
+        "nodes": [node_of(each, story, told) for each in made.nodes],
     }
 
 
@@ -148,11 +151,10 @@ async def _gave(blobs: Blobs, made: ExecutionRow, largest: int | None) -> Json:
     }
 
 
-def _error_detail(folded: Execution, made: Rows) -> str | None:
+def _error_detail(folded: Execution, made: Rows, items: Mapping[str, RunRow]) -> str | None:
     """What the first failure that nobody handled has to tell beyond its message."""
     failed = next(iter(folded.unhandled), None)
-    error = None if failed is None else made.nodes[failed].error
-    return None if error is None else error.detail
+    return None if failed is None else detail_of(made.nodes[failed], items)
 
 
 def _metrics(row: executions.Execution, story: Recorded, made: Rows) -> Json:
@@ -240,12 +242,22 @@ def nodes_of(story: Recorded) -> list[Json]:
 async def list_nodes(reader: Reader, execution: str, *, start: int = 0, limit: int = 50) -> list[Json]:
     """The nodes of an execution in document order, from one on."""
     story = await outlined(reader, execution)
-    return [node_of(row, story) for row in (await story.rows()).nodes[start : start + limit]]
+    made = await story.rows()
+    page = made.nodes[start : start + limit]
+    items = failed_items(page, made.runs)
+    return [node_of(row, story, items) for row in page]
 
 
-def node_of(row: NodeRow, story: Recorded) -> Json:
+def node_of(row: NodeRow, story: Recorded, items: Mapping[str, RunRow] = MappingProxyType({})) -> Json:
+    """One node as its row tells it; `items` is what `failed_items` found."""
     error = row.error
-    shown = error and {"type": str(error.type), "message": error.message, "detail": error.detail}
+    shown = error and {
+        "type": str(error.type),
+        "message": error.message,
+        "detail": detail_of(row, items),
+        "status": error.status,
+        "body": error.body,
+    }
     return {
         "id": row.node,
         "type": story.plan.types[story.plan.index[row.node]],
@@ -255,6 +267,27 @@ def node_of(row: NodeRow, story: Recorded) -> Json:
         "finishedAt": moment(row.finished),
         "error": shown,
     }
+
+
+def failed_items(nodes: Sequence[NodeRow], runs: Sequence[RunRow]) -> dict[str, RunRow]:
+    """Of each map that failed, the first item that did, and has something to tell: a map itself has not."""
+    silent = {row.node for row in nodes if row.error is not None and row.error.detail is None}
+    found: dict[str, RunRow] = {}
+    for run in runs if silent else ():
+        is_told = run.item is not None and run.error is not None and run.error.detail is not None
+        if is_told and run.node in silent and run.state in _GAVE_UP:
+            found.setdefault(run.node, run)
+    return found
+
+
+def detail_of(row: NodeRow, items: Mapping[str, RunRow]) -> str | None:
+    """What a failure has to tell beyond its message: a traceback mostly; of a map, that of its first failed item."""
+    if row.error is None:
+        return None
+    if row.error.detail is not None:
+        return row.error.detail
+    item = items.get(row.node)
+    return None if item is None or item.error is None else f"item {item.item}:\n{item.error.detail}"
 
 
 async def list_events(reader: Reader, execution: str, after: int = 0, limit: int | None = None) -> list[Json]:

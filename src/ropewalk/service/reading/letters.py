@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
-from ropewalk.core.errors import NotFound
+from ropewalk.core.errors import NotFound, RunError, Unreadable
+from ropewalk.core.events import ItemFailed, NodeFailed, RunFailed
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.state import Resolution
-from ropewalk.service.reading.recorded import Json
+from ropewalk.service.reading.recorded import Json, Recorded, error_of, outlined
 from ropewalk.store import dlq
 from ropewalk.store.access import Reader
 
@@ -31,11 +32,32 @@ async def get_dead_letter(reader: Reader, workspace: str, letter: str) -> Json:
     found = await dlq.get(reader, workspace, letter)
     if found is None:
         raise NotFound(f"there is no dead letter {letter}")
-    return letter_of(found)
+    return await letter_in_detail(reader, found)
 
 
-def letter_of(letter: dlq.DeadLetter) -> Json:
-    """A dead letter with everything that is known of it."""
+async def letter_in_detail(reader: Reader, letter: dlq.DeadLetter) -> Json:
+    """A dead letter with what its run told beyond its message, as far as the log can still be read."""
+    try:
+        story = await outlined(reader, letter.execution)
+    except (NotFound, Unreadable):
+        return letter_of(letter)
+    return letter_of(letter, _error_of(story, letter))
+
+
+def _error_of(story: Recorded, letter: dlq.DeadLetter) -> RunError | None:
+    about = (letter.node, letter.item, letter.attempt)
+    for event in reversed(story.events):
+        if isinstance(event, NodeFailed | ItemFailed | RunFailed) and _place(event) == about:
+            return event.error
+    return None
+
+
+def _place(event: NodeFailed | ItemFailed | RunFailed) -> tuple[str, int | None, int]:
+    return event.node, None if isinstance(event, NodeFailed) else event.item, event.attempt
+
+
+def letter_of(letter: dlq.DeadLetter, error: RunError | None = None) -> Json:
+    """A dead letter as its row tells it, and what is known of its error beyond that."""
     return {
         "id": letter.id,
         "executionId": letter.execution,
@@ -47,6 +69,7 @@ def letter_of(letter: dlq.DeadLetter) -> Json:
         "failureType": letter.failure_type,
         "errorType": letter.error_type,
         "reason": letter.reason,
+        **error_of(error),
         "fingerprint": letter.fingerprint,
         "inputs": _json(letter.inputs),
         "inputsReference": _json(letter.inputs_blob),

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound, VersionLost, reading_of
+from ropewalk.core.errors import NotFound, RunError, VersionLost, reading_of
 from ropewalk.core.events import (
     Event,
     ExecutionAccepted,
@@ -167,6 +167,15 @@ def tokens_of(event: Event) -> int | None:
         case RunFailed() | NodeFailed() | ItemFailed():
             return event.error.tokens
     return None
+
+
+def error_of(error: RunError | None) -> Json:
+    """What a failure tells beyond its message, as an answer has it."""
+    return {
+        "errorDetail": None if error is None else error.detail,
+        "errorStatus": None if error is None else error.status,
+        "errorBody": None if error is None else error.body,
+    }
 
 
 def milliseconds(since: int | None, until: int | None) -> float | None:
