@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -352,3 +353,38 @@ def test_host_names_without_an_answer_keep_no_server_from_leaving(tmp_path: Path
         code = server.process.wait(20)
 
     assert code == 0
+
+
+BROKEN = "ropewalk: 1\nname: broken\nnodes: [{ id: pay, type: charge, with: { card: expired } }]\n"
+
+
+def test_all_that_a_server_says_is_json_if_its_log_is(project: Path, start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ROPEWALK_TELEMETRY_LOG", "json")
+    (project / "broken.yaml").write_text(BROKEN, encoding="utf-8")
+    server = start("up", "--port", "0", "--db", "there.db")
+    assert server.stdout is not None
+    ready = json.loads(server.stdout.readline())
+    monkeypatch.setenv("ROPEWALK_TOKEN", ready["token"])
+
+    ran = start("run", "broken.yaml", "--server", ready["url"])
+    assert code_of(ran) == 1
+    server.send_signal(signal.SIGTERM)
+    out, err = server.communicate(timeout=20)
+
+    lines = [json.loads(line) for line in (*out.splitlines(), *err.splitlines())]
+    (failed,) = [line for line in lines if line["event"] == "execution.failed"]
+    assert (failed["level"], failed["workflow"]) == ("error", "broken")
+    assert {"draining; another signal leaves at once"} <= {line["event"] for line in lines}
+    assert all(line["level"] and line["at"] for line in lines)
+
+
+def test_why_a_server_cannot_begin_is_json_if_its_log_is(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ROPEWALK_TELEMETRY_LOG", "json")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = start("up", "--port", str(taken.getsockname()[1]), "--db", "there.db")
+        _, err = server.communicate(timeout=20)
+
+    (line,) = map(json.loads, err.splitlines())
+    assert line["level"] == "error"
+    assert "is taken" in line["event"]
+    assert server.returncode == 2

@@ -9,6 +9,7 @@ from ropewalk.cli.rendering.text import plain
 from ropewalk.core.errors import Invalid, InvalidTransition, NotFound, Problem, RopewalkError, Unauthenticated
 from ropewalk.documents import Document, PlacedProblem, problems_with_lines
 
+_TOLD: Final = "_is_told"
 _HINTS: Final[dict[type[RopewalkError], str]] = {
     InvalidTransition: "`ropewalk explain EXECUTION` says where it stands",
     Unauthenticated: "the token for a server comes from ROPEWALK_TOKEN, else from what `ropewalk login URL` has kept",
@@ -36,9 +37,19 @@ def complain(error: Exception, *, is_json: bool) -> Code | None:
         return None
     if is_json:
         print(json.dumps({"error": as_json(error)}))
-    for line in lines_of(error):
-        print(plain(line), file=sys.stderr)
+    if not is_told(error):
+        for line in lines_of(error):
+            print(plain(line), file=sys.stderr)
     return code_of(error)
+
+
+def mark_told(error: Exception) -> None:
+    """The log of the process has told this error already."""
+    error.__dict__[_TOLD] = True
+
+
+def is_told(error: Exception) -> bool:
+    return _TOLD in error.__dict__
 
 
 def lines_of(error: RopewalkError) -> list[str]:

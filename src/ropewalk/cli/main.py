@@ -102,12 +102,12 @@ class Ropewalk(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return 0
         except Exception as error:
-            from ropewalk.cli.complaint import complain
+            from ropewalk.cli.complaint import complain, is_told
 
             code = complain(error, is_json="--json" in arguments)
-            if code is None:
+            if code is None and not is_told(error):
                 raise
-            return code
+            return 1 if code is None else code
 
 
 def _hint(word: str) -> str:

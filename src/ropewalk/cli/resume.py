@@ -21,7 +21,7 @@ def resume(project: Project, execution: str | None, detach: bool, background: bo
     do that, and with --server the server; this command only lets what is paused go on.
     """
     if background:
-        return finish(work_off(project, wakes_paused=False))
+        return finish(work_off(project, wakes_paused=False, is_background=True))
     if execution is None:
         return finish(detached(project) if detach else work_off(project, wakes_paused=True))
 

@@ -25,7 +25,7 @@ from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.native.process import settle_in
 from ropewalk.modules import catalogue
 from ropewalk.store import workspaces
-from ropewalk.wiring import Settings, open_office
+from ropewalk.wiring import LogForm, Settings, open_office
 
 if TYPE_CHECKING:
     from ropewalk.api.server import ServerSettings
@@ -92,10 +92,9 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
     from ropewalk.api.server import address_of, listen, serving
     from ropewalk.cli.crew import crew
 
-    known, view = catalogue(project.nodes), ServiceLog(console(is_error=True), is_json=project.is_json)
-    said = project.configuration
-    listener = listen(said["server.host"], said["server.port"])
+    view, said = ServiceLog(console(is_error=True), is_json=project.is_json), project.configuration
     with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:
+        known, listener = catalogue(project.nodes), listen(said["server.host"], said["server.port"])
         known.types.tell_of_missing()
         async with open_office(_engine_settings(project), known.types, known.functions) as office:
             lookup.observer = office.service(workspaces.DEFAULT).engine.observer
@@ -150,8 +149,8 @@ def _server_settings(project: Project) -> "ServerSettings":
 
 
 def _introduce(project: Project, url: str, token: str | None) -> None:
-    """Where it is, and the token nobody can read again; on stdout, which is not the log."""
-    if project.is_json:
+    """Where it is, and the token nobody can read again; on stdout, which is not the log and has its form."""
+    if project.is_json or project.settings.telemetry.log is LogForm.JSON:
         print_json_line({"url": url, "token": token, "db": project.place})
         return
     print(f"Ropewalk {version('ropewalk')} is ready at {url} (store: {project.place})", flush=True)

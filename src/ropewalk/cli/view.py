@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,7 +21,7 @@ from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
 from ropewalk.core.instant import rfc3339
-from ropewalk.telemetry.logs import ROOT, handled_by, on_one_line
+from ropewalk.telemetry.logs import FAILURES, ROOT, handled_by, on_one_line
 
 FRAMES_PER_SECOND: Final = 8
 PATIENCE: Final = 10
@@ -29,6 +29,7 @@ PATIENCE: Final = 10
 
 LINES_AROUND: Final = 5
 SAID_AGAIN_AFTER: Final = 10.0
+_USUAL: Final = "INFO"
 
 
 def now() -> int:
@@ -41,10 +42,16 @@ class View:
 
     def __init__(self, to: Console) -> None:
         self.console = to
+        # The execution whose events are shown: what the log says of it is known already.
+        self.shown: str | None = None
 
     def say(self, line: str) -> None:
         """Tell the person who waits, on one line, whatever is in it."""
         self.console.print(Text(plain(on_one_line(line))))
+
+    def log(self, level: str, line: str) -> None:
+        """Tell what was logged; what is worth no more than a word is told as it is."""
+        self.say(line if level == _USUAL else f"{level}  {line}")
 
     def happened(self, picture: Picture, seq: int, event: Event) -> None:
         """An event was recorded, and is in the picture."""
@@ -110,12 +117,22 @@ class LogView(View):
     def __init__(self, to: Console, *, is_json: bool) -> None:
         super().__init__(to)
         self._is_json = is_json
+        # Where its lines go if the whole log is structured.
+        self.structured: logging.Logger | None = None
 
     def say(self, line: str, **about: JSON) -> None:
+        self._write(_USUAL, line, about)
+
+    def log(self, level: str, line: str) -> None:
+        self._write(level, line, {})
+
+    def _write(self, level: str, line: str, about: Mapping[str, JSON]) -> None:
         if self._is_json:
-            print_json_line({"at": rfc3339(now()), "message": plain(line), **about})
+            print_json_line({"at": rfc3339(now()), "level": level.lower(), "message": plain(line), **about})
+        elif self.structured is not None:
+            self.structured.info("%s", line, extra={"facts": about})
         else:
-            super().say(f"{clock(now())}  {line}")
+            super().say(f"{clock(now())}  {level:<8} {line}")
 
 
 def view_for(project: Project) -> View:
@@ -133,11 +150,19 @@ class _Handler(logging.Handler):
         self._said: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        about = getattr(record, "about", None)
+        try:
+            self._emit(record)
+        except Exception:  # noqa: BLE001 -- a log that cannot be written must not stop what it tells of
+            self.handleError(record)
+
+    def _emit(self, record: logging.LogRecord) -> None:
+        about, facts = getattr(record, "about", None), getattr(record, "facts", {})
+        if self._view.shown is not None and facts.get("executionId") == self._view.shown:
+            return
         source = about["node"] if about else record.name.removeprefix("ropewalk.")
         line = f"{source} │ {record.getMessage()}{_cause(record)}"
         if about or self._is_news(line):
-            self._view.say(line)
+            self._view.log(record.levelname, line)
 
     def _is_news(self, line: str) -> bool:
         """A store that is away is complained about many times a second, always with the same words."""
@@ -158,5 +183,6 @@ def _cause(record: logging.LogRecord) -> str:
 @contextmanager
 def logs_to(view: View) -> Iterator[None]:
     """What nodes log, and what goes wrong inside, is said by the view."""
-    with handled_by(_Handler(view), {ROOT: logging.WARNING, f"{ROOT}.node": logging.INFO}):
+    levels = {ROOT: logging.WARNING, f"{ROOT}.node": logging.INFO, f"{ROOT}.{FAILURES}": logging.INFO}
+    with handled_by(_Handler(view), levels):
         yield

@@ -64,8 +64,9 @@ def worker(project: Project, slots: int | None, pool: str | None, lease: float |
 
 
 async def _work(project: Project, settings: Settings) -> Code:
-    known, view = catalogue(project.nodes), LogView(console(is_error=True), is_json=project.is_json)
+    view = LogView(console(is_error=True), is_json=project.is_json)
     with logging_as(settings.telemetry.log, view) as lookup, interrupts(view) as asked:
+        known = catalogue(project.nodes)
         known.types.tell_of_missing()
         settle_in()
         async with open_service(settings, known.types, known.functions) as service:

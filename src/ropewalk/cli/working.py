@@ -1,28 +1,30 @@
 """Working off a whole store: whatever is unfinished goes on, until nothing can any more."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from ropewalk.cli import background
 from ropewalk.cli.codes import Code, code_for
 from ropewalk.cli.concluding import MOST_COUNTED, unfinished
-from ropewalk.cli.console import print_json
+from ropewalk.cli.console import console, print_json
+from ropewalk.cli.logs import logging_as
 from ropewalk.cli.looking import Search, looking
 from ropewalk.cli.project import Project
 from ropewalk.cli.session import Executor, Session, me, opened
-from ropewalk.cli.view import View, logs_to, view_for
+from ropewalk.cli.view import LogView, View, logs_to, view_for
 from ropewalk.cli.watching import interrupts
 from ropewalk.core.state import ExecutionState
 
 _PAUSE: Final = 0.2
 
 
-async def work_off(project: Project, *, wakes_paused: bool) -> Code:
+async def work_off(project: Project, *, wakes_paused: bool, is_background: bool = False) -> Code:
     """Execute until nothing is left that could go on by itself; where others execute, leave that to them."""
     if project.is_attended:
         return await detached(project)
-    view = view_for(project)
-    with logs_to(view), interrupts(view) as asked:
+    with _logging(project, is_background) as view, interrupts(view) as asked:
         async with opened(project) as session:
             if wakes_paused:
                 await _wake_paused(session)
@@ -39,6 +41,19 @@ async def work_off(project: Project, *, wakes_paused: bool) -> Code:
             await asyncio.gather(stopped, working, return_exceptions=True)
     verdict = await _verdict(project, view, begun)
     return verdict if is_done else Code.INTERRUPTED
+
+
+@contextmanager
+def _logging(project: Project, is_background: bool) -> Iterator[View]:
+    """Tells a person how it goes; a process in the background logs as a worker does, in the form that is set."""
+    if is_background:
+        log = LogView(console(is_error=True), is_json=project.is_json)
+        with logging_as(project.settings.telemetry.log, log):
+            yield log
+        return
+    view = view_for(project)
+    with logs_to(view):
+        yield view
 
 
 async def detached(project: Project) -> Code:

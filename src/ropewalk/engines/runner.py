@@ -31,13 +31,14 @@ from ropewalk.nodes.base import (
 )
 from ropewalk.nodes.failure import LONGEST_BODY, LONGEST_DETAIL, LONGEST_MESSAGE, shortened
 from ropewalk.nodes.values import recorded
+from ropewalk.telemetry.failures import STOPPED_MESSAGE
 
 INLINE_LIMIT = 64 * 1024
 LONGEST_HOLD = HOUR
 LONGEST_TARGET = 1_000
 # Long enough to be parked meanwhile, so that whoever has room takes it up, and not the same worker again.
 TYPE_MISSING_PAUSE = 30 * SECOND
-STOPPED = RunError(ErrorType.TRANSIENT, "the run was stopped")
+STOPPED = RunError(ErrorType.TRANSIENT, STOPPED_MESSAGE)
 """How an attempt ends that was told to."""
 
 Outcome = Succeeded | Failed | Suspended

@@ -5,14 +5,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from structlog.stdlib import BoundLogger
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 ROOT: Final = "ropewalk"
+FAILURES: Final = "failure"
+"""The logger of what failed; all it says is worth a line, also what is no warning."""
+DETAIL: Final = "errorDetail"
+"""The field of a traceback: for programs alone, since it would be a very long line for people."""
 _DRIVER: Final = "asyncpg"
 
 # Whatever a reader of lines may take for the end of one, or a terminal for a command.
@@ -54,18 +56,21 @@ def logs_to(stream: TextIO, form: Format, identify: Identify = _nobody) -> Itera
 
 @contextmanager
 def handled_by(handler: logging.Handler, levels: Mapping[str, int]) -> Iterator[None]:
-    """Everything Ropewalk logs goes to this handler alone, from these levels on; afterwards all is as it was."""
-    root = logging.getLogger(ROOT)
+    """Everything Ropewalk logs goes to this handler alone, from these levels on, and what others log too; afterwards
+    all is as it was."""
+    root, others = logging.getLogger(ROOT), logging.getLogger()
     # A server that is away is told of by the engine, in a line and not in a traceback a second.
     wanted = {**levels, _DRIVER: logging.CRITICAL}
     before = {name: logging.getLogger(name).level for name in wanted}
     propagates, root.propagate = root.propagate, False
-    root.addHandler(handler)
+    for each in (root, others):
+        each.addHandler(handler)
     _set_levels(wanted)
     try:
         yield
     finally:
-        root.removeHandler(handler)
+        for each in (root, others):
+            each.removeHandler(handler)
         root.propagate = propagates
         _set_levels(before)
         handler.close()
@@ -77,38 +82,26 @@ def _set_levels(levels: Mapping[str, int]) -> None:
 
 
 class EventLogger:
-    """Logs events: a name, and what it is about. Where nobody listens, not even the library is loaded."""
+    """Logs events: a name, and what it is about. A record has a sentence for people and these for programs."""
 
     def __init__(self, name: str) -> None:
         self._wrapped = logging.getLogger(f"{ROOT}.{name}")
         self.isEnabledFor = self._wrapped.isEnabledFor
 
     def info(self, event: str, **about: Any) -> None:
-        if self.isEnabledFor(logging.INFO):
-            self._bound.info(event, **about)
+        self.log(logging.INFO, event, None, about)
 
     def warning(self, event: str, **about: Any) -> None:
-        if self.isEnabledFor(logging.WARNING):
-            self._bound.warning(event, **about)
+        self.log(logging.WARNING, event, None, about)
 
     def error(self, event: str, **about: Any) -> None:
-        if self.isEnabledFor(logging.ERROR):
-            self._bound.error(event, **about)
+        self.log(logging.ERROR, event, None, about)
 
-    @cached_property
-    def _bound(self) -> "BoundLogger":
-        import structlog
-
-        bound: BoundLogger = structlog.wrap_logger(
-            self._wrapped,
-            processors=[
-                structlog.stdlib.filter_by_level,
-                structlog.contextvars.merge_contextvars,
-                structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-            ],
-            wrapper_class=structlog.stdlib.BoundLogger,
-        )
-        return bound
+    def log(self, level: int, event: str, sentence: str | None, about: Mapping[str, Any]) -> None:
+        """One record; without a sentence, people read the name and what it is about."""
+        if self.isEnabledFor(level):
+            said = " ".join((event, *(f"{name}={value}" for name, value in about.items())))
+            self._wrapped.log(level, "%s", sentence or said, extra={"event": event, "facts": dict(about)})
 
 
 def logger(name: str) -> EventLogger:
@@ -139,6 +132,7 @@ def _formatter(form: Format, identify: Identify) -> logging.Formatter:
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
         _About(identify),
         structlog.processors.format_exc_info,
+        *([] if form is Format.JSON else [_without_detail]),
     ]
     last: Processor = (
         structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
@@ -152,9 +146,16 @@ def _formatter(form: Format, identify: Identify) -> logging.Formatter:
 
 
 def _with_record(_: "WrappedLogger", __: str, event: "EventDict") -> "EventDict":
-    """What a node says about itself comes as extras of its record."""
+    """What an event is called and is about, and what a node says about itself, come as extras of the record."""
     record = event["_record"]
+    event.update({name: value for name, value in getattr(record, "facts", {}).items() if name not in event})
+    event["event"] = getattr(record, "event", event["event"])
     event["about"], event["fields"] = getattr(record, "about", None), getattr(record, "fields", None)
+    return event
+
+
+def _without_detail(_: "WrappedLogger", __: str, event: "EventDict") -> "EventDict":
+    event.pop(DETAIL, None)
     return event
 
 

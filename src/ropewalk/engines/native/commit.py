@@ -23,6 +23,7 @@ from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.projecting import RowsByStatement, put_rows
 from ropewalk.store.access import Batch, Store
 from ropewalk.store.errors import StoreUnavailable
+from ropewalk.telemetry.failures import Told
 
 LARGEST_BATCH = 500
 """So many executions are one commit at most. The store writes without the interpreter, on a thread or in another
@@ -52,6 +53,8 @@ class Committed(Struct, frozen=True, gc=False):
     """The rows of its runs that were written; kept only for an observer."""
     reports: Sequence[Signal]
     """What its attempts have reported; told again if the commit fails."""
+    failures: Sequence[Told] = ()
+    """What there is to log; nothing unless something failed."""
 
     @property
     def first_seq(self) -> int:
@@ -375,9 +378,10 @@ class GroupCommit:
         if not self.is_observed:
             runs = ()
         each = Committed(
-            live, x.seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten
-        )
-        live.events = live.commands = live.unwritten = ()
+            live, x.seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten,
+            live.failures,
+        )  # fmt: skip
+        live.events = live.commands = live.unwritten = live.failures = ()
         if post:
             live.post = []
         live.commits += 1

@@ -32,7 +32,7 @@ from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
 from ropewalk.engines.native.memory import Memory
-from ropewalk.engines.native.observing import observe
+from ropewalk.engines.native.observing import log_failures, observe
 from ropewalk.engines.native.offers import Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
 from ropewalk.engines.native.publishing import Held
@@ -356,6 +356,8 @@ class NativeEngine:
                 # Of one that goes on in its slot nobody hears but those who listen.
                 if not each.has_slot or each.live.written.event_waits:
                     self._after_commit(each)
+                if each.failures:
+                    log_failures(each)
                 if is_followed or each.is_ended:
                     self.followers.publish(each)
                 self._follow(each, left, now)

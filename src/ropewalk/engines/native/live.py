@@ -22,6 +22,7 @@ from ropewalk.engines.base import Version
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, count, keep
 from ropewalk.engines.runner import Desk, Run
 from ropewalk.nodes.values import LARGEST_OUTPUT
+from ropewalk.telemetry.failures import Told
 
 Key = tuple[str, int | None]
 Row = tuple[Any, ...]
@@ -62,10 +63,10 @@ class Live:
     """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
 
     __slots__ = (
-        "accepted", "blobs", "commands", "commits", "events", "execution", "for_output", "found_running", "has_key",
-        "has_large", "has_slot", "id", "is_dirty", "is_dropped", "is_hungry", "is_plain", "is_unconfirmed", "items",
-        "ledger", "offered", "pins", "post", "reports", "rows", "running", "setbacks", "steps_until", "stored",
-        "trace_id", "unwritten", "version", "written",
+        "accepted", "blobs", "commands", "commits", "events", "execution", "failures", "for_output", "found_running",
+        "has_key", "has_large", "has_slot", "id", "is_dirty", "is_dropped", "is_hungry", "is_plain", "is_unconfirmed",
+        "items", "ledger", "offered", "pins", "post", "reports", "rows", "running", "setbacks", "steps_until",
+        "stored", "trace_id", "unwritten", "version", "written",
     )  # fmt: skip
 
     def __init__(self, version: Version, accepted: ExecutionAccepted) -> None:
@@ -82,6 +83,8 @@ class Live:
         # These three are never added to but replaced: most have one decision's worth of them.
         self.events: Sequence[Event] = ()
         self.commands: Sequence[Command] = ()
+        # What its next commit has to tell of failures, once it is through.
+        self.failures: Sequence[Told] = ()
         # What its attempts have reported in this turn of the loop.
         self.reports: list[Signal] = []
         # What they have reported before, and no commit has taken along yet.

@@ -1,11 +1,13 @@
 """Tells an observer what has become durable; whatever becomes of that concerns no execution."""
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ropewalk.engines.base import Observer
 from ropewalk.engines.native.commit import Committed
 from ropewalk.telemetry.facts import Fact, RunFact
+from ropewalk.telemetry.failures import tell
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -25,6 +27,13 @@ def observe(observer: Observer, committed: list[Committed]) -> None:
             _tell(observer, each)
         except Exception:  # noqa: BLE001 -- whoever watches must not stop what is watched
             _log.exception("execution %s: what was done cannot be told to the observer", each.live.id)
+
+
+def log_failures(each: Committed) -> None:
+    """Write what failed into the log; that it cannot be written concerns no execution either."""
+    live = each.live
+    with suppress(Exception):
+        tell(live.accepted, live.execution.plan.definition.name, each.failures)
 
 
 def _tell(observer: Observer, each: Committed) -> None:

@@ -21,6 +21,7 @@ from ropewalk.engines.native.stored import LITTLE, count
 from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.store.blobs import NAMES_BLOB, named_in
 from ropewalk.store.events import NO_ITEM, subject_of
+from ropewalk.telemetry.failures import DeadLetter, in_order
 
 Row = tuple[Any, ...]
 Rows = list[tuple[str, Row]]
@@ -160,12 +161,15 @@ def _put_queue(live: Live, rows: Rows) -> None:
 def _runs(live: Live, rows: Rows) -> list[Row]:
     """The rows of runs these events change; those of dead letters and waits are put with the others."""
     runs, letters = live.ledger.take()
+    made: list[DeadLetter] = []
     for letter in letters:
         if letter.resolution is Resolution.PENDING:
             rows.append(("upsert_dead_letter", _letter(live, letter)))
+            made.append(_made(letter))
         else:
             resolved = (letter.resolution.value, letter.resolved, letter.by, None, letter.id)
             rows.append(("resolve_dead_letter", resolved))
+    live.failures = in_order(live.events, made)
     _put_event_waits(live, rows)
     # What is under way is in the log; a row is for what ended, or waits where others must see it.
     return [_run(live, run) for run in runs if run.finished is not None or run.state is RunState.WAITING]
@@ -208,6 +212,11 @@ def _letter(live: Live, letter: LetterRow) -> Row:
         None if is_blob else _json(letter.inputs), _json(node), letter.created, str(letter.resolution), None, None,
         _json(letter.inputs) if is_blob else None,
     )  # fmt: skip
+
+
+def _made(letter: LetterRow) -> DeadLetter:
+    about = (letter.id, letter.node, letter.item, letter.attempt)
+    return DeadLetter(*about, str(letter.type), str(letter.error_type), letter.reason)
 
 
 def _json(value: Any) -> str | None:
