@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from enum import StrEnum
@@ -276,6 +277,19 @@ async def open_office(
         office = await Office.open(service.store, service.of, settings.access, settings.streams, _secret_key(settings))
         office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
         yield office
+
+
+def office_for_health(service: "Service", settings: Settings, metrics: "Metrics | None") -> "Office":
+    """What the health port of a worker works with; it signs nothing that another process would have to know again."""
+    # Here, as in `open_office`.
+    from ropewalk.api.cursors import Cursors
+    from ropewalk.api.metrics import Figures
+    from ropewalk.api.office import Office
+    from ropewalk.service.sampling import Sampler
+
+    office = Office(service.store, service.of, Cursors(secrets.token_hex(32)), settings.access)
+    office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
+    return office
 
 
 def _secret_key(settings: Settings) -> "SecretKey":

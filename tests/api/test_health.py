@@ -5,8 +5,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi.routing import iter_route_contexts
 
+from ropewalk.api.app import create_health_app
 from ropewalk.store.sqlite import store as embedded
+from tests.api.asking import ask as ask_app
 from tests.api.house import House, opened
 from tests.api.servers import up
 from tests.postgres import ask
@@ -72,3 +75,18 @@ async def test_a_head_request_is_answered_as_a_get_without_its_body(tmp_path: Pa
     assert [each.status_code for each in answers] == [200] * 4
     for got, head in zip(answers[::2], answers[1::2], strict=True):
         assert (head.content, head.headers["content-length"]) == (b"", got.headers["content-length"])
+
+
+async def test_a_worker_answers_health_and_figures_and_nothing_else(house: House):
+    app = create_health_app(house.office, "test")
+    paths = {str(context.path) for context in iter_route_contexts(app.routes)}
+
+    assert paths == {"/healthz", "/readyz", "/metrics"}
+    assert [(await ask_app(app, "GET", path, [])).status for path in sorted(paths)] == [200, 401, 200]
+    assert (await ask_app(app, "GET", "/api/v1/me", [("Authorization", f"Bearer {house.root}")])).status == 404
+
+
+async def test_a_process_that_leaves_lives_and_is_not_ready(house: House):
+    house.office.is_leaving = True
+
+    assert [await asked(house, path) for path in ("/healthz", "/readyz")] == [(200, False), (503, True)]

@@ -64,8 +64,30 @@ def create_app(office: Office, version: str) -> FastAPI:
     return app
 
 
+def create_health_app(office: Office, version: str) -> FastAPI:
+    """What a worker answers: its health and its figures, behind the same gate, and nothing else."""
+    app = _bare(version)
+    for each in (health.routes, metrics.routes):
+        each.install(app)
+    walls.install(app)
+    app.state.office = office
+    return app
+
+
 def assemble(version: str) -> FastAPI:
     """The routes without anything behind them: enough to describe the API."""
+    app = _bare(version)
+    for noun in NOUNS:
+        noun.routes.install(app, PREFIX)
+    for others in (resources.routes, stream.seed_routes, health.routes, metrics.routes):
+        others.install(app)
+    openapi.install(app, (*NOUNS, health, metrics, resources))
+    walls.install(app)
+    return app
+
+
+def _bare(version: str) -> walls.WalledApp:
+    """An app without routes, which says no as ours do."""
     app = walls.WalledApp(
         title="Ropewalk",
         version=version,
@@ -78,10 +100,4 @@ def assemble(version: str) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     problems.install(app)
-    for noun in NOUNS:
-        noun.routes.install(app, PREFIX)
-    for others in (resources.routes, stream.seed_routes, health.routes, metrics.routes):
-        others.install(app)
-    openapi.install(app, (*NOUNS, health, metrics, resources))
-    walls.install(app)
     return app

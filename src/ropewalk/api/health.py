@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from fastapi import Request
 
+from ropewalk.api.office import Office
 from ropewalk.api.routes import Routes
 from ropewalk.api.shapes import Answer
 from ropewalk.core.duration import MINUTE
+from ropewalk.core.errors import Unavailable
 from ropewalk.core.instant import rfc3339
 from ropewalk.store.access import Store
 
@@ -47,11 +49,15 @@ async def get_health() -> dict[str, str]:
 @routes.public("HEAD", "/readyz", response_model=Readiness, include_in_schema=False)
 @routes.public("GET", "/readyz", response_model=Readiness)
 async def get_readiness(request: Request) -> dict[str, Any]:
-    """The store can be read and written; 503 while it cannot, or once it was found damaged or its file was replaced.
+    """The store can be read and written; 503 while it cannot, or once it was found damaged or its file was replaced,
+    or while a worker drains.
 
     For an hour it also tells that the database went back in time.
     """
-    store: Store = request.app.state.office.store
+    office: Office = request.app.state.office
+    if office.is_leaving:
+        raise Unavailable("this process is leaving")
+    store: Store = office.store
     await store.check()
     return {"status": "ready", "incidents": _incidents(store)}
 

@@ -47,6 +47,8 @@ class Office:
         self.downloads = Downloads()
         self.waiters = Waiters()
         self.figures: Figures | None = None
+        # Whether the process is about to end: it lives, and nothing more is to be given to it.
+        self.is_leaving = False
         self._serve = serve
         self._services: dict[str, Service] = {}
         self._tokens = None

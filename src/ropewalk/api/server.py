@@ -38,8 +38,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     drain: float = 10.0
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on; port 0 is any that is free."""
+def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
+    """A socket that takes connections from now on; port 0 is any that is free. `flag` says where another is named."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
@@ -51,14 +51,15 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise CannotListen(_why(host, port, error)) from error
+        raise CannotListen(_why(host, port, flag, error)) from error
     listener.setblocking(False)
     return listener
 
 
-def _why(host: str, port: int, error: OSError) -> str:
+def _why(host: str, port: int, flag: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken: end what listens there, or choose another with --port (0 is any)"
+        another = f"{flag} (0 is any)" if flag == "--port" else flag
+        return f"port {port} of {host} is taken: end what listens there, or choose another with {another}"
     return f"nobody may listen on port {port} of {host} here: {error.strerror}"
 
 

@@ -94,7 +94,8 @@ async def _dismiss(process: asyncio.subprocess.Process, patience: float) -> None
 def _command(project: Project) -> list[str]:
     file = [] if project.file is None else ["--config", project.file]
     modules = [part for module in project.nodes for part in ("--nodes", module)]
-    return ["worker", *file, *modules, *(["--json"] if project.is_json else [])]
+    # One port cannot be each worker's; the server has a port that tells of its health.
+    return ["worker", *file, *modules, "--health-port", "0", *(["--json"] if project.is_json else [])]
 
 
 def _heed_the_pipe() -> None:

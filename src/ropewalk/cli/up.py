@@ -2,9 +2,7 @@
 
 import asyncio
 import gc
-import ipaddress
 import os
-import socket
 import sys
 from contextlib import nullcontext
 from importlib.metadata import version
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from ropewalk.cli.binding import require_local
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json_line
 from ropewalk.cli.logs import logging_as
@@ -59,18 +58,8 @@ def up(project: Project, host: str | None, port: int | None, allow_remote: bool,
     if said["server.workers"] > 1 and not project.is_shared:
         raise InvalidInput(f"a file has one process, and --db is {project.place}: --workers needs PostgreSQL")
     if not said["server.allow_remote"]:
-        _require_local(said["server.host"])
+        require_local(said["server.host"])
     return finish(_serve(project, wants_token=new_token))
-
-
-def _require_local(host: str) -> None:
-    """Whether other machines can come in is not left to what a name happens to mean."""
-    try:
-        found = {str(each[4][0]) for each in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except OSError as error:
-        raise InvalidInput(f"--host {host} is no address: {error.strerror}") from error
-    if not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found):
-        raise InvalidInput(f"--host {host} can be reached from other machines: say --allow-remote if that is meant")
 
 
 class ServiceLog(LogView):

@@ -1,12 +1,14 @@
 """`ropewalk worker`: one of a fleet."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Final
 
 import click
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console
+from ropewalk.cli.health import HealthPort, open_port
 from ropewalk.cli.logs import logging_as
 from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.session import finish
@@ -37,11 +39,16 @@ TELL_EVERY: Final = 10.0
               help="Not heard of for so long, it counts as dead. [env: ROPEWALK_LEASE; default: 15]")  # fmt: skip
 @click.option("--drain", type=click.FloatRange(0, LONGEST_DRAIN), metavar="SECONDS",
               help="How long running nodes may take when it leaves. [env: ROPEWALK_DRAIN; default: 10]")  # fmt: skip
+@click.option("--health-port", type=click.IntRange(0, 65_535), metavar="PORT",
+              help="Answer /healthz, /readyz and /metrics. [env: ROPEWALK_HEALTH_PORT; default: 0, none]")  # fmt: skip
+@click.option("--host", help="Where that port is. [env: ROPEWALK_SERVER_HOST; default: 127.0.0.1]")
+@click.option("--allow-remote", is_flag=True, help="Let other machines ask, if --host is reached from there.")
 @click.option("--no-notify", is_flag=True, help="Look for work only now and then. [env: ROPEWALK_NOTIFY=0]")
 @click.option("--pooled", is_flag=True, help="A transaction pooler is in between. [env: ROPEWALK_POOLED=1]")
 @on_project
 def worker(project: Project, slots: int | None, pool: str | None, lease: float | None, drain: float | None,
-           no_notify: bool, pooled: bool) -> int:  # fmt: skip
+           health_port: int | None, host: str | None, allow_remote: bool, no_notify: bool,
+           pooled: bool) -> int:  # fmt: skip
     """Execute what others start, as one of a fleet on PostgreSQL.
 
     SIGTERM or Ctrl-C drains it: running nodes finish, or are handed back without using up an attempt, and the other
@@ -57,6 +64,9 @@ def worker(project: Project, slots: int | None, pool: str | None, lease: float |
         pool=pool,
         lease=lease,
         drain=drain,
+        health_port=health_port,
+        server__host=host,
+        server__allow_remote=True if allow_remote else None,
         notify=False if no_notify else None,
         pooled=True if pooled else None,
     )
@@ -69,18 +79,26 @@ async def _work(project: Project, settings: Settings) -> Code:
         known = catalogue(project.nodes)
         known.types.tell_of_missing()
         settle_in()
-        async with open_service(settings, known.types, known.functions) as service:
-            lookup.observer = service.engine.observer
-            await _introduce(project, service, view)
-            await asyncio.to_thread(known.types.import_all)
-            await _until_asked(service, view, asked)
-            view.say(f"draining: {_load(service)}; another signal leaves at once")
-        left = len(service.engine.memory.lives)
-        view.say(f"worker {service.store.worker} has left; {_count(left, 'execution')} for others to go on with")
+        port = open_port(project)
+        metrics = None if port is None else port.metrics
+        # Outside: the port answers until the worker has left.
+        async with AsyncExitStack() as until_left:
+            async with open_service(settings, known.types, known.functions, metrics) as service:
+                lookup.observer = service.engine.observer
+                if port is not None:
+                    await until_left.enter_async_context(port.answering(service, settings))
+                await _introduce(project, service, view, port)
+                await asyncio.to_thread(known.types.import_all)
+                await _until_asked(service, view, asked)
+                if port is not None:
+                    port.leave()
+                view.say(f"draining: {_load(service)}; another signal leaves at once")
+            left = len(service.engine.memory.lives)
+            view.say(f"worker {service.store.worker} has left; {_count(left, 'execution')} for others to go on with")
     return Code.OK
 
 
-async def _introduce(project: Project, service: Service, view: LogView) -> None:
+async def _introduce(project: Project, service: Service, view: LogView, port: HealthPort | None) -> None:
     me = await workers.get(service.store, service.store.worker)
     assert me is not None, "whoever has joined is known"
     about = f"version {me.version}, pool {me.pool}, {me.slots:,} slots, lease {service.store.lease_seconds:g} s"
@@ -92,6 +110,8 @@ async def _introduce(project: Project, service: Service, view: LogView) -> None:
         slots=me.slots,
         db=project.place,
     )
+    if port is not None:
+        view.say(f"health and figures at {port.url}", health=port.url)
 
 
 async def _until_asked(service: Service, view: LogView, asked: Interrupts) -> None:
