@@ -32,7 +32,8 @@ async def test_a_run_that_failed_at_its_runner_is_tried_again(client: AsyncClien
     attempts = []
     async for lease in client.runner("paint").leases():
         attempts.append(lease.run["attempt"])
-        await lease.fail("out of red", "TRANSIENT" if len(attempts) == 1 else "PERMANENT", tokens=5)
+        kind = "TRANSIENT" if len(attempts) == 1 else "PERMANENT"
+        await lease.fail("out of red", kind, tokens=5, status=409, body="no red")
         if len(attempts) == 2:
             break
 
@@ -40,3 +41,7 @@ async def test_a_run_that_failed_at_its_runner_is_tried_again(client: AsyncClien
     with pytest.raises(ExecutionEnded, match="out of red"):
         await execution.result()
     assert (await execution.details())["metrics"]["tokens"] == 10
+    (node,) = [each async for each in execution.nodes()]
+    assert node["error"] == {
+        "type": "PERMANENT", "message": "out of red", "detail": None, "status": 409, "body": "no red",
+    }  # fmt: skip

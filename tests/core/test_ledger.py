@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from ropewalk.core import log
-from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.events import Event, ExecutionAccepted, NodeFailed, NodesStarted
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.rows import RunLedger, rows
 from ropewalk.core.rows.ledger import _row
 from ropewalk.core.signals import Lost, Retry, Returned, Start
-from tests.core.executions import accepted, bad, ok, once, tell, workflow
+from tests.core.executions import NOON, accepted, bad, ok, once, tell, workflow
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 
@@ -84,3 +85,14 @@ def test_the_ledger_books_recorded_histories(path):
     events = list(log.decode_all(json.dumps(entry).encode() for entry in history["log"]))
 
     assert ledger_rows(plan, events, 2) == projected_rows(plan, events)
+
+
+def test_what_no_row_tells_of_an_error_is_not_kept_with_a_failed_run():
+    plan = workflow("a")
+    ledger = RunLedger(plan, ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash"))
+    error = RunError(ErrorType.PERMANENT, "no", "a traceback", status=404, body="a body")
+
+    ledger.add([NodesStarted(NOON, ("a",)), NodeFailed(NOON, "a", error, 1)])
+    (run,), _ = ledger.take()
+
+    assert run.error == RunError(ErrorType.PERMANENT, "no")

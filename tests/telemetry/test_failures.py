@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ropewalk.cli.view import LogView
 from ropewalk.cli.view import logs_to as told_by
-from ropewalk.nodes.base import NodeFailure, Registry
+from ropewalk.nodes.base import NodeContext, NodeFailure, Registry
 from ropewalk.nodes.function import node
 from ropewalk.service import Service
 from ropewalk.store import dlq
@@ -20,6 +20,7 @@ from ropewalk.wiring import Settings, open_service
 
 SOON = {"maxAttempts": 2, "delay": "1ms", "jitter": 0}
 FORGED = "no\n2026-11-18 00:00:00  ERROR    engine │ forged\r\x1b[2J\x85\u2028" + "x" * 2**20
+SECRET = "tok-4f9a77e1c0de55aa"
 NAMES = ("run.failed", "run.retried", "run.dead_letter", "node.failed", "execution.failed", "execution.timed_out")
 
 
@@ -33,10 +34,21 @@ async def refuse(order: str) -> None:
     raise NodeFailure.permanent(order)
 
 
+@node
+async def leak(order: str, context: NodeContext) -> None:
+    context.conceal(SECRET)
+    raise ValueError(f"{order} {SECRET}")
+
+
+@node
+async def fall(order: str) -> None:
+    await fall.function(order)
+
+
 @pytest.fixture
 async def shop(tmp_path: Any) -> AsyncIterator[Service]:
     types = Registry.builtin()
-    for each in (charge, refuse):
+    for each in (charge, refuse, leak, fall):
         types.register(each)
     async with open_service(Settings(db=str(tmp_path / "shop.db")), types) as service:
         yield service
@@ -176,3 +188,27 @@ def test_what_other_libraries_log_follows_the_form_too():
 
     (line,) = map(json.loads, stream.getvalue().splitlines())
     assert (line["event"], line["logger"]) == ("Task exception was never retrieved\nTraceback", "asyncio")
+
+
+async def test_a_secret_is_in_no_line(shop: Service):
+    for form in Format:
+        text = await written(shop, flow({**PAY, "type": "leak"}), form)
+
+        assert "***" in text
+        assert SECRET not in text
+
+
+async def test_a_stack_without_end_is_a_bounded_line(shop: Service):
+    lines = told(await written(shop, flow({**PAY, "type": "fall"})))
+
+    assert [len(line["errorDetail"]) <= 8_000 for line in lines if line["event"] == "run.failed"] == [True, True]
+    assert "frames left out" in lines[0]["errorDetail"]
+
+
+async def test_in_a_program_of_its_own_the_line_is_one_line_too(shop: Service, caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.INFO, "ropewalk.failure"):
+        await shop.ended(await shop.start(await shop.save(flow({**PAY, "type": "refuse"})), FORGED))
+
+    messages = [record.getMessage() for record in caplog.records if record.name == "ropewalk.failure"]
+    assert len(messages) == 3
+    assert all(message.isprintable() for message in messages)

@@ -20,7 +20,7 @@ from ropewalk.api.waiters import hung_up
 from ropewalk.core.canonical import LARGEST_INTEGER
 from ropewalk.core.errors import ErrorType, Forbidden, RopewalkError, RunError
 from ropewalk.engines.native.lending import Lease, Leased
-from ropewalk.nodes.failure import LONGEST_DETAIL, LONGEST_MESSAGE
+from ropewalk.nodes.failure import LONGEST_BODY, LONGEST_DETAIL, LONGEST_MESSAGE
 from ropewalk.service import runners
 from ropewalk.store.workspaces import DEFAULT
 
@@ -29,6 +29,7 @@ routes = Routes("/workflow/runs", "Runners")
 LARGEST_OUTPUT: Final = 16 * 1024 * 1024
 LONGEST_WAIT: Final = 60
 LONGEST_RETRY_AFTER: Final = 3_600
+LARGEST_STATUS: Final = 999
 SIGNED_AS: Final = "lease"
 _TOKEN: Final = "kYc0VqXl5tS1n0hEo6Yx2Q"
 _RUN: Final = "019a8b6e-4f7c-7c1e-8d5e-2f6a1b3c4d5e"
@@ -131,6 +132,8 @@ class FailureBody(Body):
     message: str = Field(min_length=1, max_length=LONGEST_MESSAGE)
     detail: str | None = Field(None, max_length=LONGEST_DETAIL)
     retry_after: float | None = Field(None, ge=0, le=LONGEST_RETRY_AFTER)
+    status: int | None = Field(None, ge=0, le=LARGEST_STATUS, description="What a server answered.")
+    body: str | None = Field(None, max_length=LONGEST_BODY, description="The beginning of that answer.")
 
 
 class FailBody(Body):
@@ -219,7 +222,8 @@ async def complete_run(call: Caller, run_id: RunId, body: CompleteBody) -> dict[
 async def fail_run(call: Caller, run_id: RunId, body: FailBody) -> dict[str, Any]:
     """The run has failed; whether it is tried again is decided as for every other."""
     lease, told = _shown(call, run_id, body.lease_token), body.error
-    error = RunError(ErrorType(told.type), told.message, told.detail, told.retry_after, body.tokens)
+    answered = (told.status, told.body)
+    error = RunError(ErrorType(told.type), told.message, told.detail, told.retry_after, body.tokens, *answered)
     await runners.fail(call.service.engine, lease, error)
     return {"runId": run_id}
 

@@ -66,9 +66,11 @@ class LeaseVerbs(Speaker):
 
     @verb
     def fail(self, message: str, kind: str = "TRANSIENT", *, detail: str | None = None,
-             retry_after: float | None = None, tokens: int | None = None) -> Talk[ReportTaken]:  # fmt: skip
+             retry_after: float | None = None, tokens: int | None = None, status: int | None = None,
+             body: str | None = None) -> Talk[ReportTaken]:  # fmt: skip
         """It failed: TRANSIENT and TIMEOUT are tried again, PERMANENT is not."""
-        error = {"type": kind, "message": message, **said(detail=detail, retryAfter=retry_after)}
+        about = said(detail=detail, retryAfter=retry_after, status=status, body=body)
+        error = {"type": kind, "message": message, **about}
         return self._report("fail", error=error, **said(tokens=tokens))
 
     def _report(self, what: str, **more: JSON) -> Talk[JSON]:

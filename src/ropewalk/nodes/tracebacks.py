@@ -99,6 +99,8 @@ def _frames(raised: BaseException, mask: Mask) -> tuple[list[str], list[str], in
         else:
             between += len(last) == LAST_FRAMES
             last.append(each)
+    for name in dict.fromkeys(each.tb_frame.f_code.co_filename for each in (*first, *last)):
+        linecache.checkcache(name)
     return [_frame(each, mask) for each in first], [_frame(each, mask) for each in last], between
 
 
@@ -122,7 +124,6 @@ def _frame(found: TracebackType, mask: Mask) -> str:
 def _source(found: TracebackType) -> str:
     name = found.tb_frame.f_code.co_filename
     try:
-        linecache.checkcache(name)
         line = linecache.getline(name, found.tb_lineno, found.tb_frame.f_globals).strip()
     except Exception:  # noqa: BLE001 -- the loader of a node's module may raise anything
         return ""

@@ -21,7 +21,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.instant import moment
 from ropewalk.core.trace import trace_id
-from ropewalk.telemetry.logs import DETAIL, FAILURES, logger
+from ropewalk.telemetry.logs import DETAIL, FAILURES, logger, on_one_line
 
 LONGEST_SENTENCE: Final = 300
 """So much of a message is in the sentence; the fields have it all."""
@@ -122,7 +122,8 @@ class _Line:
         why = "" if error is None else f": {_brief(error)}"
         known = {name: value for name, value in (("error", error), *more.items()) if value is not None}
         about = self._about
-        sentence = f"{about['workflow']} {about['executionId']}: {named}{what}{why}"
+        # Escaped here too: in a program of its own, Ropewalk does not know who writes the line.
+        sentence = on_one_line(f"{about['workflow']} {about['executionId']}: {named}{what}{why}")
         _log.log(level, event, sentence, {**about, **where, **known})
 
 

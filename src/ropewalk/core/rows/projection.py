@@ -47,7 +47,7 @@ from ropewalk.core.events import (
     given,
 )
 from ropewalk.core.plan import Plan
-from ropewalk.core.rows.books import Books
+from ropewalk.core.rows.books import Books, Key, Lane
 from ropewalk.core.rows.tables import ExecutionRow, LetterRow, NodeRow, Rows, RunRow
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState
 from ropewalk.core.waits import ChildWait
@@ -90,6 +90,10 @@ class RunProjection(Projection):
 
     def withdraw(self, index: int, state: NodeState) -> None:
         """Not kept."""
+
+    def end(self, key: Key, state: RunState, at: int, error: RunError | None = None) -> Lane:
+        """Without what no row tells of an error: a failed run is kept as long as its execution is in memory."""
+        return super().end(key, state, at, None if error is None else RunError(error.type, error.message))
 
     def decide(self, index: int, ports: tuple[str, ...]) -> None:
         """Not kept."""
