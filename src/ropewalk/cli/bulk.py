@@ -92,7 +92,8 @@ async def _worked_off(project: Project, which: Which, work: Work, *, executes: b
     view = view_for(project)
     seen: Counter[Outcome] = Counter()
     requeued: dict[str, None] = {}
-    with logs_to(view):
+    # What fails again is told letter by letter.
+    with logs_to(view, tells_failures=False):
         async with opened(project, executes=executes and not project.is_attended) as session:
             _require_hands(project, session, stops)
             async for progress in work(session, await _wanted(session, which)):

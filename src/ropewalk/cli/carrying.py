@@ -71,7 +71,8 @@ async def _detached(project: Project, act: Act, way: Way) -> Code:
 
 async def _attended(project: Project, act: Act, way: Way) -> Code:
     view, began = view_for(project), now()
-    with logs_to(view), interrupts(view) as asked:
+    # What fails is an event, and shown as such.
+    with logs_to(view, tells_failures=False), interrupts(view) as asked:
         turn = await _turn(project, act, way, view, asked, began)
         while not turn.has_seen_end:
             view.say("the process that executed it went away; going on here")

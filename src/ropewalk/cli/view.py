@@ -42,8 +42,6 @@ class View:
 
     def __init__(self, to: Console) -> None:
         self.console = to
-        # The execution whose events are shown: what the log says of it is known already.
-        self.shown: str | None = None
 
     def say(self, line: str) -> None:
         """Tell the person who waits, on one line, whatever is in it."""
@@ -156,9 +154,7 @@ class _Handler(logging.Handler):
             self.handleError(record)
 
     def _emit(self, record: logging.LogRecord) -> None:
-        about, facts = getattr(record, "about", None), getattr(record, "facts", {})
-        if self._view.shown is not None and facts.get("executionId") == self._view.shown:
-            return
+        about = getattr(record, "about", None)
         source = about["node"] if about else record.name.removeprefix("ropewalk.")
         line = f"{source} │ {record.getMessage()}{_cause(record)}"
         if about or self._is_news(line):
@@ -181,8 +177,9 @@ def _cause(record: logging.LogRecord) -> str:
 
 
 @contextmanager
-def logs_to(view: View) -> Iterator[None]:
-    """What nodes log, and what goes wrong inside, is said by the view."""
-    levels = {ROOT: logging.WARNING, f"{ROOT}.node": logging.INFO, f"{ROOT}.{FAILURES}": logging.INFO}
+def logs_to(view: View, *, tells_failures: bool = True) -> Iterator[None]:
+    """What nodes log, what goes wrong inside, and what fails, unless that is shown already, is said by the view."""
+    failures = logging.INFO if tells_failures else logging.CRITICAL
+    levels = {ROOT: logging.WARNING, f"{ROOT}.node": logging.INFO, f"{ROOT}.{FAILURES}": failures}
     with handled_by(_Handler(view), levels):
         yield

@@ -63,7 +63,6 @@ async def watch(session: Session, execution: str, view: View, asked: Interrupts,
     """
     story = await session.look.story(execution)
     picture, begin = Picture.of(story), _begin(session, story, since)
-    view.shown = execution
     with view.showing(picture):
         for seq, event in enumerate(story.events, 1):
             if event.at >= begin:

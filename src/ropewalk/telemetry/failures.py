@@ -21,7 +21,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.instant import moment
 from ropewalk.core.trace import trace_id
-from ropewalk.telemetry.logs import DETAIL, FAILURES, logger, on_one_line
+from ropewalk.telemetry.logs import DETAIL, FAILURES, ROOT, logger, on_one_line
 
 LONGEST_SENTENCE: Final = 300
 """So much of a message is in the sentence; the fields have it all."""
@@ -32,6 +32,8 @@ STOPPED_MESSAGE: Final = "the run was stopped"
 """How an attempt ends that its execution has told to: no failure of its own."""
 
 _log = logger(FAILURES)
+# A program that has set up no log reads of a failure in the exception it gets, and not on its stderr.
+logging.getLogger(f"{ROOT}.{FAILURES}").addHandler(logging.NullHandler())
 
 
 class DeadLetter(NamedTuple):
