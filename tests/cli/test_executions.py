@@ -47,7 +47,7 @@ def test_the_next_page_goes_on_before_the_last_one_seen(failed: str, invoke: Inv
 def test_a_list_in_plain_text_has_a_line_for_each(failed: str, invoke: Invoke):
     lines = invoke("executions", "ls").stdout.splitlines()
 
-    assert lines[0].split() == ["ID", "WORKFLOW", "STATE", "ACCEPTED", "TOOK"]
+    assert lines[0].split() == ["ID", "WORKFLOW", "STATE", "ACCEPTED", "TOOK", "ERROR"]
     assert [word in lines[1] for word in (failed, "paid v1", "FAILED", "pay: the card has expired")] == [True] * 4
 
 

@@ -132,7 +132,7 @@ def _held(project: Project, execution: str) -> Code:
         print_json({"executionId": execution, **Executor().json(project)})
     else:
         print(execution)
-        view_for(project).say(f"recorded, and still PAUSED; go on with: {project.hint('resume', execution)}")
+        view_for(project).say("recorded, and still PAUSED; go on with", project.hint("resume", execution))
     return Code.OK
 
 
@@ -141,6 +141,6 @@ def _told(project: Project, execution: str, owner: Executor) -> Code:
         print_json({"executionId": execution, **owner.json(project)})
     else:
         print(execution)
-        see = f"; see {project.hint('executions', 'show', execution)}" if owner.is_there else ""
-        view_for(project).say(f"{owner.words(project)}{see}")
+        see = project.hint("executions", "show", execution) if owner.is_there else ""
+        view_for(project).say(f"{owner.words(project)}; see" if see else owner.words(project), see)
     return Code.OK

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ropewalk.cli.codes import Code, code_for
-from ropewalk.cli.console import console, print_json
+from ropewalk.cli.console import print_json
 from ropewalk.cli.looking import Look, Search, looking
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import json_text, one_line, plain
@@ -12,6 +12,8 @@ from ropewalk.cli.view import View
 from ropewalk.core.state import ExecutionState
 
 MOST_COUNTED: Final = 1000
+Step = tuple[str, str]
+"""What there is to say, and the command that helps (empty if none does)."""
 
 
 async def conclude(project: Project, name: str, view: View, owner: Executor | None, original: str | None) -> Code:
@@ -30,11 +32,11 @@ async def _conclude(project: Project, look: Look, name: str, view: View, owner: 
     if project.is_json:
         print_json(execution)
     elif state is ExecutionState.SUCCESS:
-        console().print(plain(json_text(execution["output"])))
+        print(plain(json_text(execution["output"])))
     elif state.is_reopenable:
         _show_tracebacks(execution)
-    for line in [*await _next_steps(project, look, execution, owner), *await _others(project, look, name, owner)]:
-        view.say(line)
+    for step in [*await _next_steps(project, look, execution, owner), *await _others(project, look, name, owner)]:
+        view.say(*step)
     if not state.is_ended:
         return Code.INTERRUPTED
     return code_for(state)
@@ -71,38 +73,38 @@ def _failures(execution: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 async def _next_steps(project: Project, look: Look, execution: dict[str, Any],
-                      owner: Executor | None) -> list[str]:  # fmt: skip
+                      owner: Executor | None) -> list[Step]:  # fmt: skip
     name = execution["id"]
     match execution["state"]:
         case "FAILED":
             return _failure_steps(project, name, await look.pending_letters(name, MOST_COUNTED))
         case "TIMEOUT":
-            return [f"TIMEOUT; try again with: {project.hint('retry', name)}"]
+            return [("TIMEOUT; try again with", project.hint("retry", name))]
         case "PAUSED":
-            return [f"PAUSED, durably; go on with: {project.hint('resume', name)}"]
+            return [("PAUSED, durably; go on with", project.hint("resume", name))]
         case "PENDING" | "RUNNING" if owner is not None and owner.is_there:
-            return [f"{owner.words(project)}; stop it with: {project.hint('pause', name)}"]
+            return [(f"{owner.words(project)}; stop it with", project.hint("pause", name))]
         case "PENDING" | "RUNNING" if owner is not None:
-            return [owner.words(project)]
+            return [(owner.words(project), "")]
         case "PENDING" | "RUNNING":
-            return [f"unfinished; go on with: {project.hint('resume', name)}"]
+            return [("unfinished; go on with", project.hint("resume", name))]
         case _:
             return []
 
 
-def _failure_steps(project: Project, execution: str, pending: list[str]) -> list[str]:
-    again = f"try again: {project.hint('retry', execution)}"
+def _failure_steps(project: Project, execution: str, pending: list[str]) -> list[Step]:
+    again = ("try again", project.hint("retry", execution))
     if not pending:
         return [again]
     letter = pending[-1]
     return [
-        f"{len(pending)} dead letter{'s' if len(pending) > 1 else ''}: {project.hint('dlq', 'show', letter)}",
-        f"with other inputs: {project.hint('dlq', 'requeue', letter, '--set', 'KEY=JSON')}",
+        (f"{len(pending)} dead letter{'s' if len(pending) > 1 else ''}", project.hint("dlq", "show", letter)),
+        ("with other inputs", project.hint("dlq", "requeue", letter, "--set", "KEY=JSON")),
         again,
     ]
 
 
-async def _others(project: Project, look: Look, name: str, owner: Executor | None) -> list[str]:
+async def _others(project: Project, look: Look, name: str, owner: Executor | None) -> list[Step]:
     """What this process had taken up as well, and leaves behind with nobody to go on with it."""
     if owner is not None:
         return []
@@ -110,7 +112,7 @@ async def _others(project: Project, look: Look, name: str, owner: Executor | Non
     if not left:
         return []
     count = f"{len(left)}{' or more' if len(left) >= MOST_COUNTED else ''}"
-    return [f"{count} other executions here are unfinished; take them up with: {project.hint('resume')}"]
+    return [(f"{count} other executions here are unfinished; take them up with", project.hint("resume"))]
 
 
 async def unfinished(look: Look) -> list[str]:

@@ -4,13 +4,13 @@ import os
 from typing import Any, Final
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from ropewalk.cli.address import shown
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import console, print_json
+from ropewalk.cli.console import print_drawn, print_json
 from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.rendering.columns import kept, prose
+from ropewalk.cli.rendering.table import Table
 from ropewalk.cli.rendering.text import plain
 from ropewalk.configuration import Configuration, Found, strangers
 
@@ -35,7 +35,7 @@ def show(project: Project) -> int:
             {"file": project.configuration.file, "settings": _as_json(project.configuration), "unknown": list(unknown)}
         )
         return Code.OK
-    console().print(_listing(project.configuration))
+    print_drawn(_listing(project.configuration))
     for name in unknown:
         click.echo(f"{plain(name)} is in the environment, and no setting of this name is known", err=True)
     return Code.OK
@@ -46,11 +46,9 @@ def _as_json(configuration: Configuration) -> dict[str, Any]:
 
 
 def _listing(configuration: Configuration) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "value", "from"):
-        table.add_column(heading, overflow="fold")
+    table = Table(kept("SETTING"), kept("FROM"), prose("VALUE"))
     for each in configuration:
-        table.add_row(each.setting.name, Text(_words(_shown(each))), Text(plain(each.origin)))
+        table.add(each.setting.name, each.origin, _words(_shown(each)))
     return table
 
 

@@ -32,8 +32,13 @@ def answer(found: Any, drawn: "Callable[[], RenderableType]", *, is_json: bool) 
     if is_json:
         print_json(found)
     else:
-        console().print(drawn())
+        print_drawn(drawn())
     return Code.OK
+
+
+def print_drawn(drawn: "RenderableType") -> None:
+    """Prints what is drawn; a line that is longer than the terminal is wide is the terminal's to fold."""
+    console().print(drawn, crop=False)
 
 
 def print_json(value: Any) -> None:

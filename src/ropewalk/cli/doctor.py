@@ -4,7 +4,7 @@ import click
 import msgspec
 
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import console, print_json
+from ropewalk.cli.console import print_drawn, print_json
 from ropewalk.cli.examining import examined
 from ropewalk.cli.findings import Health
 from ropewalk.cli.project import Project, on_project
@@ -20,5 +20,5 @@ def doctor(project: Project) -> int:
     if project.is_json:
         print_json(found)
     else:
-        console().print(findings(msgspec.to_builtins(found)))
+        print_drawn(findings(msgspec.to_builtins(found)))
     return Code.FAILED if any(each.health is Health.ILL for each in found) else Code.OK

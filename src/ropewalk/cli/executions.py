@@ -5,7 +5,7 @@ from typing import Any, Final
 import click
 
 from ropewalk.cli.codes import Code
-from ropewalk.cli.console import answer, console, print_json, print_json_line
+from ropewalk.cli.console import answer, print_drawn, print_json, print_json_line
 from ropewalk.cli.ids import execution_id
 from ropewalk.cli.looking import Search, looking
 from ropewalk.cli.picture import Picture
@@ -62,7 +62,7 @@ def show(project: Project, execution: str) -> int:
                 print_json({**shown, "runs": await look.runs(found)})
                 return Code.OK
             picture = Picture.of(await look.story(found)).json()
-        console().print(details(shown, picture, now()))
+        print_drawn(details(shown, picture, now()))
         return Code.OK
 
     return finish(draw())

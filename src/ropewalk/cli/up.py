@@ -65,9 +65,9 @@ def up(project: Project, host: str | None, port: int | None, allow_remote: bool,
 class ServiceLog(LogView):
     """Goes on when nobody reads it any more: a server does not end with its log."""
 
-    def say(self, line: str, **about: JSON) -> None:
+    def say(self, line: str, command: str = "", **about: JSON) -> None:
         try:
-            super().say(line, **about)
+            super().say(line, command, **about)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

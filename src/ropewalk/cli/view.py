@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
-from rich.text import Text
 
 from ropewalk.cli.console import console, print_json_line
 from ropewalk.cli.picture import Picture
 from ropewalk.cli.project import Project
+from ropewalk.cli.rendering.prose import Advice, unbroken
 from ropewalk.cli.rendering.story import sentence
 from ropewalk.cli.rendering.text import clock, plain
-from ropewalk.cli.rendering.timeline import NARROWEST, WIDEST, timeline
+from ropewalk.cli.rendering.timeline import timeline
 from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
@@ -43,9 +43,10 @@ class View:
     def __init__(self, to: Console) -> None:
         self.console = to
 
-    def say(self, line: str) -> None:
-        """Tell the person who waits, on one line, whatever is in it."""
-        self.console.print(Text(plain(on_one_line(line))))
+    def say(self, line: str, command: str = "") -> None:
+        """Tell the person who waits, on one line whatever is in it, and what to type next if that helps."""
+        said = plain(on_one_line(line))
+        self.console.print(Advice(said, command) if command else unbroken(said), crop=False)
 
     def log(self, level: str, line: str) -> None:
         """Tell what was logged; what is worth no more than a word is told as it is."""
@@ -100,9 +101,7 @@ class LiveView(View):
             await asyncio.sleep(max(1 / FRAMES_PER_SECOND, PATIENCE * (time.perf_counter() - began)))
 
     def _frame(self, picture: Picture) -> None:
-        size = self.console.size
-        width = max(NARROWEST, min(WIDEST, size.width // 4))
-        drawn = timeline(picture.json(), now(), width=width, most=max(1, size.height - LINES_AROUND))
+        drawn = timeline(picture.json(), now(), most=max(1, self.console.size.height - LINES_AROUND))
         self._live.update(drawn, refresh=True)
 
     def stop(self) -> None:
@@ -118,19 +117,19 @@ class LogView(View):
         # Where its lines go if the whole log is structured.
         self.structured: logging.Logger | None = None
 
-    def say(self, line: str, **about: JSON) -> None:
-        self._write(_USUAL, line, about)
+    def say(self, line: str, command: str = "", **about: JSON) -> None:
+        self._write(_USUAL, line, {**about, "command": command} if command else about, command)
 
     def log(self, level: str, line: str) -> None:
         self._write(level, line, {})
 
-    def _write(self, level: str, line: str, about: Mapping[str, JSON]) -> None:
+    def _write(self, level: str, line: str, about: Mapping[str, JSON], command: str = "") -> None:
         if self._is_json:
             print_json_line({"at": rfc3339(now()), "level": level.lower(), "message": plain(line), **about})
         elif self.structured is not None:
             self.structured.info("%s", line, extra={"facts": about})
         else:
-            super().say(f"{clock(now())}  {level:<8} {line}")
+            super().say(f"{clock(now())}  {level:<8} {line}", command)
 
 
 def view_for(project: Project) -> View:

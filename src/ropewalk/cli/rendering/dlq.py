@@ -6,23 +6,29 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ropewalk.cli.rendering.executions import plain_table
+from ropewalk.cli.rendering.columns import command, ident, kept, message, optional, prose, when
 from ropewalk.cli.rendering.failures import tracebacks
-from ropewalk.cli.rendering.text import clock, json_text, one_line, plain, state, text
+from ropewalk.cli.rendering.prose import unbroken
+from ropewalk.cli.rendering.table import Table
+from ropewalk.cli.rendering.text import LONGEST, clock, json_text, one_line, plain, state, text
 from ropewalk.service.bulk import Outcome, Progress
 
 Json = dict[str, Any]
+SHORT_FINGERPRINT: Final = 8
 
 
 def letters_listing(found: list[Json]) -> RenderableType:
     """Dead letters, one a line."""
     if not found:
         return Text("no dead letters")
-    table = plain_table("ID", "NODE", "ATTEMPT", "WHY", "WHEN", "RESOLUTION", "REASON")
+    table = Table(
+        ident("ID"), kept("NODE"), kept("RESOLUTION"), optional("WHY"), when("WHEN"),
+        optional("ATTEMPT", is_right=True), message("REASON"),
+    )  # fmt: skip
     for each in found:
-        table.add_row(
-            each["id"], text(place(each)), str(each["attempt"]), each["failureType"], clock(each["createdAt"]),
-            state(each["resolution"]), text(one_line(each["reason"], 80)),
+        table.add(
+            each["id"], place(each), state(each["resolution"]), each["failureType"], clock(each["createdAt"]),
+            str(each["attempt"]), one_line(each["reason"], LONGEST),
         )  # fmt: skip
     return table
 
@@ -36,32 +42,34 @@ def groups_listing(found: list[Json]) -> RenderableType:
     """What failed alike, one kind a line."""
     if not found:
         return Text("no dead letters")
-    table = plain_table("COUNT", "FINGERPRINT", "WORKFLOW", "NODE", "WHY", "FIRST", "LAST", "REASON")
+    table = Table(
+        kept("COUNT", is_right=True), ident("FINGERPRINT", lambda cell: cell[:SHORT_FINGERPRINT]), kept("WORKFLOW"),
+        kept("NODE"), optional("WHY"), when("LAST"), when("FIRST"), message("REASON"),
+    )  # fmt: skip
     for each in found:
-        table.add_row(
-            str(each["count"]), each["fingerprint"], text(each["workflow"]), text(each["node"]), each["failureType"],
-            clock(each["firstAt"]), clock(each["lastAt"]), text(one_line(each["reason"], 80)),
+        table.add(
+            f"{each['count']:,}", each["fingerprint"], each["workflow"], each["node"], each["failureType"],
+            clock(each["lastAt"]), clock(each["firstAt"]), one_line(each["reason"], LONGEST),
         )  # fmt: skip
     return table
 
 
 def letter_details(letter: Json, hint: Callable[..., str]) -> RenderableType:
     """One dead letter, and what can be done about it."""
-    head = Text.assemble(
-        (letter["id"], "bold"), "  ", state(letter["resolution"]), "\n",
-        f"execution   {letter['executionId']}\n",
-        f"node        {plain(place(letter))}, attempt {letter['attempt']}, {clock(letter['createdAt'])}\n",
-        f"why         {letter['failureType']} ({letter['errorType']})\n",
-        "reason      ", (plain(letter["reason"]), "red"),
-    )  # fmt: skip
-    parts: list[RenderableType] = [head]
+    head, about = Table(kept(), kept()), Table(kept(), prose())
+    head.add(Text(letter["id"], "bold"), state(letter["resolution"]))
+    about.add("execution", letter["executionId"])
+    about.add("node", f"{place(letter)}, attempt {letter['attempt']}, {clock(letter['createdAt'])}")
+    about.add("why", f"{letter['failureType']} ({letter['errorType']})")
+    about.add("reason", text(letter["reason"], "red"))
     if letter["notes"]:
-        parts.append(Text(f"notes       {plain(letter['notes'])}".replace("\n", f"\n{' ' * 12}")))
-    parts += [Text("\ninputs", style="dim"), Text(plain(json_text(letter["inputs"])))]
+        about.add("notes", text(letter["notes"]))
+    parts: list[RenderableType] = [head, about]
+    parts += [Text("\ninputs", style="dim"), unbroken(plain(json_text(letter["inputs"])))]
     if letter.get("errorDetail"):
         parts += tracebacks([(place(letter), letter["errorDetail"])])
     if letter["resolution"] == "PENDING":
-        parts.append(_remedies(letter["id"], hint))
+        parts += [Text(""), _remedies(letter["id"], hint)]
     return Group(*parts)
 
 
@@ -88,11 +96,13 @@ _WORDS: Final = {
 }
 
 
-def _remedies(name: str, hint: Callable[..., str]) -> Text:
-    return Text(
-        f"\ntry again      {hint('dlq', 'requeue', name)}\n"
-        f"other inputs   {hint('dlq', 'requeue', name, '--set', 'KEY=JSON')}\n"
-        f"supply output  {hint('dlq', 'fix', name, '--output', 'JSON')}\n"
-        f"give it up     {hint('dlq', 'discard', name, '--notes', 'WHY')}",
-        style="dim",
-    )
+def _remedies(name: str, hint: Callable[..., str]) -> Table:
+    table = Table(kept(), command())
+    for label, words in {
+        "try again": ("requeue", name),
+        "other inputs": ("requeue", name, "--set", "KEY=JSON"),
+        "supply output": ("fix", name, "--output", "JSON"),
+        "give it up": ("discard", name, "--notes", "WHY"),
+    }.items():
+        table.add(text(label, "dim"), text(hint("dlq", *words), "dim"))
+    return table

@@ -7,40 +7,38 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ropewalk.cli.rendering.executions import plain_table
+from ropewalk.cli.rendering.columns import command, ident, kept, message
 from ropewalk.cli.rendering.failures import of_explanation, tracebacks
-from ropewalk.cli.rendering.text import one_line, plain, state, text
+from ropewalk.cli.rendering.prose import Advice
+from ropewalk.cli.rendering.table import Table
+from ropewalk.cli.rendering.text import LONGEST, one_line, plain, state, text
 
 Json = dict[str, Any]
 Hint = Callable[..., str]
-LONGEST = 400
-"""How much of a reason is shown; it may name several ids."""
 
 
 def explained(explanation: Json, hint: Hint) -> RenderableType:
     """What keeps an execution, as a person would say it."""
-    head = Text.assemble(
-        (plain(explanation["workflow"]), "bold"), f"  {explanation['id']}  ", state(explanation["state"])
-    )
-    if explanation["waitingFor"]:
-        head.append(f"  waits for {explanation['waitingFor']}", style="yellow")
+    head = Table(kept(), ident(), kept(), kept())
+    waits = f"waits for {explanation['waitingFor']}" if explanation["waitingFor"] else ""
+    head.add(text(explanation["workflow"], "bold"), explanation["id"], state(explanation["state"]),
+             text(waits, "yellow"))  # fmt: skip
     parts: list[RenderableType] = [head]
     parts += [_reason(reason, hint) for reason in explanation["reasons"]]
     if explanation["nodes"]:
-        parts.append(_nodes(explanation["nodes"], hint))
+        parts.append(_nodes(explanation, hint))
     if explanation["nodesLeftOut"]:
         parts.append(Text(f"… {explanation['nodesLeftOut']} more nodes are not done", style="dim"))
     return Group(*parts, *tracebacks(of_explanation(explanation)))
 
 
-def _reason(reason: Json, hint: Hint) -> Text:
+def _reason(reason: Json, hint: Hint) -> RenderableType:
     where = "" if reason["node"] is None else f"{_name(reason)}: "
-    line = Text(f"• {plain(where)}{one_line(reason['why'], LONGEST)}")
+    why = f"{where}{one_line(reason['why'], LONGEST)}"
     if reason["command"]:
-        line.append(f"; go on with: {_typed(reason, hint)}")
-    elif reason["action"]:
-        line.append(f"; what helps: {one_line(reason['action'], LONGEST)}")
-    return line
+        return Advice(f"{why}; go on with", _typed(reason, hint), bullet="• ")
+    helps = f"; what helps: {one_line(reason['action'], LONGEST)}" if reason["action"] else ""
+    return Advice(f"{why}{helps}", bullet="• ")
 
 
 def _name(reason: Json) -> str:
@@ -51,12 +49,14 @@ def _typed(reason: Json, hint: Hint) -> str:
     return plain(hint(*shlex.split(reason["command"]))) if reason["command"] else ""
 
 
-def _nodes(nodes: list[Json], hint: Hint) -> RenderableType:
-    table = plain_table("NODE", "STATE", "WHY", "DO")
-    for node in nodes:
-        why = one_line(node["why"], LONGEST)
-        table.add_row(text(node["id"]), state(node["state"]), text(why), text(_typed(node, hint), "dim"))
-        for item in node["items"]:
-            why = one_line(item["why"], LONGEST)
-            table.add_row(text(f"  {_name(item)}"), "", text(why), text(_typed(item, hint), "dim"))
+def _nodes(explanation: Json, hint: Hint) -> RenderableType:
+    """What is not done; a command that a reason has already named is not said twice."""
+    said = [reason["command"] for reason in explanation["reasons"]]
+    table = Table(kept("NODE"), kept("STATE"), message("WHY"), command("DO"))
+    for node in explanation["nodes"]:
+        rows = [(node["id"], state(node["state"]), node)]
+        rows += [(f"  {_name(item)}", Text(), item) for item in node["items"]]
+        for name, stands, about in rows:
+            do = "" if about["command"] in said else _typed(about, hint)
+            table.add(name, stands, one_line(about["why"], LONGEST), text(do, "dim"))
     return table

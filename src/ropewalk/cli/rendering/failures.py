@@ -6,6 +6,7 @@ from typing import Any, Final
 from rich.console import RenderableType
 from rich.text import Text
 
+from ropewalk.cli.rendering.prose import unbroken
 from ropewalk.cli.rendering.text import plain
 
 Json = dict[str, Any]
@@ -39,7 +40,7 @@ def tracebacks(told: list[Told]) -> list[RenderableType]:
     """The first of them in full; whatever is in them, a terminal obeys none of it."""
     parts: list[RenderableType] = []
     for name, detail in told[:MOST_SHOWN]:
-        parts += [Text(f"\n{plain(name)}", style="dim"), Text(plain(detail), style="red")]
+        parts += [Text(f"\n{plain(name)}", style="dim"), unbroken(plain(detail), "red")]
     if len(told) > MOST_SHOWN:
         parts.append(Text(f"\n… {len(told) - MOST_SHOWN} more failed nodes tell theirs with --json", style="dim"))
     return parts

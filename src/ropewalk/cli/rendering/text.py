@@ -35,6 +35,8 @@ SYMBOLS: Final = {
     "CANCELLED": "⊘",
     "BLOCKED": "✗",
 }
+LONGEST: Final = 400
+"""How much of a message a line has at the most; a message may name several ids."""
 SECOND: Final = 1_000_000
 _MINUTE: Final = 60 * SECOND
 _HOUR: Final = 60 * _MINUTE
@@ -55,7 +57,8 @@ def text(value: object, style: str = "") -> "Text":
 
 def one_line(value: object, longest: int = 100) -> str:
     """The beginning of a text, on one line."""
-    words = plain(" ".join(str(value).split()))
+    # No more than could be shown is looked at, however long the text is.
+    words = plain(" ".join(str(value)[: longest * 8].split()))
     return words if len(words) <= longest else words[: longest - 1] + "…"
 
 
@@ -105,5 +108,5 @@ def clock(at: int | str | None) -> str:
 
 
 def short(identifier: str) -> str:
-    """The end of an id, which is what tells UUIDv7s of the same minute apart."""
+    """The end of an id, which is what tells UUIDv7s of the same minute apart; every command takes it for the id."""
     return identifier[-8:]

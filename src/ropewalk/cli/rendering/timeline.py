@@ -1,24 +1,25 @@
 """An execution as a timeline: one row a node, when it ran, how often, and what it waits for."""
 
+from functools import partial
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from ropewalk.cli.rendering.columns import bar as bars
+from ropewalk.cli.rendering.columns import ident, kept, message, optional
+from ropewalk.cli.rendering.table import Cell, Table
 from ropewalk.cli.rendering.text import STYLES, SYMBOLS, clock, lapse, one_line, plain, short, state
 
 Json = dict[str, Any]
 DEEPEST: Final = 8
-NARROWEST: Final = 10
-WIDEST: Final = 40
 _OVER: Final = ("SUCCESS", "SKIPPED", "CANCELLED", "BLOCKED", "FAILED")
 
 
-def timeline(picture: Json, now: int, *, width: int = WIDEST, most: int | None = None) -> RenderableType:
+def timeline(picture: Json, now: int, *, most: int | None = None) -> RenderableType:
     """The whole execution; at most so many rows, those that matter most."""
     nodes = chosen(picture["nodes"], most)
-    parts: list[RenderableType] = [headline(picture, now), _table(picture, nodes, now, width)]
+    parts: list[RenderableType] = [headline(picture, now), _table(picture, nodes, now)]
     if len(nodes) < len(picture["nodes"]):
         parts.append(_rest(picture["nodes"], nodes))
     if picture["state"] == "FAILED" and picture["error"]:
@@ -26,17 +27,14 @@ def timeline(picture: Json, now: int, *, width: int = WIDEST, most: int | None =
     return Group(*parts)
 
 
-def headline(picture: Json, now: int) -> Text:
+def headline(picture: Json, now: int) -> Table:
     """What it is, where it stands, how long it took."""
     began, ended = picture["startedAt"], picture["finishedAt"]
-    line = Text.assemble(
-        (plain(picture["workflow"]), "bold"), f" v{picture['version']}  ", (picture["id"], "dim"), "  ",
-        state(picture["state"]),
-    )  # fmt: skip
-    if began is not None:
-        line.append(f"  {lapse((now if ended is None else ended) - began)}")
-    if picture["waitingFor"]:
-        line.append(f"  waits for {picture['waitingFor']}", style="yellow")
+    took = "" if began is None else lapse((now if ended is None else ended) - began)
+    waits = f"waits for {picture['waitingFor']}" if picture["waitingFor"] else ""
+    line = Table(kept(), ident(), kept(), optional(), kept())
+    name = Text.assemble((plain(picture["workflow"]), "bold"), f" v{picture['version']}")
+    line.add(name, Text(picture["id"], "dim"), state(picture["state"]), took, Text(waits, "yellow"))
     return line
 
 
@@ -65,34 +63,30 @@ def _rest(nodes: list[Json], shown: list[Json]) -> Text:
     return Text(f"… {len(nodes) - len(shown)} more of {len(nodes)} nodes: {told}", style="dim")
 
 
-def _table(picture: Json, nodes: list[Json], now: int, width: int) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
-    for name, options in _COLUMNS.items():
-        table.add_column(name, **options)
+def _table(picture: Json, nodes: list[Json], now: int) -> Table:
+    table = Table(
+        kept(shorter=_without_indent), kept(), optional(is_right=True), optional(is_right=True), bars(), message(),
+        gap=1,
+    )  # fmt: skip
     end = picture["finishedAt"] or now
     begin = picture["startedAt"] or picture["acceptedAt"]
     for node in nodes:
-        table.add_row(*_row(node, begin, max(end, begin + 1), now, width))
+        table.add(*_row(node, begin, max(end, begin + 1), now))
     return table
 
 
-_COLUMNS: Final[dict[str, dict[str, Any]]] = {
-    "node": {"no_wrap": True, "max_width": 40},
-    "state": {"no_wrap": True},
-    "attempts": {"no_wrap": True, "justify": "right"},
-    "took": {"no_wrap": True, "justify": "right"},
-    "bar": {"no_wrap": True},
-    "note": {"no_wrap": True, "overflow": "ellipsis"},
-}
+def _without_indent(name: Text) -> Text:
+    return name[len(name.plain) - len(name.plain.lstrip()) :]
 
 
-def _row(node: Json, begin: int, end: int, now: int, width: int) -> tuple[RenderableType, ...]:
+def _row(node: Json, begin: int, end: int, now: int) -> tuple[Cell, ...]:
     style = STYLES.get(node["state"], "")
     indent = "  " * min(node["level"], DEEPEST)
     name = Text.assemble(indent, (SYMBOLS.get(node["state"], " "), style), " ", plain(node["id"]))
     # Only from the second attempt on is there something to say.
     attempts = f"×{node['attempts']}" if node["attempts"] > 1 else ""
-    return name, state(node["state"]), attempts, took(node, now), bar(node, begin, end, width), Text(note(node, now))
+    drawn = partial(bar, node, begin, end)
+    return name, state(node["state"]), attempts, took(node, now), drawn, note(node, now)
 
 
 def took(node: Json, now: int) -> str:

@@ -5,8 +5,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from ropewalk.cli.rendering.executions import plain_table
-from ropewalk.cli.rendering.text import clock, lapse, text
+from ropewalk.cli.rendering.columns import kept, optional, when
+from ropewalk.cli.rendering.table import Table
+from ropewalk.cli.rendering.text import clock, lapse
 
 Json = dict[str, Any]
 
@@ -15,19 +16,16 @@ def workers_listing(found: list[Json]) -> RenderableType:
     """Workers, one a line."""
     if not found:
         return Text("no workers")
-    table = plain_table("ID", "HOST", "PID", "VERSION", "POOL", "LOAD", "SINCE", "HEARD OF", "")
+    table = Table(
+        kept("ID"), kept("STATE"), kept("POOL"), kept("LOAD"), optional("HEARD OF"), optional("HOST"), optional("PID"),
+        when("SINCE"), optional("VERSION"),
+    )  # fmt: skip
     for each in found:
-        table.add_row(
-            text(each["id"]),
-            text(each["host"]),
-            str(each["pid"]),
-            text(each["version"]),
-            text(each["pool"]),
-            f"{each['load']}/{each['slots']}",
-            clock(each["startedAt"]),
-            "" if each["silence"] is None else f"{lapse(each['silence'])} ago",
-            _state(each),
-        )
+        heard_of = "" if each["silence"] is None else f"{lapse(each['silence'])} ago"
+        table.add(
+            each["id"], _state(each), each["pool"], f"{each['load']}/{each['slots']}", heard_of, each["host"],
+            str(each["pid"]), clock(each["startedAt"]), each["version"],
+        )  # fmt: skip
     return table
 
 
