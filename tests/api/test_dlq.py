@@ -58,6 +58,10 @@ async def test_letters_are_found_by_what_is_known_of_them(town: Town):
     assert await executions_of(town, f"from={at}") == [third, second]
     assert await executions_of(town, f"to={at}") == [first]
     assert await executions_of(town, "to=1999-01-01T00:00:00Z") == []
+    assert await executions_of(town, f"idPart={letter['id'][-8:]}") == [second]
+    assert await executions_of(town, f"idPart={letter['id'][-8:]}&resolution=DISCARDED") == []
+    assert await executions_of(town, f"idPart={letter['id'][:20]}&fingerprint={letter['fingerprint']}") == [second]
+    assert await executions_of(town, f"idPart={letter['id'][-8:]}&executionId={first}") == []
 
 
 async def test_a_list_goes_on_where_a_page_ended_whatever_was_resolved(town: Town):
@@ -209,6 +213,8 @@ async def test_whom_one_workflow_is_shared_with_sees_its_letters_alone(town: Tow
     assert await executions_of(town, f"{here}&executionId={shared}", guest) == [shared]
     assert await executions_of(town, f"{here}&executionId={hidden}", guest) == []
     assert await executions_of(town, f"{here}&resolution=PENDING&node=b", guest) == []
+    assert await executions_of(town, f"{here}&idPart={one['id'][-8:]}", guest) == [shared]
+    assert await executions_of(town, f"{here}&idPart={other['id'][-8:]}", guest) == []
     assert [each["fingerprint"] for each in groups["items"]] == [one["fingerprint"]]
     assert (await town.ask("GET", f"{LETTERS}/{other['id']}?{here}", guest)).status_code == 404
     for verb in ("requeue", "discard"):
@@ -231,7 +237,17 @@ async def test_inputs_are_for_those_who_may_read_them(town: Town):
 
 @pytest.mark.parametrize(
     "query",
-    ["resolution=GONE", "workflowId=%00", "node=%00", "fingerprint=zz", "from=now", "limit=0", "cursor=x", "to=1"],
+    [
+        "resolution=GONE",
+        "workflowId=%00",
+        "node=%00",
+        "fingerprint=zz",
+        "idPart=x%25y",
+        "from=now",
+        "limit=0",
+        "cursor=x",
+        "to=1",
+    ],
 )
 async def test_a_list_is_not_asked_for_in_vain(town: Town, query: str):
     answer = await town.ask("GET", f"{LETTERS}?{query}")

@@ -46,6 +46,10 @@ async def test_a_list_has_what_its_filters_let_through(town: Town):
     assert await listed(f"to={at}") == [good]
     assert await listed(f"from={at}&state=FAILED&trigger=MANUAL") == [bad]
     assert await listed("to=1999-01-01T00:00:00Z") == []
+    assert await listed(f"idPart={bad[-8:]}") == [bad]
+    assert await listed(f"idPart={bad}") == [bad]
+    assert await listed(f"idPart={bad[:8]}&state=FAILED") == [bad]
+    assert await listed(f"idPart={bad[-8:]}&state=SUCCESS") == []
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,10 @@ async def test_a_list_has_what_its_filters_let_through(town: Town):
         ("from=yesterday", "query.from"),
         ("from=2026-02-30T00:00:00Z", "query.from"),
         ("to=2026-01-01T00:00:00", "query.to"),
+        ("idPart=ab", "query.idPart"),
+        ("idPart=%25%25%25", "query.idPart"),
+        ("idPart=a_c", "query.idPart"),
+        ("idPart=" + "a" * 37, "query.idPart"),
         ("limit=0", "query.limit"),
         ("limit=201", "query.limit"),
         ("limit=ten", "query.limit"),

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -213,3 +215,28 @@ def code_of(process: subprocess.Popen[str]) -> int:
 
 def open_gate(name: str) -> None:
     Path(name).touch()
+
+
+def in_terminal(arguments: list[str], until: str = "", then: bytes = b"", columns: int = 100) -> tuple[int, str]:
+    """Carries a command out in a terminal of 30 lines, types `then` when `until` has appeared; its code and output."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+        os.environ.update(TERM="xterm", COLUMNS=str(columns), LINES="30", PYTHONPATH=path)
+        os.execv(sys.executable, [sys.executable, "-m", "ropewalk", *arguments])
+    shown = ""
+    while chunk := _chunk(terminal):
+        shown += chunk
+        if then and until in shown:
+            os.write(terminal, then)
+            then = b""
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+
+
+def _chunk(terminal: int) -> str:
+    assert select.select([terminal], [], [], PATIENCE)[0], "the command hangs"
+    try:
+        return os.read(terminal, 65536).decode(errors="replace")
+    except OSError:  # the other end is closed
+        return ""

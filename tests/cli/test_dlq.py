@@ -42,6 +42,22 @@ def test_what_failed_alike_is_one_group(failed: str, invoke: Invoke, answer: Ans
     assert group["fingerprint"] in invoke("dlq", "groups").stdout
 
 
+@pytest.mark.parametrize("shorten", [lambda name: name[:20], lambda name: name[-8:], lambda name: name[-8:].upper()])
+def test_a_letter_is_named_by_a_part_of_its_id(shorten: Callable[[str], str], failed: str, answer: Answer):
+    (letter,) = answer("dlq", "ls")
+
+    assert answer("dlq", "show", shorten(letter["id"])) == letter
+
+
+def test_what_failed_alike_is_named_by_the_beginning_of_its_fingerprint(failed: str, invoke: Invoke, answer: Answer):
+    (group,) = answer("dlq", "groups")
+    short = group["fingerprint"][:8]
+
+    assert [each["executionId"] for each in answer("dlq", "ls", "--fingerprint", short)] == [failed]
+    assert invoke("dlq", "discard", "--fingerprint", short).stdout.splitlines()[-1] == "1 discarded"
+    assert invoke("dlq", "discard", "--fingerprint", short).stdout.splitlines()[-1] == "no dead letters"
+
+
 @pytest.mark.parametrize(
     "options",
     [("--set", "card=4242"), ("--set", 'card="4242"'), ("--input", '{"card": "4242"}'), ("--input", "@c.json")],

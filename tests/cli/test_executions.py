@@ -100,12 +100,34 @@ def test_an_id_nobody_has_is_refused(word: str, says: str, failed: str, invoke: 
     assert (result.exit_code, says in result.stderr) == (2, True)
 
 
-def test_an_id_that_could_be_several_is_refused(failed: str, invoke: Invoke):
+def test_an_id_that_could_be_several_is_refused_with_those_it_could_be(failed: str, invoke: Invoke, answer: Answer):
     invoke("run", "hello.yaml")
+    other = answer("executions", "show", "last")["id"]
 
     result = invoke("executions", "show", failed[:4])
 
-    assert (result.exit_code, "several ids" in result.stderr) == (2, True)
+    assert (result.exit_code, "several ids: give more of it" in result.stderr) == (2, True)
+    assert [line.split()[:4] for line in result.stderr.splitlines()[1:3]] == [
+        [other, "hello", "v1", "SUCCESS"],
+        [failed, "paid", "v1", "FAILED"],
+    ]
+
+
+def test_of_very_many_that_an_id_could_be_ten_are_told(failed: str, invoke: Invoke):
+    for _ in range(10):
+        invoke("run", "hello.yaml")
+
+    lines = invoke("executions", "show", failed[:3]).stderr.splitlines()
+
+    assert ["hello v1" in line for line in lines[1:11]] == [True] * 10
+    assert lines[11:] == ["  and more"]
+
+
+def test_the_next_page_goes_on_before_a_short_id_too(failed: str, invoke: Invoke, answer: Answer):
+    invoke("run", "hello.yaml")
+    (newest,) = answer("executions", "ls", "--limit", "1")
+
+    assert [each["id"] for each in answer("executions", "ls", "--before", newest["id"][-8:])] == [failed]
 
 
 def test_events_are_json_lines_in_order(failed: str, invoke: Invoke):

@@ -2,19 +2,15 @@
 
 import json
 import os
-import pty
-import select
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ropewalk.store.sqlite import owner_info
-from tests.cli.conftest import ROOT, Invoke, Start, code_of, open_gate, told
+from tests.cli.conftest import Invoke, Start, code_of, in_terminal, open_gate, told
 
 Answer = Callable[..., Any]
-PATIENCE = 30.0
 
 
 def effects() -> list[str]:
@@ -145,30 +141,6 @@ def test_a_background_process_that_fails_says_so_and_where_its_log_is(invoke: In
 
 
 # A real terminal
-
-
-def in_terminal(arguments: list[str], until: str, then: bytes = b"") -> tuple[int, str]:
-    """Carries a command out in a terminal of 100 × 30, types `then` when `until` has appeared; its code and output."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", PYTHONPATH=f"{ROOT / 'src'}{os.pathsep}{ROOT}")
-        os.execv(sys.executable, [sys.executable, "-m", "ropewalk", *arguments])
-    shown = ""
-    while chunk := _chunk(terminal):
-        shown += chunk
-        if then and until in shown:
-            os.write(terminal, then)
-            then = b""
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
-
-
-def _chunk(terminal: int) -> str:
-    assert select.select([terminal], [], [], PATIENCE)[0], "the command hangs"
-    try:
-        return os.read(terminal, 65536).decode(errors="replace")
-    except OSError:  # the other end is closed
-        return ""
 
 
 def test_in_a_terminal_the_timeline_is_drawn_and_the_cursor_given_back():

@@ -68,6 +68,12 @@ async def history(store: Store) -> Store:
         (Filter(state=ExecutionState.FAILED, workflow="w1", trigger=TriggerType.MANUAL), range(1, 60, 6)),
         (Filter(since=NOON + 10 * SECOND, until=NOON + 20 * SECOND), range(10, 20)),
         (Filter(workflow="w0", since=NOON + 50 * SECOND), range(50, 60, 2)),
+        (Filter(id_part="e1"), range(10, 20)),
+        (Filter(id_part="7"), range(7, 60, 10)),
+        (Filter(id_part="7", workflow="w0"), range(0)),
+        (Filter(id_part="7", workflow="w1", state=ExecutionState.FAILED), range(7, 60, 30)),
+        (Filter(id_part="7", among=("w1", "nosuch")), range(7, 60, 10)),
+        (Filter(id_part="e99"), range(0)),
     ],
 )
 async def test_pages_together_are_every_execution_wanted_newest_first(history: Store, wanted: Filter, expected: range):

@@ -19,7 +19,7 @@ from ropewalk.api.executions import ID, NodeName
 from ropewalk.api.gate import Call
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Limit, Page, exemplified, page
+from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, IdPart, Limit, Page, exemplified, page
 from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
@@ -105,12 +105,14 @@ async def list_dead_letters(
     fingerprint: Annotated[str | None, Query(pattern=FINGERPRINT)] = None,
     since: From = None,
     until: To = None,
+    id_part: IdPart = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Dead letters by the time they gave up, newest first."""
     workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, dlq.Search().until)
-    listing = call.listing("dead-letters", resolution, execution_id, workflow, node, fingerprint, begin, end)
+    filters = (resolution, execution_id, workflow, node, fingerprint, begin, end, *filter(None, [id_part]))
+    listing = call.listing("dead-letters", *filters)
     before = dlq.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
     wanted = dlq.Search(
@@ -122,6 +124,7 @@ async def list_dead_letters(
         since=begin,
         until=end,
         among=None if shared is None else tuple(shared),
+        id_part=id_part,
     )
     reader = patient(call.office.store)
     found = await reading.find_dead_letters(reader, call.workspace, wanted, before=before, limit=limit)

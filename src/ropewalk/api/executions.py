@@ -23,7 +23,7 @@ from ropewalk.api.execution_answers import (
 from ropewalk.api.gate import Call, enter_workspace, nowhere
 from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Id, Limit, Named, Page, exemplified, page
+from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Id, IdPart, Limit, Named, Page, exemplified, page
 from ropewalk.api.waiting import Wait, once_ended, until_all_ended
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem
@@ -228,15 +228,17 @@ async def list_executions(
     trigger: TriggerType | None = None,
     since: From = None,
     until: To = None,
+    id_part: IdPart = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
     """Executions by the time they were accepted, newest first."""
     workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, executions.ANY.until)
-    listing = call.listing("executions", workflow, state, trigger, begin, end)
+    listing = call.listing("executions", workflow, state, trigger, begin, end, *filter(None, [id_part]))
     before = executions.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
-    wanted = executions.Filter(workflow, state, trigger, begin, end, None if shared is None else tuple(shared))
+    among = None if shared is None else tuple(shared)
+    wanted = executions.Filter(workflow, state, trigger, begin, end, among, id_part=id_part)
     store = call.office.store
     reader = store if wanted == executions.ANY else patient(store)
     found = await reading.list_executions(reader, call.workspace, wanted, before=before, limit=limit)

@@ -67,6 +67,12 @@ ChosenWorkflow = Annotated[
     str | None, Query(alias="workflowId", min_length=1, max_length=LONGEST_NAME, pattern=NAMED, description=BY_NAME)
 ]
 
+IdPart = Annotated[
+    str | None,
+    Query(alias="idPart", min_length=3, max_length=36, pattern=r"^[0-9a-f-]+$",
+          description="Only those whose id begins or ends so: what people type."),
+]  # fmt: skip
+
 
 def page(cursors: Cursors, listing: str, items: list[dict[str, Any]], limit: int, place: Any) -> dict[str, Any]:
     """A page of a list; `place` is where the last item is, for the cursor."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 from ropewalk.cli import background
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import print_json_line
+from ropewalk.cli.ids import whole_fingerprint
 from ropewalk.cli.looking import is_over
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.dlq import progress_line, tally
@@ -119,8 +120,9 @@ def _require_hands(project: Project, session: Session, stops: bool) -> None:
 
 async def _wanted(session: Session, which: Which) -> Wanted:
     workflow = None if which.workflow is None else await session.look.workflow_id(which.workflow)
+    alike = await whole_fingerprint(session.look, which.fingerprint)
     return Wanted(
-        fingerprint=which.fingerprint, workflow=workflow, node=which.node, failure_type=which.failure_type
+        fingerprint=alike, workflow=workflow, node=which.node, failure_type=which.failure_type
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from ropewalk.cli.bulk import Which, discard_many, on_letters, requeue_many
 from ropewalk.cli.carrying import Way, carry_on, detach_option
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import answer, print_json
-from ropewalk.cli.ids import letter_id
+from ropewalk.cli.ids import letter_id, whole_fingerprint
 from ropewalk.cli.loading import assignments, json_value
 from ropewalk.cli.looking import looking
 from ropewalk.cli.project import Project, anywhere
@@ -32,7 +32,8 @@ def ls(project: Project, resolution: str, fingerprint: str | None, limit: int) -
 
     async def show_all() -> Code:
         async with looking(project) as look:
-            found = await look.letters(Resolution(resolution), fingerprint, limit)
+            alike = await whole_fingerprint(look, fingerprint)
+            found = await look.letters(Resolution(resolution), alike, limit)
         return answer(found, lambda: letters_listing(found), is_json=project.is_json)
 
     return finish(show_all())

@@ -6,7 +6,7 @@ import click
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import answer, print_drawn, print_json, print_json_line
-from ropewalk.cli.ids import execution_id
+from ropewalk.cli.ids import before_id, execution_id
 from ropewalk.cli.looking import Search, looking
 from ropewalk.cli.picture import Picture
 from ropewalk.cli.project import Project, anywhere
@@ -14,6 +14,7 @@ from ropewalk.cli.rendering.executions import details, listing
 from ropewalk.cli.rendering.story import event_line
 from ropewalk.cli.rendering.text import plain
 from ropewalk.cli.session import finish
+from ropewalk.cli.streams import is_read
 from ropewalk.cli.view import now
 from ropewalk.core.state import ExecutionState
 
@@ -39,7 +40,7 @@ def ls(project: Project, state: str | None, workflow: str | None, limit: int, be
             wanted = Search(
                 workflow=None if workflow is None else await look.workflow_id(workflow),
                 state=None if state is None else ExecutionState(state),
-                before=before,
+                before=await before_id(look, before),
                 limit=limit,
             )
             found = await look.executions(wanted)
@@ -82,6 +83,8 @@ def events(project: Project, execution: str, after: int, follow: bool) -> int:
             if follow:
                 async for envelope in look.follow(found, after):
                     _print_event(project, envelope)
+                    if not is_read():
+                        break
                 return Code.OK
             for envelope in await look.events(found, after):
                 _print_event(project, envelope)

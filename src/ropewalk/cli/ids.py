@@ -1,60 +1,98 @@
-"""Ids as people type them: the beginning or the end of one, or `last`."""
+"""Ids as people type them: the beginning or the end of one, as lists show it, or `last`."""
 
-from collections.abc import AsyncIterator
-from typing import Final
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from ropewalk.cli.looking import Look, Search
+from ropewalk.cli.rendering.text import clock, one_line
 from ropewalk.core.errors import Conflict, NotFound
 from ropewalk.core.state import Resolution
 
 LAST: Final = "last"
 WHOLE: Final = 36
+WHOLE_FINGERPRINT: Final = 16
 FEWEST: Final = 3
-_PAGE: Final = 1000
+MOST_NAMED: Final = 10
+"""How many ids are told of a word that could mean several."""
+_MOST_GROUPS: Final = 1000
+_PART: Final = re.compile(r"[0-9a-f-]+")
+Json = dict[str, Any]
 
 
 async def execution_id(look: Look, word: str) -> str:
     """The id of the one execution that is meant."""
     if word == LAST:
-        return _newest([each["id"] for each in await look.executions(Search(limit=1))], "execution")
+        return _newest(await look.executions(Search(limit=1)), "execution")
     if len(word) == WHOLE:
         if await look.state(word) is None:
             raise NotFound(f"there is no execution {word}")
         return word
-    return await _one(look.ids(), word, "execution")
+    part = _part(word, "execution")
+    found = await look.executions(Search(id_part=part, limit=MOST_NAMED + 1))
+    return str(_only(found, "id", part, "execution", _execution)["id"])
 
 
 async def letter_id(look: Look, word: str) -> str:
     """The id of the one dead letter that is meant."""
     if word == LAST:
-        return _newest([each async for each in _letters(look, 1)], "dead letter")
+        # What waits for a person comes first.
+        return _newest([each for resolution in Resolution for each in await look.letters(resolution, None, 1)],
+                       "dead letter")  # fmt: skip
     if len(word) == WHOLE:
         return str((await look.letter(word))["id"])
-    return await _one(_letters(look, _PAGE), word, "dead letter")
+    part = _part(word, "dead letter")
+    found = await look.letters_named(part, MOST_NAMED + 1)
+    return str(_only(found, "id", part, "dead letter", _letter)["id"])
 
 
-def _newest(ids: list[str], what: str) -> str:
-    if not ids:
+async def whole_fingerprint(look: Look, word: str | None) -> str | None:
+    """The one fingerprint that is meant; a word that none begins with may be that of letters nobody waits for."""
+    if word is None or len(word) >= WHOLE_FINGERPRINT:
+        return word
+    found = [each for each in await look.groups(_MOST_GROUPS) if each["fingerprint"].startswith(word.lower())]
+    return str(_only(found, "fingerprint", word.lower(), "fingerprint", _group)["fingerprint"]) if found else word
+
+
+async def before_id(look: Look, word: str | None) -> str | None:
+    """The id before which a list goes on; a whole one need not be there any more."""
+    return word if word is None or len(word) == WHOLE else await execution_id(look, word)
+
+
+def _newest(found: list[Json], what: str) -> str:
+    if not found:
         raise NotFound(f"there is no {what} yet")
-    return ids[0]
+    return str(found[0]["id"])
 
 
-async def _one(ids: AsyncIterator[str], word: str, what: str) -> str:
+def _part(word: str, what: str) -> str:
     if len(word) < FEWEST:
         raise NotFound(f"{word!r} is too short for an id; give {FEWEST} characters of its beginning or end, or `last`")
-    found: list[str] = []
-    async for each in ids:
-        if each.startswith(word) or each.endswith(word):
-            found.append(each)
-        if len(found) > 1:
-            raise Conflict(f"{word} is the beginning or end of several ids, {found[0]} and {found[1]}: give more of it")
-    if not found:
+    if len(word) > WHOLE or not _PART.fullmatch(word.lower()):
         raise NotFound(f"there is no {what} {word}")
-    return found[0]
+    return word.lower()
 
 
-async def _letters(look: Look, most: int) -> AsyncIterator[str]:
-    """Those that wait for someone first; at most so many of each resolution."""
-    for resolution in Resolution:
-        for letter in await look.letters(resolution, None, most):
-            yield letter["id"]
+def _only(found: Iterable[Json], name: str, part: str, what: str, told: Callable[[Json], str]) -> Json:
+    """The one that is meant, or an error that tells which ones could be."""
+    # A server that is older than this command does not know the filter, and gives whatever it has.
+    fitting = [each for each in found if each[name].startswith(part) or each[name].endswith(part)]
+    if not fitting:
+        raise NotFound(f"there is no {what} {part}")
+    if len(fitting) == 1:
+        return fitting[0]
+    lines = [f"  {each[name]}  {told(each)}" for each in fitting[:MOST_NAMED]]
+    more = ["  and more"] if len(fitting) > MOST_NAMED else []
+    raise Conflict("\n".join([f"{part} is the beginning or end of several ids: give more of it", *lines, *more]))
+
+
+def _execution(each: Json) -> str:
+    return f"{each['workflow']} v{each['version']}  {each['state']}  {clock(each['acceptedAt'])}"
+
+
+def _letter(each: Json) -> str:
+    return f"{each['node']}  {each['resolution']}  {clock(each['createdAt'])}  {one_line(each['reason'], 40)}"
+
+
+def _group(each: Json) -> str:
+    return f"{each['count']:,} of {each['workflow']} {each['node']}"

@@ -26,7 +26,6 @@ from ropewalk.store.sqlite import OwnerInfo, SqliteReader, owner_info
 from ropewalk.store.workers import Worker
 
 WORKSPACE: Final = "default"
-MOST_LOOKED_AT: Final = 100_000
 _PAGE: Final = 1000
 _PAUSE: Final = 0.1
 _SOON: Final = 0.02
@@ -34,11 +33,15 @@ Json = dict[str, Any]
 
 
 class Search(Struct, frozen=True, kw_only=True):
-    """Which executions a list is to have, the newest first; `workflow` is an id, `before` excludes."""
+    """Which executions a list is to have, the newest first; `workflow` is an id, `before` excludes.
+
+    The id begins or ends with `id_part`.
+    """
 
     workflow: str | None = None
     state: ExecutionState | None = None
     before: str | None = None
+    id_part: str | None = None
     limit: int = _PAGE
 
 
@@ -47,7 +50,6 @@ class Look(Protocol):
 
     async def workflow_id(self, name: str) -> str: ...
     async def executions(self, wanted: Search) -> list[Json]: ...
-    def ids(self) -> AsyncIterator[str]: ...
     async def execution(self, execution: str) -> Json: ...
     async def state(self, execution: str) -> ExecutionState | None: ...
     async def runs(self, execution: str) -> list[Json]: ...
@@ -57,6 +59,7 @@ class Look(Protocol):
     async def over(self, execution: str) -> None: ...
     async def explanation(self, execution: str, node: str | None) -> Json: ...
     async def letters(self, resolution: Resolution, fingerprint: str | None, limit: int) -> list[Json]: ...
+    async def letters_named(self, id_part: str, limit: int) -> list[Json]: ...
     async def letter(self, letter: str) -> Json: ...
     async def pending_letters(self, execution: str, limit: int) -> list[str]: ...
     async def groups(self, limit: int) -> list[Json]: ...
@@ -154,20 +157,9 @@ class StoreLook:
     # Executions
 
     async def executions(self, wanted: Search) -> list[Json]:
-        chosen = executions.Filter(workflow=wanted.workflow, state=wanted.state)
+        chosen = executions.Filter(workflow=wanted.workflow, state=wanted.state, id_part=wanted.id_part)
         before = executions.NEWEST if wanted.before is None else wanted.before
         return await reading.list_executions(self.reader, WORKSPACE, chosen, before=before, limit=wanted.limit)
-
-    async def ids(self) -> AsyncIterator[str]:
-        """The newest first; no further than anyone would look for the end of an id."""
-        before = executions.NEWEST
-        for _ in range(MOST_LOOKED_AT // _PAGE):
-            page = await executions.listed(self.reader, WORKSPACE, before=before, limit=_PAGE)
-            for each in page:
-                yield each.id
-            if len(page) < _PAGE:
-                return
-            before = page[-1].id
 
     async def execution(self, execution: str) -> Json:
         return await reading.get_execution(self.reader, self._blobs, WORKSPACE, execution)
@@ -216,6 +208,10 @@ class StoreLook:
 
     async def letters(self, resolution: Resolution, fingerprint: str | None, limit: int) -> list[Json]:
         return await reading.list_dead_letters(self.reader, WORKSPACE, resolution, fingerprint, limit)
+
+    async def letters_named(self, id_part: str, limit: int) -> list[Json]:
+        wanted = dlq.Search(resolution=None, id_part=id_part)
+        return await reading.find_dead_letters(self.reader, WORKSPACE, wanted, limit=limit)
 
     async def letter(self, letter: str) -> Json:
         return await reading.get_dead_letter(self.reader, WORKSPACE, letter)

@@ -57,17 +57,14 @@ class ServerLook:
     async def executions(self, wanted: Search) -> list[Json]:
         found: list[Json] = []
         most = wanted.limit if wanted.before is None else MOST_SKIPPED
-        async for each in self.client.executions(workflow=wanted.workflow, state=wanted.state, limit=most):
+        about = {"workflow": wanted.workflow, "state": wanted.state, "id_part": wanted.id_part}
+        async for each in self.client.executions(**about, limit=most):
             # Ids are ordered as their executions are.
             if wanted.before is None or each["id"] < wanted.before:
                 found.append(cast(Json, each))
             if len(found) == wanted.limit:
                 break
         return found
-
-    async def ids(self) -> AsyncIterator[str]:
-        async for each in self.client.executions(limit=MOST_SKIPPED):
-            yield each["id"]
 
     async def execution(self, execution: str) -> Json:
         handle = self.client.execution(execution)
@@ -110,6 +107,9 @@ class ServerLook:
     async def letters(self, resolution: Resolution, fingerprint: str | None, limit: int) -> list[Json]:
         found = self.client.dead_letters(resolution, fingerprint=fingerprint, limit=limit)
         return [_seen(each) async for each in found]
+
+    async def letters_named(self, id_part: str, limit: int) -> list[Json]:
+        return [_seen(each) async for each in self.client.dead_letters(None, id_part=id_part, limit=limit)]
 
     async def letter(self, letter: str) -> Json:
         return _seen(await self.client.dead_letter(letter))

@@ -30,10 +30,14 @@ class DeadLetterVerbs(Speaker):
     @listing
     def dead_letters(self, resolution: str | None = "PENDING", *, execution: str | None = None,
                      workflow: str | None = None, node: str | None = None, fingerprint: str | None = None,
-                     since: str | None = None, until: str | None = None,
+                     since: str | None = None, until: str | None = None, id_part: str | None = None,
                      limit: int | None = None) -> Series[DeadLetter]:  # fmt: skip
-        """Dead letters, the newest first; `workflow` is an id or a name, times are RFC 3339, None is any resolution."""
-        about = {"executionId": execution, "workflowId": workflow, "node": node, "fingerprint": fingerprint}
+        """Dead letters, the newest first; `workflow` is an id or a name, times are RFC 3339, None is any resolution.
+
+        With `id_part`, only those whose id begins or ends so.
+        """
+        about = {"executionId": execution, "workflowId": workflow, "node": node, "fingerprint": fingerprint,
+                 "idPart": id_part}  # fmt: skip
         return self._pages(PATH, limit, resolution=resolution, **about, **{"from": since, "to": until})
 
     @listing

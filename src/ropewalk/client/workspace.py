@@ -30,10 +30,11 @@ class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, Sh
 
     @listing
     def executions(self, *, workflow: str | None = None, state: str | None = None, trigger: str | None = None,
-                   since: str | None = None, until: str | None = None,
+                   since: str | None = None, until: str | None = None, id_part: str | None = None,
                    limit: int | None = None) -> Series[ExecutionSummary]:  # fmt: skip
-        """Executions, the newest first; `workflow` is an id or a name, times are RFC 3339."""
-        wanted = {"workflowId": workflow, "state": state, "trigger": trigger, "from": since, "to": until}
+        """Executions, the newest first; `workflow` is an id or a name, times are RFC 3339, ids begin or end so."""
+        wanted = {"workflowId": workflow, "state": state, "trigger": trigger, "from": since, "to": until,
+                  "idPart": id_part}  # fmt: skip
         return self._pages(PATH, limit, **wanted)
 
     @verb

@@ -9,7 +9,7 @@ from ropewalk.core.duration import MILLISECOND
 from ropewalk.core.state import Resolution, RunState
 from ropewalk.store.access import Reader, Row, Transaction, json_list
 from ropewalk.store.events import place_of
-from ropewalk.store.ids import first_id
+from ropewalk.store.ids import begins_or_ends, first_id
 from ropewalk.store.rows import DeadLetterResolution
 
 NEWEST: Final = "~"
@@ -83,7 +83,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Search(Struct, frozen=True, kw_only=True):
-    """Which dead letters a list is to have; None is any. `until` is not included; `among` narrows to workflows."""
+    """Which dead letters a list is to have; None is any. `until` is not included; `among` narrows to workflows.
+
+    The id begins or ends with `id_part`, which has nothing in it but letters, digits and `-`.
+    """
 
     resolution: Resolution | None = Resolution.PENDING
     execution: str | None = None
@@ -93,6 +96,7 @@ class Search(Struct, frozen=True, kw_only=True):
     since: int = 0
     until: int = _NEVER
     among: tuple[str, ...] | None = None
+    id_part: str | None = None
 
 
 class Pending(Struct, frozen=True):
@@ -162,6 +166,8 @@ async def search(
 async def _search(
     reader: Reader, workspace: str, resolution: Resolution, wanted: Search, before: str, limit: int
 ) -> list[DeadLetter]:
+    if wanted.id_part is not None:
+        return await _named(reader, workspace, resolution, wanted, before, limit)
     about = (workspace, resolution, before, wanted.workflow, wanted.node, wanted.since, wanted.until)
     if wanted.execution is not None:
         rows = await reader.fetch("search_execution_dead_letters", *about, wanted.fingerprint, wanted.execution, limit)
@@ -174,6 +180,19 @@ async def _search(
         rows = await reader.fetch("list_alike_dead_letters", *about, wanted.fingerprint, limit)
     else:
         rows = await reader.fetch("list_dead_letters", *about, limit)
+    return _letters(rows)
+
+
+async def _named(
+    reader: Reader, workspace: str, resolution: Resolution, wanted: Search, before: str, limit: int
+) -> list[DeadLetter]:
+    rows: list[Row] = []
+    # One look per workflow, as for executions: few are ever shared.
+    shared = [each for each in wanted.among or () if wanted.workflow in (None, each)]
+    for workflow in [wanted.workflow] if wanted.among is None else shared:
+        about = (workspace, resolution, before, workflow, wanted.node, wanted.since, wanted.until)
+        named = (*begins_or_ends(wanted.id_part), wanted.fingerprint, wanted.execution)
+        rows += await reader.fetch("list_named_dead_letters", *about, *named, limit)
     return _letters(rows)
 
 

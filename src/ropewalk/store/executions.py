@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ropewalk.core.state import ENDED, ExecutionState, TriggerType
 from ropewalk.store.access import Reader, Value, json_list
+from ropewalk.store.ids import begins_or_ends
 
 NEWEST: Final = "~"
 """A cursor before every id."""
@@ -38,7 +39,8 @@ class Execution(Struct, frozen=True):
 class Filter(Struct, frozen=True):
     """Which executions are wanted; None is any. Times are of acceptance, `until` not included.
 
-    `among` narrows them to these workflows, and nobody looks beyond the id `oldest`, whatever else is wanted.
+    `among` narrows them to these workflows, and nobody looks beyond the id `oldest`, whatever else is wanted. The id
+    begins or ends with `id_part`, which has nothing in it but letters, digits and `-`.
     """
 
     workflow: str | None = None
@@ -48,6 +50,7 @@ class Filter(Struct, frozen=True):
     until: int = _NEVER
     among: tuple[str, ...] | None = None
     oldest: str = ""
+    id_part: str | None = None
 
 
 ANY: Final = Filter()
@@ -81,13 +84,15 @@ async def listed(
 async def _listed(reader: Reader, workspace: str, wanted: Filter, before: str, limit: int) -> list[Execution]:
     arguments: tuple[Value, ...] = (
         workspace, before, wanted.workflow, wanted.state, wanted.trigger, wanted.since, wanted.until, wanted.oldest,
-        limit,
+        *begins_or_ends(wanted.id_part), limit,
     )  # fmt: skip
     return [Execution(*row) for row in await reader.fetch(_statement(wanted), *arguments)]
 
 
 def _statement(wanted: Filter) -> str:
     """The statement whose index leaves out most."""
+    if wanted.id_part is not None:
+        return "list_named_executions"
     if wanted.state is not None and wanted.state.is_reopenable:
         return "list_failed_executions"
     if wanted.state is not None and wanted.state not in ENDED:

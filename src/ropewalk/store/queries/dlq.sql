@@ -65,6 +65,20 @@ select {{dead_letter}}
  order by id desc
  limit $10;
 
+-- list_named_dead_letters: the same for those whose id begins or ends so ($8 and $9: patterns), whatever else is wanted.
+-- Walks dead_letter_by_workspace.
+select {{dead_letter}}
+  from dead_letter
+ where workspace = $1 and resolution = $2 and id < $3
+   and (cast($4 as text) is null or workflow = $4)
+   and (cast($5 as text) is null or node = $5)
+   and created_at >= $6 and created_at < $7
+   and (id like $8 or id like $9)
+   and (cast($10 as text) is null or fingerprint = $10)
+   and (cast($11 as text) is null or execution = $11)
+ order by id desc
+ limit $12;
+
 -- search_execution_dead_letters: the same for one execution, be it for one fingerprint or any.
 -- Uses dead_letter_by_execution.
 select {{dead_letter}}

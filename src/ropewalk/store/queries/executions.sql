@@ -74,6 +74,20 @@ select execution.id, execution.workspace, execution.workflow, execution.version,
  order by live.execution desc
  limit $9;
 
+-- list_named_executions: the same for those whose id begins or ends so ($9 and $10: patterns).
+-- Walks execution_by_workspace, and looks at no other row of history than those.
+select {{execution}}
+  from execution
+ where workspace = $1 and id < $2
+   and (cast($3 as text) is null or workflow = $3)
+   and (cast($4 as text) is null or state = $4)
+   and (cast($5 as text) is null or trigger = $5)
+   and accepted_at >= $6 and accepted_at < $7
+   and id >= $8
+   and (id like $9 or id like $10)
+ order by id desc
+ limit $11;
+
 -- workflow_names: what these workflows are called ($1: a JSON list of ids).
 select id, name
   from workflow
