@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ropewalk.cli.codes import Code, code_for
-from ropewalk.cli.console import print_json
+from ropewalk.cli.console import console, print_json
 from ropewalk.cli.looking import Look, Search, looking
 from ropewalk.cli.project import Project
 from ropewalk.cli.rendering.text import json_text, one_line, plain

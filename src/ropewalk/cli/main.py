@@ -1,7 +1,6 @@
 """`ropewalk`: every command by name, how it ends, and what is said when it fails."""
 
 import gc
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,6 +8,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from ropewalk.cli.streams import outlive_readers
 from ropewalk.platforms import refusal
 
 EXIT_CODES: Final = """\b
@@ -97,10 +97,6 @@ class Ropewalk(click.Group):
             return 2
         except (click.Abort, KeyboardInterrupt):
             return 130
-        except BrokenPipeError:
-            # Whoever read has seen enough; nothing more may be written, not even by the interpreter's last flush.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            return 0
         except Exception as error:
             from ropewalk.cli.complaint import complain, is_told
 
@@ -130,6 +126,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """The entry point."""
+    outlive_readers()
     if (why := refusal()) is not None:
         click.echo(f"ropewalk: {why}", err=True)
         sys.exit(2)

@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import os
-import sys
 from contextlib import nullcontext
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -19,7 +17,6 @@ from ropewalk.cli.project import Project, on_project
 from ropewalk.cli.session import finish
 from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import interrupts
-from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.native.process import settle_in
 from ropewalk.modules import catalogue
@@ -62,16 +59,6 @@ def up(project: Project, host: str | None, port: int | None, allow_remote: bool,
     return finish(_serve(project, wants_token=new_token))
 
 
-class ServiceLog(LogView):
-    """Goes on when nobody reads it any more: a server does not end with its log."""
-
-    def say(self, line: str, command: str = "", **about: JSON) -> None:
-        try:
-            super().say(line, command, **about)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 async def _serve(project: Project, *, wants_token: bool) -> Code:
     # What a start makes stays, and is not looked through before it is all there.
     gc.disable()
@@ -81,7 +68,7 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
     from ropewalk.api.server import address_of, listen, serving
     from ropewalk.cli.crew import crew
 
-    view, said = ServiceLog(console(is_error=True), is_json=project.is_json), project.configuration
+    view, said = LogView(console(is_error=True), is_json=project.is_json), project.configuration
     with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:
         known, listener = catalogue(project.nodes), listen(said["server.host"], said["server.port"])
         known.types.tell_of_missing()
