@@ -20,6 +20,10 @@ EXECUTION and LETTER may be the beginning or the end of an id, or `last`. JSON v
 file as `@file`. With `--json` a command answers with one JSON document (streams: one a line) and nothing else; how it
 goes is told on stderr.
 
+**In a terminal** tables are as wide as it is: where room is short, messages are cut first, then ids are shown by their
+last eight characters and optional columns are left out. Ids in that form, states, names and the commands to type next
+are always whole. In a pipe everything is whole, one row a line; what is not read to its end changes no exit code.
+
 **Where.** `--db` names a store: a file, or a PostgreSQL database. With `--server URL`, `--profile NAME`, or
 ROPEWALK_SERVER or ROPEWALK_PROFILE in the environment, a server is asked instead, and answers in the same words; it has
 the node types then, and executes. `--db` wins over the environment. What needs the store itself (`up`, `worker`,

@@ -14,6 +14,14 @@ from ropewalk.cli.codes import Code
 from ropewalk.cli.console import console, print_json_line
 from ropewalk.cli.logs import logging_as
 from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.reloading import (
+    Reload,
+    asked_or_changed,
+    is_due,
+    reload_option,
+    socket_option,
+    start_anew,
+)
 from ropewalk.cli.session import finish
 from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import interrupts
@@ -36,9 +44,11 @@ if TYPE_CHECKING:
               help="How many processes execute, on PostgreSQL; if several, not the server. [default: 1]")  # fmt: skip
 @click.option("--no-dispatch", is_flag=True, help="Accept, and leave executing to others.")
 @click.option("--new-token", is_flag=True, help="Print another token with all rights; for when the first was lost.")
+@reload_option
+@socket_option
 @on_project
 def up(project: Project, host: str | None, port: int | None, allow_remote: bool, workers: int | None,
-       no_dispatch: bool, new_token: bool) -> int:  # fmt: skip
+       no_dispatch: bool, new_token: bool, reload: bool, number: int | None) -> int:  # fmt: skip
     """Serve the API, and execute what is started.
 
     The first start on a store prints a token with all rights, once. SIGTERM or Ctrl-C drains: nobody is let in any
@@ -56,10 +66,15 @@ def up(project: Project, host: str | None, port: int | None, allow_remote: bool,
         raise InvalidInput(f"a file has one process, and --db is {project.place}: --workers needs PostgreSQL")
     if not said["server.allow_remote"]:
         require_local(said["server.host"])
-    return finish(_serve(project, wants_token=new_token))
+    view = LogView(console(is_error=True), is_json=project.is_json)
+    changes = Reload(project, view) if reload else None
+    kept = finish(_serve(project, view, changes, number, wants_token=new_token))
+    return Code.OK if kept is None else start_anew(changes, kept)
 
 
-async def _serve(project: Project, *, wants_token: bool) -> Code:
+async def _serve(project: Project, view: LogView, changes: Reload | None, number: int | None, *,
+                 wants_token: bool) -> int | None:  # fmt: skip
+    """Serves until a signal comes; the number of the socket, if the server is to start anew on it."""
     # What a start makes stays, and is not looked through before it is all there.
     gc.disable()
     # Here, since every other command does without them.
@@ -68,9 +83,10 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
     from ropewalk.api.server import address_of, listen, serving
     from ropewalk.cli.crew import crew
 
-    view, said = LogView(console(is_error=True), is_json=project.is_json), project.configuration
+    said = project.configuration
     with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:
-        known, listener = catalogue(project.nodes), listen(said["server.host"], said["server.port"])
+        known = catalogue(project.nodes)
+        listener = listen(said["server.host"], said["server.port"]) if number is None else socket.socket(fileno=number)
         known.types.tell_of_missing()
         async with open_office(_engine_settings(project), known.types, known.functions) as office:
             lookup.observer = office.service(workspaces.DEFAULT).engine.observer
@@ -88,10 +104,12 @@ async def _serve(project: Project, *, wants_token: bool) -> Code:
                 await asyncio.to_thread(known.types.import_all)
                 settle_in()
                 gc.enable()
-                await asked.wait()
+                await asked_or_changed(asked, changes)
+                # Clients that come while the server starts anew wait in the queue of the socket that is kept.
+                kept = listener.dup() if is_due(asked, changes) else None
                 view.say("draining; another signal leaves at once")
         view.say("everything is answered and handed back")
-    return Code.OK
+        return kept.detach() if kept is not None and is_due(asked, changes) else None
 
 
 def _processes(project: Project) -> int:

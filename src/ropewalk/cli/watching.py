@@ -28,6 +28,10 @@ class Interrupts:
         self._asked = asyncio.Event()
         self.wants_pause = False
 
+    @property
+    def is_asked(self) -> bool:
+        return self._asked.is_set()
+
     async def wait(self) -> None:
         await self._asked.wait()
 

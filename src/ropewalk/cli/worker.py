@@ -11,6 +11,13 @@ from ropewalk.cli.console import console
 from ropewalk.cli.health import HealthPort, open_port
 from ropewalk.cli.logs import logging_as
 from ropewalk.cli.project import Project, on_project
+from ropewalk.cli.reloading import (
+    Reload,
+    asked_or_changed,
+    is_due,
+    reload_option,
+    start_anew,
+)
 from ropewalk.cli.session import finish
 from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import Interrupts, interrupts
@@ -45,10 +52,11 @@ TELL_EVERY: Final = 10.0
 @click.option("--allow-remote", is_flag=True, help="Let other machines ask, if --host is reached from there.")
 @click.option("--no-notify", is_flag=True, help="Look for work only now and then. [env: ROPEWALK_NOTIFY=0]")
 @click.option("--pooled", is_flag=True, help="A transaction pooler is in between. [env: ROPEWALK_POOLED=1]")
+@reload_option
 @on_project
 def worker(project: Project, slots: int | None, pool: str | None, lease: float | None, drain: float | None,
-           health_port: int | None, host: str | None, allow_remote: bool, no_notify: bool,
-           pooled: bool) -> int:  # fmt: skip
+           health_port: int | None, host: str | None, allow_remote: bool, no_notify: bool, pooled: bool,
+           reload: bool) -> int:  # fmt: skip
     """Execute what others start, as one of a fleet on PostgreSQL.
 
     SIGTERM or Ctrl-C drains it: running nodes finish, or are handed back without using up an attempt, and the other
@@ -70,11 +78,13 @@ def worker(project: Project, slots: int | None, pool: str | None, lease: float |
         notify=False if no_notify else None,
         pooled=True if pooled else None,
     )
-    return finish(_work(project, project.settings))
-
-
-async def _work(project: Project, settings: Settings) -> Code:
     view = LogView(console(is_error=True), is_json=project.is_json)
+    changes = Reload(project, view) if reload else None
+    return start_anew(changes) if finish(_work(project, project.settings, view, changes)) else Code.OK
+
+
+async def _work(project: Project, settings: Settings, view: LogView, changes: Reload | None) -> bool:
+    """Works until a signal comes; whether the worker is to start anew."""
     with logging_as(settings.telemetry.log, view) as lookup, interrupts(view) as asked:
         known = catalogue(project.nodes)
         known.types.tell_of_missing()
@@ -89,13 +99,13 @@ async def _work(project: Project, settings: Settings) -> Code:
                     await until_left.enter_async_context(port.answering(service, settings))
                 await _introduce(project, service, view, port)
                 await asyncio.to_thread(known.types.import_all)
-                await _until_asked(service, view, asked)
+                await _until_asked(service, view, asked, changes)
                 if port is not None:
                     port.leave()
                 view.say(f"draining: {_load(service)}; another signal leaves at once")
             left = len(service.engine.memory.lives)
             view.say(f"worker {service.store.worker} has left; {_count(left, 'execution')} for others to go on with")
-    return Code.OK
+        return is_due(asked, changes)
 
 
 async def _introduce(project: Project, service: Service, view: LogView, port: HealthPort | None) -> None:
@@ -114,9 +124,9 @@ async def _introduce(project: Project, service: Service, view: LogView, port: He
         view.say(f"health and figures at {port.url}", health=port.url)
 
 
-async def _until_asked(service: Service, view: LogView, asked: Interrupts) -> None:
-    """Says from time to time how it goes, until it is told to leave."""
-    leaving = asyncio.ensure_future(asked.wait())
+async def _until_asked(service: Service, view: LogView, asked: Interrupts, changes: Reload | None) -> None:
+    """Says from time to time how it goes, until it is told to leave, or its files have changed."""
+    leaving = asyncio.ensure_future(asked_or_changed(asked, changes))
     told = _load(service)
     while not leaving.done():
         await asyncio.wait((leaving,), timeout=TELL_EVERY)
