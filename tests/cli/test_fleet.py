@@ -211,7 +211,7 @@ def test_workers_are_listed_with_what_they_have_in_hand(join: Join, invoke: Invo
     about = ("pool", "slots", "load", "version", "isAlive")
     assert [found[alive.pid][name] for name in about] == ["default", 7, 1, version("ropewalk"), True]
     assert [found[dead.pid][name] for name in ("pool", "isAlive")] == ["gpu", False]
-    assert re.search(rf"{alive.pid} .* default +1/7 .* ago +alive", invoke("workers").stdout)
+    assert re.search(rf"alive +default +1/7 .* ago .* {alive.pid} ", invoke("workers").stdout)
 
 
 def test_every_command_answers_on_a_server_as_it_does_on_a_file(invoke: Invoke, answer: Answer):

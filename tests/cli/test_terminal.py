@@ -43,6 +43,7 @@ def test_every_command_a_terminal_advises_is_on_one_line_and_works(columns: int,
 
     advised = [shlex.split(line[line.index("ropewalk ") :])[1:] for line in lines if "ropewalk " in line]
 
+    assert any(line.startswith("✗ pay") and "FAILED" in line for line in lines)
     show, requeue, retry = advised
     assert (show[:2], requeue[:2], requeue[-2:], retry[0]) == (
         ["dlq", "show"], ["dlq", "requeue"], ["--set", "KEY=JSON"], "retry",

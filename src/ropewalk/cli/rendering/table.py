@@ -73,6 +73,7 @@ class _Layout:
         self._widths = [self._needed(place) for place in range(len(self._columns))]
         self._beside = [place for place in range(len(self._columns)) if self._has_content(place)]
         self._below: list[int] = []
+        self._left_out: list[int] = []
         if width < UNBOUNDED:
             self._shorten(Kind.COMMAND)
         self._fit()
@@ -138,9 +139,13 @@ class _Layout:
         for place in reversed(self._of(Kind.OPTIONAL, Kind.BAR)):
             if self._excess > 0:
                 self._beside.remove(place)
+                self._left_out.insert(0, place)
 
     def _use_the_rest(self) -> None:
-        """What a left out column made free is given back to the text."""
+        """What is free again is given back: to the text, or to left out columns where messages have gone below."""
+        for place in self._left_out if self._below and not self._of(Kind.MESSAGE) else ():
+            if self._widths[place] + self._gap <= -self._excess:
+                self._beside = sorted([*self._beside, place])
         for place in self._of(Kind.MESSAGE, Kind.PROSE):
             self._widths[place] = min(self._needed(place), self._widths[place] + max(0, -self._excess))
 
