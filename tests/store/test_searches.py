@@ -58,6 +58,12 @@ async def letters(store: Store) -> Store:
         (Search(execution="e1", resolution=None, among=("w0", "w1")), range(1, 12, 3)),
         (Search(execution="e1", resolution=None, among=("w0",)), range(0)),
         (Search(execution="e9"), range(0)),
+        (Search(id_part="-1", resolution=None), range(1, 2)),
+        (Search(id_part="1", resolution=None), range(1, 12, 10)),
+        (Search(id_part=first_id(NOON + 4 * SECOND)), range(4, 5)),
+        (Search(id_part="4", among=("w0", "w2")), range(0)),
+        (Search(id_part="4", among=("w0", "w1"), fingerprint="f1", execution="e1"), range(4, 5)),
+        (Search(id_part="4", among=("w0", "w1"), workflow="w0"), range(0)),
     ],
 )
 async def test_pages_together_are_every_letter_wanted_newest_first(letters: Store, wanted: Search, expected: range):

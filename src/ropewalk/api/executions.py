@@ -236,8 +236,7 @@ async def list_executions(
     workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, executions.ANY.until)
     listing = call.listing("executions", workflow, state, trigger, begin, end, *filter(None, [id_part]))
     before = executions.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
-    shared = await call.shared_workflows()
-    among = None if shared is None else tuple(shared)
+    among = None if (shared := await call.shared_workflows()) is None else tuple(shared)
     wanted = executions.Filter(workflow, state, trigger, begin, end, among, id_part=id_part)
     store = call.office.store
     reader = store if wanted == executions.ANY else patient(store)
