@@ -32,8 +32,8 @@ HELD = {"ropewalk": 1, "name": "held", "nodes": [{"id": "a", "type": "held"}], "
 EXECUTIONS = "/workflow/executions"
 
 
-def write(word: str, helping: str = "") -> None:
-    Path("mine.py").write_text(NODES.replace("{word}", word), encoding="utf-8")
+def write(word: str, helping: str = "", folder: str = ".") -> None:
+    (Path(folder) / "mine.py").write_text(NODES.replace("{word}", word), encoding="utf-8")
     if helping or not Path("helping.py").exists():
         Path("helping.py").write_text(f"WORD = '{helping}'\n", encoding="utf-8")
 
@@ -110,20 +110,35 @@ def test_a_file_that_cannot_be_imported_is_told_and_what_was_there_goes_on(proje
 
 
 def test_a_worker_takes_up_what_was_written(database: str, project: Path, start: Start, invoke: Invoke):
-    write("one")
-    worker = start("worker", "--reload", "--nodes", "mine.py", "--db", database)
+    Path("parcels").mkdir()
+    write("one", folder="parcels")
+    worker = start("worker", "--reload", "--nodes", "parcels.mine", "--db", database)
     told(worker, "has joined")
-    write("two")
+    write("two", folder="parcels")
     told(worker, "has joined")
     Path("say.json").write_text(json.dumps(SAY), encoding="utf-8")
 
-    invoke("run", "say.json", "--detach", "--db", database, "--nodes", "mine.py")
+    invoke("run", "say.json", "--detach", "--db", database, "--nodes", "parcels/mine.py")
     invoke("executions", "events", "last", "--follow", "--db", database)
     shown = json.loads(invoke("executions", "show", "last", "--json", "--db", database).stdout)
     worker.terminate()
 
     assert shown["output"] == "two"
     assert code_of(worker) == 0
+
+
+def test_a_signal_that_comes_while_a_server_drains_for_a_new_start_ends_it(project: Path):
+    write("old")
+    with up(project, "--reload", "--nodes", "mine.py") as server:
+        started(server, HELD)
+        heard(server, "message", "holding")
+        write("new")
+        heard(server, "message", "mine.py changed")
+        server.process.terminate()
+        open_gate("gate")
+
+        assert code_of(server.process) == 0
+        assert '"url"' not in server.rest()
 
 
 @pytest.mark.parametrize("command", [("up",), ("worker", "--db", "postgresql://nobody@localhost/nothing")])

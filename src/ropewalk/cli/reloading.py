@@ -132,9 +132,13 @@ def _arguments(given: list[str]) -> list[str]:
 
 
 def _file(name: str) -> Path:
+    """The file of a module; one that was not imported yet may not be found, and is watched once it was."""
     if name.endswith(".py"):
         return Path(name).resolve()
-    spec = importlib.util.find_spec(name)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
     return Path(name if spec is None or spec.origin is None else spec.origin)
 
 
