@@ -48,4 +48,6 @@ def print_json(value: Any) -> None:
 
 def print_json_line(value: Any) -> None:
     """One line of a stream."""
-    print(msgspec.json.encode(value).decode(), flush=True)
+    # In one piece: a server and its workers write into the same pipe, and Python may be told not to buffer.
+    sys.stdout.write(f"{msgspec.json.encode(value).decode()}\n")
+    sys.stdout.flush()

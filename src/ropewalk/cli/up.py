@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 from contextlib import nullcontext
 from importlib.metadata import version
 from typing import TYPE_CHECKING
