@@ -35,8 +35,14 @@ package `keyring` is installed and finds one (`pip install 'ropewalk[keyring]'`)
 machine are for everyone to see. It goes over http only to this machine, unless ROPEWALK_ALLOW_HTTP=1 says that is
 meant.
 
-**Ctrl-C** while `run` or `resume` shows how it goes pauses the execution durably, here and on a server; a second one
-leaves at once.
+**Node types** of a command (`--nodes`, or `nodes` in the configuration) go where its work goes. A process that a
+command has started, in the background too, learns them from the next command that brings them, and so does the process
+that goes on after it; runs that waited for them go on. `ropewalk up` and Python programs take none: a command that
+brings what they lack is refused, and says what to do. Commands that are printed as advice carry `--db`, `--config` and
+`--nodes`.
+
+**Ctrl-C** while `run`, `rerun`, `replay` or `resume` shows how it goes pauses the execution durably, here and on a
+server; a second one leaves at once.
 """
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -64,6 +65,12 @@ class Catalogue(Struct):
 
 def catalogue(modules: Iterable[str], types: Iterable[NodeType] = ()) -> Catalogue:
     """Everything built in, installed, and defined by these modules, and these types."""
+    found, functions = defined_by(modules, types)
+    return Catalogue(node_types(found), functions)
+
+
+def defined_by(modules: Iterable[str], types: Iterable[NodeType] = ()) -> tuple[list[NodeType], Functions | None]:
+    """These types and those that the modules define, and the functions they register, if they do."""
     found: dict[str, NodeType] = {}
     functions: Functions | None = None
     for each in types:
@@ -74,7 +81,7 @@ def catalogue(modules: Iterable[str], types: Iterable[NodeType] = ()) -> Catalog
                 functions = value
             for node_type in _types_in(value):
                 found[node_type.name] = _only(found.get(node_type.name), node_type)
-    return Catalogue(node_types(found.values()), functions)
+    return list(found.values()), functions
 
 
 def _types_in(value: object) -> list[NodeType]:
@@ -87,3 +94,20 @@ def _only(known: NodeType | None, node_type: NodeType) -> NodeType:
     if known is not None and known is not node_type:
         raise InvalidDefinition(f"two node types are called {node_type.name!r}: rename one of them")
     return node_type
+
+
+class BroughtModules:
+    """Loads the modules that other commands bring to this process; `names` has all whose node types it knows."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+
+    def __call__(self, modules: tuple[str, ...], folder: str) -> tuple[list[NodeType], Functions | None]:
+        """What these modules define, looked for in `folder` too."""
+        if folder not in sys.path:
+            sys.path.append(folder)
+            # The processes that this one starts, the one that goes on after it among them, find the modules there too.
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), folder)))
+        found = defined_by(modules)
+        self.names = tuple(dict.fromkeys((*self.names, *modules)))
+        return found

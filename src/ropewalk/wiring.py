@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ropewalk.nodes.functions import Functions
     from ropewalk.nodes.smtp import SmtpSettings
     from ropewalk.service import Service
+    from ropewalk.service.learning import Load
     from ropewalk.telemetry.metrics import Metrics
 
 DEFAULT_DB = "ropewalk.db"
@@ -232,14 +233,19 @@ async def open_service(
     types: "Registry | None" = None,
     functions: "Functions | None" = None,
     metrics: "Metrics | None" = None,
+    load: "Load | None" = None,
 ) -> "AsyncIterator[Service]":
-    """A Ropewalk on its store, with everything under way taken up again; drained at the end."""
+    """A Ropewalk on its store, with everything under way taken up again; drained at the end.
+
+    With `load`, other processes of this user may bring it node types.
+    """
     # Here, since whoever only looks, or reads the settings, does without an engine and starts the sooner.
     from ropewalk.access.reach import SharedReach
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
     from ropewalk.service import Service
+    from ropewalk.service.learning import Learning
 
     types = node_types() if types is None else types
     policy = NetworkPolicy(allow=settings.allow_hosts)
@@ -249,7 +255,8 @@ async def open_service(
             await _prepare(store, settings)
             engine = NativeEngine(store, types, facilities, _native(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
-            service = Service(store, engine, types, env, settings.limits)
+            learning = None if load is None else Learning(types, facilities.functions, load)
+            service = Service(store, engine, types, env, settings.limits, learning=learning)
             watched = _watched(engine, settings.telemetry, metrics)
             async with watched, _swept(store, settings), _running(engine), _spoken_to(service, settings):
                 try:

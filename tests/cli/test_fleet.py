@@ -199,6 +199,19 @@ def test_a_command_without_a_worker_says_so_and_the_next_worker_does_the_work(
     assert (waiting, "ExecutionSucceeded" in ended(invoke)) == ("PENDING", True)
 
 
+def test_a_rerun_and_a_replay_are_followed_to_their_end_without_any_worker(invoke: Invoke, answer: Answer):
+    open_gates()
+    first = answer("run", "held.yaml")["id"]
+
+    rerun = answer("rerun", first, "--from", "second")
+    replay = invoke("replay", first)
+    left = answer("replay", first, "--detach")
+
+    assert (rerun["state"], rerun["output"]) == ("SUCCESS", {"second": "second"})
+    assert (replay.exit_code, f"the same output as {first}" in replay.stderr) == (0, True)
+    assert (left["workers"], answer("executions", "show", "last")["state"]) == (0, "PENDING")
+
+
 def test_workers_are_listed_with_what_they_have_in_hand(join: Join, invoke: Invoke, answer: Answer):
     dead, alive = join("--pool", "gpu"), join("--slots", "7")
     dead.kill()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ropewalk.store.sqlite import owner_info
-from tests.cli.conftest import Invoke, Start, code_of, open_gate, told
+from tests.cli.conftest import NODES, Invoke, Start, code_of, open_gate, told
 
 Answer = Callable[..., Any]
 
@@ -239,3 +239,72 @@ def test_whoever_watches_an_owner_that_is_killed_takes_its_place(start: Start, i
 
     assert result.exit_code == 0, result.output
     assert code_of(watcher) == 0
+
+
+@pytest.fixture
+def without_types(project: Path) -> None:
+    """A project whose configuration names no node types: commands say them, or do without."""
+    (project / "ropewalk.toml").write_text("", encoding="utf-8")
+
+
+def test_an_owner_learns_the_node_types_of_a_command_that_brings_them(
+    without_types: None, invoke: Invoke, answer: Answer
+):
+    owner = answer("run", "asked.yaml", "--detach")["pid"]
+
+    failed = invoke("run", "paid.yaml", "--nodes", NODES)
+    again = answer("dlq", "requeue", "last", "--set", 'card="good"', "--nodes", NODES)
+    last = invoke("executions", "events", again["executionId"], "--follow").stdout.splitlines()[-1]
+
+    assert (failed.exit_code, again["pid"]) == (1, owner), failed.output
+    assert "ExecutionSucceeded" in last
+
+
+def test_a_run_that_waits_for_its_node_type_goes_on_when_a_command_brings_it(
+    without_types: None, start: Start, invoke: Invoke, answer: Answer
+):
+    failed = json.loads(invoke("run", "paid.yaml", "--nodes", NODES, "--json").stdout)["id"]
+    answer("run", "asked.yaml", "--detach")
+    answer("retry", failed)
+    following = start("executions", "events", failed, "--follow")
+    assert following.stdout is not None
+    assert any("RunWaiting" in line for line in following.stdout)
+
+    invoke("run", "hello.yaml", "--nodes", NODES)
+
+    assert "ExecutionFailed" in following.stdout.read().splitlines()[-1]
+
+
+def test_the_process_that_goes_on_after_an_owner_knows_what_that_had_learnt(
+    without_types: None, start: Start, invoke: Invoke, answer: Answer
+):
+    owner = start("run", "told.yaml")
+    told(owner, "waits for")
+    first = answer("executions", "show", "last")["id"]
+    second = answer("run", "held.yaml", "--detach", "--nodes", NODES)
+
+    told(owner, "first │ holding")
+    invoke("signal", first, "word")
+    told(owner, "goes on with 1 executions")
+    open_gate("first.gate")
+    open_gate("second.gate")
+    last = invoke("executions", "events", second["executionId"], "--follow").stdout.splitlines()[-1]
+
+    assert "ExecutionSucceeded" in last
+
+
+def test_a_server_on_the_file_takes_no_node_types_and_the_command_says_what_to_do(
+    without_types: None, start: Start, invoke: Invoke
+):
+    server = start("up", "--port", "0")
+    assert server.stdout is not None
+    assert server.stdout.readline()
+
+    Path("nothing.py").touch()
+    result = invoke("run", "paid.yaml", "--nodes", NODES)
+    known = invoke("run", "hello.yaml", "--nodes", "nothing.py")
+
+    assert result.exit_code == 2
+    assert f"process {server.pid} executes on ropewalk.db and does not know" in result.stderr
+    assert f"start that process again with --nodes {NODES}, or name another file with --db" in result.stderr
+    assert known.exit_code == 0, known.output

@@ -95,7 +95,8 @@ async def _worked_off(project: Project, which: Which, work: Work, *, executes: b
     requeued: dict[str, None] = {}
     # What fails again is told letter by letter.
     with logs_to(view, tells_failures=False):
-        async with opened(project, executes=executes and not project.is_attended) as session:
+        opening = opened(project, executes=executes and not project.is_attended, brings_types=executes)
+        async with opening as session:
             _require_hands(project, session, stops)
             async for progress in work(session, await _wanted(session, which)):
                 _show(project, progress)
@@ -103,10 +104,11 @@ async def _worked_off(project: Project, which: Which, work: Work, *, executes: b
                 if progress.outcome is Outcome.REQUEUED:
                     requeued[progress.execution] = None
             left = await _unfinished(session, list(requeued)) if session.owner is None else []
+            heir = session.heir(project)
         if requeued and session.owner is not None and not session.owner.is_there:
             view.say(session.owner.words(project))
         if left:
-            view.say(f"process {await background.spawn(project)} goes on with {len(left)} executions")
+            view.say(f"process {await background.spawn(heir)} goes on with {len(left)} executions")
     if not project.is_json:
         print(tally(seen))
     return Code.FAILED if seen[Outcome.STOPPED] or seen[Outcome.REFUSED] else Code.OK

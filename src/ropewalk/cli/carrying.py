@@ -4,8 +4,9 @@ An idle store is executed on by this command, with a view, to the end; or by a b
 that another process executes on is told, and that process goes on. Whoever leaves while something that others handed
 in is unfinished leaves it to a background process; whoever watches an owner that goes away takes its place.
 
-On a shared store the workers go on. Only `run` is one of them itself until its execution is over: it must not depend on
-others. Everything else tells, leaves the work to the workers, and says so if there is none. A server goes on by itself.
+On a shared store the workers go on. `run`, `rerun` and `replay`, which start an execution, are one of them until it is
+over: they must not depend on others. Everything else tells, leaves the work to the workers, and says so if there is
+none. A server goes on by itself.
 """
 
 from collections.abc import Awaitable, Callable
@@ -47,13 +48,15 @@ class Way(Struct, frozen=True):
 class Turn(Struct, frozen=True):
     """What came of one opening of the store; `has_seen_end` is false if its owner went away first.
 
-    `is_held`: the execution was told, and stays paused.
+    `heir` is what a process works on that goes on with what was handed in. `is_held`: the execution was told, and
+    stays paused.
     """
 
     execution: str
     owner: Executor | None
     has_seen_end: bool = True
     handed_in: int = 0
+    heir: Project | None = None
     is_held: bool = False
 
 
@@ -63,10 +66,11 @@ def carry_on(project: Project, act: Act, way: Way = Way()) -> Code:  # noqa: B00
 
 
 async def _detached(project: Project, act: Act, way: Way) -> Code:
-    async with opened(project, executes=False, known=way.known, creates=way.creates) as session:
+    opening = opened(project, executes=False, brings_types=True, known=way.known, creates=way.creates)
+    async with opening as session:
         execution = await act(session)
-        owner = session.owner
-    return _told(project, execution, owner or Executor(await background.spawn(project)))
+        owner, heir = session.owner, session.heir(project)
+    return _told(project, execution, owner or Executor(await background.spawn(heir)))
 
 
 async def _attended(project: Project, act: Act, way: Way) -> Code:
@@ -78,7 +82,7 @@ async def _attended(project: Project, act: Act, way: Way) -> Code:
             view.say("the process that executed it went away; going on here")
             turn = await _turn(project, _named(turn.execution), way, view, asked, now())
         if turn.handed_in:
-            pid = await background.spawn(project)
+            pid = await background.spawn(turn.heir or project)
             view.say(f"process {pid} goes on with {turn.handed_in} executions that others handed in meanwhile")
     if turn.is_held:
         return _held(project, turn.execution)
@@ -102,7 +106,8 @@ def _named(execution: str) -> Act:
 async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interrupts, since: int) -> Turn:
     """Open the store, let the execution go on, and watch it if that is ours to do."""
     executes = way.joins or not project.is_shared
-    async with opened(project, executes=executes, known=way.known, creates=way.creates) as session:
+    opening = opened(project, executes=executes, brings_types=True, known=way.known, creates=way.creates)
+    async with opening as session:
         before = [] if project.is_attended else await unfinished(session.look)
         execution = await act(session)
         if session.owner is None:
@@ -110,7 +115,8 @@ async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interru
             if await session.look.state(execution) is ExecutionState.PAUSED:
                 return Turn(execution, None, is_held=True)
             await watch(session, execution, view, asked, since)
-            return Turn(execution, None, handed_in=await _handed_in(project, session, [*before, execution]))
+            handed_in = await _handed_in(project, session, [*before, execution])
+            return Turn(execution, None, handed_in=handed_in, heir=session.heir(project))
         if not _is_watched(session.owner, way):
             return Turn(execution, session.owner)
         try:

@@ -25,7 +25,7 @@ from ropewalk.store.errors import StoreInUse
 from ropewalk.wiring import open_service
 
 if TYPE_CHECKING:
-    from ropewalk.modules import Catalogue
+    from ropewalk.modules import BroughtModules, Catalogue
     from ropewalk.service import Service
     from ropewalk.service.retention import Policy, Position, Swept
 
@@ -93,17 +93,26 @@ class Session(Struct, frozen=True):
     verbs: Verbs
     look: Look
     owner: Executor | None
+    brought: "BroughtModules | None" = None
+    """What others have brought to this process, if it executes."""
 
     @property
     def is_ours_to_pause(self) -> bool:
         """Whether leaving pauses what one watches: not what a process or a fleet of others is at."""
         return self.owner is None or self.owner.server is not None
 
+    def heir(self, project: Project) -> Project:
+        """What a process works on that goes on with the store after this one: it knows the same node types."""
+        return project if self.brought is None else replace(project, nodes=self.brought.names)
+
 
 @asynccontextmanager
-async def opened(project: Project, *, executes: bool = True, known: "Catalogue | None" = None,
-                 creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
-    """The store, owned by this process if nobody else does; nothing is executed unless wanted."""
+async def opened(project: Project, *, executes: bool = True, brings_types: bool = False,
+                 known: "Catalogue | None" = None, creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
+    """The store, owned by this process if nobody else does; nothing is executed unless wanted.
+
+    With `brings_types`, another process that owns the file knows the node types of this command, or it is refused.
+    """
     async with AsyncExitStack() as stack:
         if project.server is not None:
             yield await _with_server(stack, project.server)
@@ -111,10 +120,10 @@ async def opened(project: Project, *, executes: bool = True, known: "Catalogue |
         if not creates:
             await _require_store(project)
         if not project.is_shared:
-            verbs, owner = await _verbs(stack, project, executes, known)
-            yield Session(verbs, await stack.enter_async_context(looking(project)), owner)
+            verbs, owner, brought = await _verbs(stack, project, executes, known, brings_types)
+            yield Session(verbs, await stack.enter_async_context(looking(project)), owner, brought)
             return
-        service = await stack.enter_async_context(_own(project, executes, known))
+        service, _ = await stack.enter_async_context(_own(project, executes, known))
         look = await stack.enter_async_context(looking(project))
         yield Session(service, look, None if executes else await executor_of(project, look))
 
@@ -145,28 +154,41 @@ async def _require_store(project: Project) -> None:
         return
 
 
-async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None"
-                 ) -> tuple[Verbs, Executor | None]:  # fmt: skip
+async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None",
+                 brings_types: bool) -> tuple[Verbs, Executor | None, "BroughtModules | None"]:  # fmt: skip
     """An owner may come or go between looking and asking, so this is tried for a while."""
-    from ropewalk.control.client import NoAnswer, RemoteService  # here, since whoever only looks does without
+    # Here, since whoever only looks does without.
+    from ropewalk.cli.bringing import OwnerLeft, bring_node_types
+    from ropewalk.control.client import NoAnswer, RemoteService
 
     for _ in range(_TRIES):
-        with suppress(NoAnswer, StoreInUse, OwnerUnknown):
+        with suppress(NoAnswer, StoreInUse, OwnerUnknown, OwnerLeft):
             owner = owner_of(project)
             if owner is None:
-                return await stack.enter_async_context(_own(project, executes, known)), None
+                return await _owned(stack, project, executes, known)
             if owner.socket is not None:
-                return await RemoteService.connect(owner.socket), Executor(owner.pid)
+                remote = await RemoteService.connect(owner.socket)
+                if brings_types and project.nodes:
+                    await bring_node_types(project, remote, owner.pid)
+                return remote, Executor(owner.pid), None
         await asyncio.sleep(_PAUSE)
-    return await stack.enter_async_context(_own(project, executes, known)), None
+    return await _owned(stack, project, executes, known)
+
+
+async def _owned(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None"
+                 ) -> tuple[Verbs, None, "BroughtModules"]:  # fmt: skip
+    service, brought = await stack.enter_async_context(_own(project, executes, known))
+    return service, None, brought
 
 
 @asynccontextmanager
-async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "AsyncIterator[Service]":
+async def _own(project: Project, executes: bool, known: "Catalogue | None"
+               ) -> "AsyncIterator[tuple[Service, BroughtModules]]":  # fmt: skip
     # Here, since whoever only looks, or asks a server, does without node types and an engine.
     from ropewalk.engines.native.process import settle_in
-    from ropewalk.modules import catalogue
+    from ropewalk.modules import BroughtModules, catalogue
 
+    brought = BroughtModules(project.nodes)
     known = known or catalogue(project.nodes)
     settings = project.settings
     if not executes:
@@ -176,8 +198,8 @@ async def _own(project: Project, executes: bool, known: "Catalogue | None") -> "
     else:
         known.types.tell_of_missing()
         settle_in()
-    async with open_service(settings, known.types, known.functions) as service:
-        yield service
+    async with open_service(settings, known.types, known.functions, load=brought) as service:
+        yield service, brought
 
 
 def me() -> str:

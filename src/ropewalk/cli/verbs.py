@@ -163,13 +163,16 @@ def retry(project: Project, execution: str, detach: bool) -> int:
 @detach_option
 @anywhere
 def rerun(project: Project, execution: str, node: str, version: int | None, detach: bool) -> int:
-    """Execute anew from one node on, keeping what came before."""
+    """Execute anew from one node on, keeping what came before.
+
+    The new execution is followed to its end, as `run` follows one.
+    """
 
     async def act(session: Session) -> str:
         found = await execution_id(session.look, execution)
         return await session.verbs.rerun(found, node, me(), version)
 
-    return carry_on(project, act, Way(detach))
+    return carry_on(project, act, Way(detach, watches_owner=True, joins=True))
 
 
 @click.command()
@@ -179,7 +182,7 @@ def rerun(project: Project, execution: str, node: str, version: int | None, deta
 def replay(project: Project, execution: str, detach: bool) -> int:
     """Execute the same version with the same input once more.
 
-    Says whether the output is the same, or the failure.
+    Says whether the output is the same, or the failure. The new execution is followed to its end, as `run` follows one.
     """
 
     async def find() -> str:
@@ -187,4 +190,5 @@ def replay(project: Project, execution: str, detach: bool) -> int:
             return await execution_id(look, execution)
 
     original = finish(find())
-    return carry_on(project, lambda session: session.verbs.replay(original, me()), Way(detach, original=original))
+    way = Way(detach, watches_owner=True, joins=True, original=original)
+    return carry_on(project, lambda session: session.verbs.replay(original, me()), way)

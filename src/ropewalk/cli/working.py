@@ -25,7 +25,7 @@ async def work_off(project: Project, *, wakes_paused: bool, is_background: bool 
     if project.is_attended:
         return await detached(project)
     with _logging(project, is_background) as view, interrupts(view) as asked:
-        async with opened(project) as session:
+        async with opened(project, brings_types=True) as session:
             if wakes_paused:
                 await _wake_paused(session)
             begun = await unfinished(session.look)
@@ -58,11 +58,12 @@ def _logging(project: Project, is_background: bool) -> Iterator[View]:
 
 async def detached(project: Project) -> Code:
     """Let a background process do it, or the workers where there are some."""
-    async with opened(project, executes=False) as session:
+    async with opened(project, executes=False, brings_types=True) as session:
         await _wake_paused(session)
         owner = session.owner
         begun = await unfinished(session.look)
-    owner = owner or Executor(await background.spawn(project))
+        heir = session.heir(project)
+    owner = owner or Executor(await background.spawn(heir))
     if project.is_json:
         print_json(owner.json(project))
     else:

@@ -220,6 +220,8 @@ async def carried_out(service: Service, request: Request) -> Any:
             return await service.note(letter, text, by)
         case wire.Sweep(policy, position, by):
             return await service.sweep(policy, position, by)
+        case wire.Learn(modules, folder):
+            return await service.learn(modules, folder)
         case wire.Ended(execution):
             return await service.ended(execution)
         case wire.Follow():

@@ -140,6 +140,11 @@ class Sweep(_Request, frozen=True):
     by: str = "local"
 
 
+class Learn(_Request, frozen=True):
+    modules: tuple[str, ...]
+    folder: str
+
+
 class Ended(_Request, frozen=True):
     execution: str
 
@@ -167,6 +172,7 @@ Request = (
     | Discard
     | Note
     | Sweep
+    | Learn
     | Ended
     | Follow
 )

@@ -36,6 +36,10 @@ class Functions:
             raise ValueError(f"a function named {entry.name!r} is registered already")
         self._by_name[entry.name] = entry
 
+    def add_missing(self, others: "Functions") -> None:
+        """Makes those of the others callable whose names are not taken."""
+        self._by_name = {**others._by_name, **self._by_name}
+
     def get(self, name: str) -> Function:
         """The function of this name; a permanent failure says which there are."""
         if name in self._by_name:

@@ -26,6 +26,7 @@ from ropewalk.nodes.base import Registry
 from ropewalk.service import reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.known import KnownWorkflows
+from ropewalk.service.learning import Learning, Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.saved import SavedDocuments
 from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
@@ -69,7 +70,7 @@ class Service:
     """What may be asked of a Ropewalk, by whoever asks."""
 
     def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
-                 limits: Limits, workspace: str = "default") -> None:  # fmt: skip
+                 limits: Limits, workspace: str = "default", learning: Learning | None = None) -> None:  # fmt: skip
         self.store = store
         self.engine = engine
         self.types = types
@@ -77,6 +78,7 @@ class Service:
         self.letters = DeadLetters(store, self._tell, workspace, types)
         self._env = env
         self._limits = limits
+        self._learning = learning
         self.known = KnownWorkflows(store, workspace, lambda: engine.workflow_changes)
         self.saved = SavedDocuments(self._save)
 
@@ -84,7 +86,7 @@ class Service:
         """The same for another workspace."""
         if workspace == self.workspace:
             return self  # what it remembers of its workflows is remembered once
-        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace)
+        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, self._learning)
 
     # Workflows
 
@@ -109,6 +111,12 @@ class Service:
     def _changed(self) -> None:
         self.known.forget()
         self.store.hint(WORKFLOWS)
+
+    async def learn(self, modules: tuple[str, ...], folder: str) -> Learnt:
+        """Take the node types of these modules, looked for in `folder` too; a process that takes none says so."""
+        if self._learning is not None:
+            await self._learning.take(modules, folder, self.engine.held, self.workspace)
+        return Learnt(modules if self._learning is None else (), tuple(self.types.infos()))
 
     async def save(self, document: JSON, by: str = "local") -> Version:
         """Keep a definition as the next version of its name and publish it; the same content is the same version.

@@ -1,0 +1,53 @@
+"""Node types that a caller brings to a process that executes already."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.core.errors import Conflict
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.publishing import Held
+    from ropewalk.nodes.base import NodeType, Registry
+    from ropewalk.nodes.functions import Functions
+
+Load: TypeAlias = "Callable[[tuple[str, ...], str], tuple[list[NodeType], Functions | None]]"
+"""Loads modules by their names, from a folder too: the node types and the functions that they define."""
+
+
+class Learnt(Struct, frozen=True):
+    """What became of modules that were brought: those that were not taken, and every node type that is known now."""
+
+    refused: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+class Learning(Struct, frozen=True):
+    """How a process comes to know more node types than it was started with."""
+
+    types: "Registry"
+    functions: "Functions"
+    load: Load
+
+    async def take(self, modules: tuple[str, ...], folder: str, held: "Held", workspace: str) -> None:
+        """Take the node types of these modules, all or none; runs that wait for one of them go on."""
+        # In a thread: what a module imports may take long.
+        found, functions = await asyncio.to_thread(self.load, modules, folder)
+        self._require_same(found)
+        for each in found:
+            if self.types.get(each.name) is None:
+                self.types.register(each)
+                held.learnt(workspace, each.name)
+        if functions is not None:
+            self.functions.add_missing(functions)
+
+    def _require_same(self, found: "Iterable[NodeType]") -> None:
+        """One name means one node type, for executions that were started before too."""
+        for each in found:
+            known = self.types.get(each.name)
+            if known is not None and known is not each:
+                raise Conflict(
+                    f"the process that executes has another node type {each.name!r}, from another file: rename one"
+                )
