@@ -1,5 +1,6 @@
 """Names, help and exit codes."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from ropewalk.cli.main import SECTIONS, cli
 from ropewalk.store.sqlite import SqliteStore
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import NODES, Invoke, Start, code_of, told
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 
@@ -85,6 +86,38 @@ def test_every_end_has_its_exit_code_and_says_what_to_do(
     result = invoke(*arguments)
 
     assert (result.exit_code, words in result.stderr) == (code, True), result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("run", "paid.yaml"), "try again: ropewalk retry {} --db it.db --nodes {}"),
+        (("explain", "last"), "go on with: ropewalk retry {} --db it.db --nodes {}"),
+        (("cancel", "last"), "`ropewalk explain EXECUTION --db it.db --nodes {1}` says where it stands"),
+        (("dlq", "show", "0000"), "`ropewalk executions ls --db it.db --nodes {1}`"),
+        (("publish", "paid"), "1 waiting; go on with: ropewalk resume --db it.db --nodes {1}"),
+    ],
+    ids=str,
+)
+def test_a_command_that_is_printed_as_advice_carries_the_node_types(
+    arguments: tuple[str, ...], advice: str, start: Start, invoke: Invoke, project: Path
+):
+    (project / "ropewalk.toml").write_text("", encoding="utf-8")
+    document = "{ropewalk: 1, name: waits, nodes: [{id: a, type: wait, with: {event: paid}}]}"
+    (project / "waits.yaml").write_text(document, encoding="utf-8")
+    options = ("--db", "it.db", "--nodes", NODES)
+    if arguments[0] == "publish":
+        owner = start("run", "waits.yaml", *options)
+        told(owner, "waits for")
+        owner.kill()
+        code_of(owner)
+    else:
+        invoke("run", "paid.yaml", *options)
+
+    result = invoke(*arguments, *options)
+
+    last = json.loads(invoke("executions", "ls", "--json", *options).stdout)[0]["id"]
+    assert advice.format(last, NODES) in result.output
 
 
 async def test_a_store_whose_owner_cannot_be_spoken_to_is_in_use(project: Path):

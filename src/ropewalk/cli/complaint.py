@@ -2,18 +2,25 @@
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from ropewalk.cli.codes import Code, code_of
+from ropewalk.cli.project import chosen
 from ropewalk.cli.rendering.text import plain
 from ropewalk.core.errors import Invalid, InvalidTransition, NotFound, Problem, RopewalkError, Unauthenticated
 from ropewalk.documents import Document, PlacedProblem, problems_with_lines
 
 _TOLD: Final = "_is_told"
-_HINTS: Final[dict[type[RopewalkError], str]] = {
-    InvalidTransition: "`ropewalk explain EXECUTION` says where it stands",
-    Unauthenticated: "the token for a server comes from ROPEWALK_TOKEN, else from what `ropewalk login URL` has kept",
-    NotFound: "`ropewalk executions ls` and `ropewalk dlq ls` say what there is; is this the right place?",
+Hint = Callable[..., str]
+_HINTS: Final[dict[type[RopewalkError], Callable[[Hint], str]]] = {
+    InvalidTransition: lambda hint: f"`{hint('explain', 'EXECUTION')}` says where it stands",
+    Unauthenticated: lambda hint: (
+        "the token for a server comes from ROPEWALK_TOKEN, else from what `ropewalk login URL` has kept"
+    ),
+    NotFound: lambda hint: (
+        f"`{hint('executions', 'ls')}` and `{hint('dlq', 'ls')}` say what there is; is this the right place?"
+    ),
 }
 
 
@@ -58,8 +65,14 @@ def lines_of(error: RopewalkError) -> list[str]:
         return error.lines
     if isinstance(error, Invalid):
         return [_line(problem) for problem in error.problems]
-    hint = next((text for kind, text in _HINTS.items() if isinstance(error, kind)), None)
-    return [f"ropewalk: {error}", *([f"  {hint}"] if hint else [])]
+    advise = next((words for kind, words in _HINTS.items() if isinstance(error, kind)), None)
+    return [f"ropewalk: {error}", *([] if advise is None else [f"  {advise(_hint)}"])]
+
+
+def _hint(*words: str) -> str:
+    """A command to type next, with the options of the one that failed."""
+    project = chosen.get()
+    return project.hint(*words) if project is not None else " ".join(("ropewalk", *words))
 
 
 def _line(problem: Problem) -> str:

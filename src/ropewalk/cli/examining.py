@@ -115,7 +115,8 @@ async def _store(project: Project) -> list[Finding]:
     except RopewalkError as error:
         return [Finding("store", Health.ILL, str(error))]
     try:
-        return [_size(path), _privacy(path), await _schema(reader), await _clock(reader), *await set_aside(reader)]
+        about = [_size(path), _privacy(path), await _schema(reader), await _clock(project, reader)]
+        return [*about, *await set_aside(project, reader)]
     finally:
         await reader.close()
 
@@ -145,14 +146,14 @@ async def _schema(reader: SqliteReader) -> Finding:
     return Finding("schema", Health.WELL, f"version {len(applied)} of {len(known_migrations())}")
 
 
-async def _clock(reader: SqliteReader) -> Finding:
+async def _clock(project: Project, reader: SqliteReader) -> Finding:
     """The store's time never goes back; once a clock was ahead, waits until a moment end early for good."""
     latest, now = await reader.fetch_one("latest_mark"), time.time_ns() // 1000
     ahead = 0 if latest is None or latest[0] is None else latest[0] - now
     if ahead > MUCH_AHEAD:
         value = f"{clock(now)}; the store is {lapse(ahead)} ahead, so waits until a moment end that much early"
         remedy = "set this machine's clock if it is wrong; if it is right, stop what works on the store and say "
-        return Finding("clock", Health.WEAK, value, f"{remedy}`ropewalk reset-clock`")
+        return Finding("clock", Health.WEAK, value, f"{remedy}`{project.hint('reset-clock')}`")
     return Finding("clock", Health.WELL, clock(now))
 
 

@@ -42,7 +42,7 @@ async def _findings(project: Project, reader: PostgresReader) -> list[Finding]:
     looks: list[Callable[[Server], Finding]] = [_version, _role, _durability, _schema, _rights, _connections]
     found = [Finding("store", Health.WELL, project.place), *(look(server) for look in looks), await _clock(reader)]
     is_ready = server.steps_taken == server.steps_known and not server.denied
-    return [*found, await _workers(project, reader), *await set_aside(reader)] if is_ready else found
+    return [*found, await _workers(project, reader), *await set_aside(project, reader)] if is_ready else found
 
 
 def _version(server: Server) -> Finding:
@@ -112,11 +112,11 @@ async def _workers(project: Project, reader: PostgresReader) -> Finding:
     return Finding("workers", Health.WELL, f"{alive} alive that own executions")
 
 
-async def set_aside(reader: Reader) -> list[Finding]:
+async def set_aside(project: Project, reader: Reader) -> list[Finding]:
     """Executions that nobody takes up any more; nothing if there are none."""
     found = await suspicion.all_set_aside(reader)
     if not found:
         return []
     value = f"{len(found)}, the first is {found[0]}"
-    remedy = f"their workers died of them: `ropewalk explain {found[0]}` says more; resume or cancel them"
+    remedy = f"their workers died of them: `{project.hint('explain', found[0])}` says more; resume or cancel them"
     return [Finding("set aside", Health.WEAK, value, remedy)]

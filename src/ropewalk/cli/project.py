@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Final, TypeVar
 
@@ -81,6 +82,10 @@ class Project(Struct, frozen=True):
         return shlex.join(["ropewalk", *words, *options, *(part for module in extra for part in ("--nodes", module))])
 
 
+chosen: Final[ContextVar[Project | None]] = ContextVar("chosen", default=None)
+"""What the command of this process works on, for what is said when it fails."""
+
+
 def _options(server: Server) -> list[str]:
     if server == chosen_server(None, None, None):
         return []
@@ -117,7 +122,9 @@ def on_project(command: Command) -> Command:
         if server or profile:
             name = click.get_current_context().info_name
             raise InvalidInput(f"`ropewalk {name}` needs the store itself, and not a server: name it with --db")
-        return command(project(db, nodes, is_json=is_json, file=file), *arguments, **options)
+        here = project(db, nodes, is_json=is_json, file=file)
+        chosen.set(here)
+        return command(here, *arguments, **options)
 
     return with_project  # type: ignore[return-value]  # the options it adds are taken away again
 
@@ -134,8 +141,9 @@ def anywhere(command: Command) -> Command:
                      server: str | None, profile: str | None, workspace: str | None,
                      **options: Any) -> Any:  # fmt: skip
         there = _there(db, server, profile, workspace)
-        here = project(db, nodes, is_json=is_json, file=file)
-        return command(replace(here, server=there), *arguments, **options)
+        here = replace(project(db, nodes, is_json=is_json, file=file), server=there)
+        chosen.set(here)
+        return command(here, *arguments, **options)
 
     return with_project  # type: ignore[return-value]  # the options it adds are taken away again
 

@@ -32,5 +32,5 @@ def publish(project: Project, subject: str, payload: str | None) -> int:
 
 def _next_step(project: Project, owner: Executor | None) -> str:
     if owner is None:
-        return "; go on with: ropewalk resume"
+        return f"; go on with: {project.hint('resume')}"
     return "" if owner.is_there else f"; {owner.words(project)}"
