@@ -34,7 +34,8 @@ OPEN = ("getHealth", "getReadiness", "getOpenApi")
 NEED_THE_RIGHT = ("getExecutionOutput", "getRunOutput")
 """These are refused to a caller without it."""
 FREE = {
-    "diffDefinition", "getDefinition", "getDefinitionVersion", "getMe", "getMetrics", "getNodeType", "getWorkspace",
+    "countExecutions", "diffDefinition", "getDefinition", "getDefinitionVersion", "getMe", "getMetrics", "getNodeType",
+    "getWorkspace",
     "listDefinitionVersions", "listDefinitions", "listKeys", "listMembers", "listNodeTypes", "listShares",
     "listWorkers", "listWorkspaces",
 }  # fmt: skip
@@ -53,6 +54,7 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "listDeadLetterGroups": ("limit=200", "limit=1"),
     "listBreakers": ("limit=200", "limit=1"),
     "listExecutions": ("limit=200", "limit=1"),
+    "listApprovals": ("limit=200", "limit=1"),
     "listWorkflowExecutions": ("limit=200", "limit=1"),
     "listActivity": ("limit=200", "limit=1", "verb=note", "verb=discard", "verb=publish", "verb=reset"),
     "listExecutionEvents": ("limit=200", "limit=1"),

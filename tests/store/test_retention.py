@@ -42,7 +42,10 @@ async def remove(store: Store, after: str = "", limit: int = 100) -> tuple[int, 
 
 
 async def left(store: Store) -> list[str]:
-    return [row[0] for row in await store.fetch("list_executions", "default", "~", None, None, None, 0, 2**62, "", 100)]
+    return [
+        row[0]
+        for row in await store.fetch("list_executions", "default", "~", None, None, None, 0, 2**62, "", 100, None, 1)
+    ]
 
 
 async def test_an_execution_goes_with_everything_that_speaks_of_it_and_nobody_else_does(store: Store):

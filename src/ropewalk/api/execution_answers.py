@@ -87,6 +87,7 @@ class ExecutionSummary(Answer):
     finished_at: str | None
     error: str | None = Field(description=_ERROR)
     trace_id: str | None = Field(description=_TRACE)
+    waiting_for: str | None = Field(None, description="In a word; in lists, only of those that wait.")
 
 
 class Metrics(Answer):

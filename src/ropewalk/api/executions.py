@@ -14,31 +14,27 @@ from ropewalk.api.execution_answers import (
     ExecutionDetails,
     ExecutionEvent,
     ExecutionNode,
-    ExecutionSummary,
     Explanation,
     RunSummary,
     Started,
     StartedBatch,
 )
 from ropewalk.api.gate import Call, enter_workspace, nowhere
-from ropewalk.api.moments import From, To, span
 from ropewalk.api.routes import Caller, Routes
-from ropewalk.api.shapes import Body, ChosenWorkflow, Cursor, Id, IdPart, Limit, Named, Page, exemplified, page
+from ropewalk.api.shapes import Body, Cursor, Id, Limit, Named, Page, exemplified, page
 from ropewalk.api.waiting import Wait, once_ended, until_all_ended
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem
-from ropewalk.core.state import ExecutionState, RunState, TriggerType
+from ropewalk.core.state import RunState
 from ropewalk.core.trace import read_traceparent
 from ropewalk.engines.base import Version
 from ropewalk.service import explaining, payloads, reading
 from ropewalk.service.definitions import startable
 from ropewalk.service.facts import Sight
 from ropewalk.service.reading import executions as stories
-from ropewalk.service.reading.patient import patient
 from ropewalk.service.reading.runs import Wanted
 from ropewalk.service.starting import LARGEST_BATCH, MOST_PROBLEMS, Once
 from ropewalk.service.verbs import NewStart
-from ropewalk.store import executions
 from ropewalk.store.workflows import Workflow
 
 routes = Routes("/workflow/executions", "Executions")
@@ -218,33 +214,6 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 # Reading
-
-
-@routes.get("", Right.READ, response_model=Page[ExecutionSummary])
-async def list_executions(
-    call: Caller,
-    workflow_id: ChosenWorkflow = None,
-    state: ExecutionState | None = None,
-    trigger: TriggerType | None = None,
-    since: From = None,
-    until: To = None,
-    id_part: IdPart = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> dict[str, Any]:
-    """Executions by the time they were accepted, newest first."""
-    workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, executions.ANY.until)
-    listing = call.listing("executions", workflow, state, trigger, begin, end, *filter(None, [id_part]))
-    before = executions.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
-    among = None if (shared := await call.shared_workflows()) is None else tuple(shared)
-    wanted = executions.Filter(workflow, state, trigger, begin, end, among, id_part=id_part)
-    store = call.office.store
-    reader = store if wanted == executions.ANY else patient(store)
-    found = await reading.list_executions(reader, call.workspace, wanted, before=before, limit=limit)
-    shown = [
-        payloads.shown(each, payloads.EXECUTION, may_read=await call.may_read(each["workflowId"])) for each in found
-    ]
-    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 @routes.get("/{executionId}", Right.READ, response_model=ExecutionDetails)

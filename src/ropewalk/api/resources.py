@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fastapi import Query, Request, Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api import dlq, executions, leases, runs, verbs
+from ropewalk.api import dlq, execution_lists, executions, leases, runs, verbs
 from ropewalk.api.dlq_answers import A_LETTER, DeadLetter, Requeued
 from ropewalk.api.execution_answers import (
     A_RUN,
@@ -77,7 +77,7 @@ async def list_workflow_executions(
     cursor: Cursor = None,
 ) -> list[dict[str, Any]]:
     """Executions, newest first."""
-    found = await executions.list_executions(call, workflow_id, state, limit=limit, cursor=cursor)
+    found = await execution_lists.list_executions(call, workflow_id, state, limit=limit, cursor=cursor)
     return _bare(found, request, response)
 
 

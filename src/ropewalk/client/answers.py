@@ -56,6 +56,7 @@ class ExecutionSummary(TypedDict):
     finishedAt: str | None
     error: str | None
     traceId: str | None
+    waitingFor: str | None
 
 
 class Reference(TypedDict):

@@ -11,6 +11,7 @@ from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
 from ropewalk.client.keys import KeyVerbs
+from ropewalk.client.many import ManyVerbs, filters
 from ropewalk.client.members import MemberVerbs
 from ropewalk.client.talking import Request, Series, Talk, ask, get, post, said, whole
 from ropewalk.client.verbs import Speaker, listing, verb
@@ -25,17 +26,21 @@ _ELSEWHERE: Final = (
 )
 
 
-class WorkspaceVerbs(DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
+class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
     """What both clients can do."""
 
     @listing
     def executions(self, *, workflow: str | None = None, state: str | None = None, trigger: str | None = None,
                    since: str | None = None, until: str | None = None, id_part: str | None = None,
-                   limit: int | None = None) -> Series[ExecutionSummary]:  # fmt: skip
-        """Executions, the newest first; `workflow` is an id or a name, times are RFC 3339, ids begin or end so."""
-        wanted = {"workflowId": workflow, "state": state, "trigger": trigger, "from": since, "to": until,
-                  "idPart": id_part}  # fmt: skip
-        return self._pages(PATH, limit, **wanted)
+                   limit: int | None = None, search: str | None = None, waiting: bool = False,
+                   before: str | None = None) -> Series[ExecutionSummary]:  # fmt: skip
+        """Executions, the newest first; `workflow` is an id or a name, times are RFC 3339, ids begin or end so.
+
+        `search` is a text in the id, the workflow's name or, for readers of payloads, the error; `waiting` are those
+        of which a node waits; `before` is the id of the one they are older than.
+        """
+        wanted = filters(workflow, state, trigger, since, until, search)
+        return self._pages(PATH, limit, **wanted, idPart=id_part, waiting=waiting or None, before=before)
 
     @verb
     def start_all(self, starts: Sequence[str | Mapping[str, JSON]], key: str | None = None) -> Talk[list[str]]:

@@ -65,6 +65,10 @@ LETTER: Final[Shape] = _said("reason", "notes") | _free(
 GROUP: Final[Shape] = _said("reason") | _free(
     "fingerprint", "count", "workflow", "workflowId", "node", "failureType", "firstAt", "lastAt"
 )
+APPROVAL: Final[Shape] = _said("title") | _free(
+    "executionId", "workflow", "workflowId", "node", "item", "since", "expiresAt", "mayAnswer", "answerers"
+)
+EXECUTION_PROGRESS: Final[Shape] = _said("reason") | _free("id", "outcome")
 LETTER_PROGRESS: Final[Shape] = _said("reason") | _free("id", "executionId", "outcome")
 QUEUE_ITEM: Final[Shape] = _said("error") | _free(
     "id", "executionId", "executionState", "state", "position", "waiting", "priority", "enqueuedAt", "notBefore",

@@ -2,7 +2,7 @@
 
 A statement is a block that starts with `-- name: its promise`. It has parameters `$1 …` and may have markers such as
 `{{skip_locked}}`, which each dialect replaces by its own words. A block that starts with a marker says what that stands
-for in every dialect: columns that many statements ask for.
+for in every dialect: columns, or rows, that many statements ask for. It may have markers of blocks after it.
 """
 
 import re
