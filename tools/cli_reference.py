@@ -41,6 +41,15 @@ that goes on after it; runs that waited for them go on. `ropewalk up` and Python
 brings what they lack is refused, and says what to do. Commands that are printed as advice carry `--db`, `--config` and
 `--nodes`.
 
+**Lists** show as many as `--limit` says; how many more there are, and the command that shows them, is said on stderr.
+
+**Many** executions are cancelled or retried by the filters of their list, as in
+`ropewalk cancel --workflow refund --waiting`: they are counted, a person is asked on the terminal, and then each is
+told and named. Without a terminal nothing is done unless `--yes` is said; `--dry-run` only counts.
+
+**Completion.** `ropewalk completion bash|zsh|fish` prints the script that makes a shell complete commands and options;
+`ropewalk completion --help` says where each shell looks for it. To try it: `eval "$(ropewalk completion bash)"`.
+
 **Ctrl-C** while `run`, `rerun`, `replay` or `resume` shows how it goes pauses the execution durably, here and on a
 server; a second one leaves at once.
 """

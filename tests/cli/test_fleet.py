@@ -212,6 +212,23 @@ def test_a_rerun_and_a_replay_are_followed_to_their_end_without_any_worker(invok
     assert (left["workers"], answer("executions", "show", "last")["state"]) == (0, "PENDING")
 
 
+def test_many_are_cancelled_and_retried_by_the_workers_there_are(join: Join, invoke: Invoke, answer: Answer):
+    join()
+    asked = [answer("run", "asked.yaml", "--detach")["executionId"] for _ in range(3)]
+    while len(answer("approvals")) < 3:
+        pass
+    invoke("run", "paid.yaml")
+
+    listed = [each["id"] for each in answer("executions", "ls", "--waiting", "--search", "ASK")]
+    cancelled = invoke("cancel", "--waiting", "--yes")
+    retried = invoke("retry", "--state", "failed", "--yes")
+
+    assert listed == asked[::-1]
+    assert cancelled.stdout.splitlines()[-1] == "3 told to stop"
+    assert retried.stdout.splitlines()[-1] == "1 retried"
+    assert answer("cancel", "--workflow", "asked", "--dry-run") == {"count": 0, "exact": True}
+
+
 def test_workers_are_listed_with_what_they_have_in_hand(join: Join, invoke: Invoke, answer: Answer):
     dead, alive = join("--pool", "gpu"), join("--slots", "7")
     dead.kill()

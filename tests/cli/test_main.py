@@ -1,6 +1,7 @@
 """Names, help and exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +119,49 @@ def test_a_command_that_is_printed_as_advice_carries_the_node_types(
 
     last = json.loads(invoke("executions", "ls", "--json", *options).stdout)[0]["id"]
     assert advice.format(last, NODES) in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("executions", "ls"),
+        ("executions", "ls", "--json"),
+        ("executions", "events", "last"),
+        ("workflows", "show", "hello"),
+        ("approvals",),
+        ("completion", "bash"),
+        ("run", "hello.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_an_answer_that_nobody_reads_to_the_end_is_no_failure(arguments: tuple[str, ...], invoke: Invoke):
+    invoke("run", "hello.yaml")
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    command = [sys.executable, "-m", "ropewalk", *arguments]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+
+    os.close(writing)
+    assert (ended.returncode, "Traceback" in ended.stderr, "Exception" in ended.stderr) == (0, False, False)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script_and_completes_commands_and_options(shell: str, invoke: Invoke):
+    script = invoke("completion", shell)
+    words = {"_ROPEWALK_COMPLETE": f"{shell}_complete", "COMP_WORDS": "ropewalk appr", "COMP_CWORD": "1"}
+    words |= {"COMP_CWORD": "appr"} if shell == "fish" else {}
+    command = [sys.executable, "-c", "from ropewalk.cli.main import main; main()"]
+    completed = subprocess.run(command, env={**os.environ, **words}, capture_output=True, text=True, check=False)
+
+    assert (script.exit_code, f"_ROPEWALK_COMPLETE={shell}_complete" in script.stdout) == (0, True)
+    assert {"approvals", "approve"} <= {*completed.stdout.replace(",", "\n").split()}
+
+
+def test_a_shell_nobody_knows_is_refused_with_those_there_are(invoke: Invoke):
+    result = invoke("completion", "tcsh")
+
+    assert (result.exit_code, "'tcsh' is not one of 'bash', 'zsh', 'fish'" in result.stderr) == (2, True)
 
 
 async def test_a_store_whose_owner_cannot_be_spoken_to_is_in_use(project: Path):

@@ -7,7 +7,7 @@ from ropewalk.store import executions
 from ropewalk.store.access import Store
 from ropewalk.store.executions import Filter
 from ropewalk.store.rows import ExecutionChange
-from tests.store.samples import NOON, SECOND, execution, live_row
+from tests.store.samples import NOON, SECOND, execution, live_row, run
 
 
 async def test_an_accepted_execution_is_found_in_its_workspace_only(store: Store):
@@ -49,7 +49,13 @@ async def history(store: Store) -> Store:
     rows.append(execution("e99", workspace="other"))
     await store.write([("insert_execution", rows), ("insert_live", lives)])
     failed = [row for row in rows if row.state in ("FAILED", "TIMEOUT")]
-    await store.write([("set_execution", [ExecutionChange(row.state, NOON, NOON, "no", row.id) for row in failed])])
+    errors = {"FAILED": "at 100%!_ of it", "TIMEOUT": "too late"}
+    ends = [ExecutionChange(row.state, NOON, NOON, errors[row.state], row.id) for row in failed]
+    # Every second one that runs waits.
+    runs = [run(f"r{n:02}", execution=f"e{n:02}", state="WAITING") for n in range(2, 60, 12)]
+    async with store.transaction() as tx:
+        await tx.execute("insert_workflow", "w1", "default", "The Second", NOON)
+    await store.write([("set_execution", ends), ("upsert_run", runs)])
     return store
 
 
@@ -74,6 +80,16 @@ async def history(store: Store) -> Store:
         (Filter(id_part="7", workflow="w1", state=ExecutionState.FAILED), range(7, 60, 30)),
         (Filter(id_part="7", among=("w1", "nosuch")), range(7, 60, 10)),
         (Filter(id_part="e99"), range(0)),
+        (Filter(is_waiting=True), range(2, 60, 12)),
+        (Filter(is_waiting=True, state=ExecutionState.PAUSED), range(0)),
+        (Filter(search="E5"), range(50, 60)),
+        (Filter(search="100%!_"), range(1, 60, 6)),
+        (Filter(search="100_"), range(0)),
+        (Filter(search="100%!_", reads_payloads=False), range(0)),
+        (Filter(search="the second"), range(1, 60, 2)),
+        (Filter(search="the second", state=ExecutionState.TIMEOUT, reads_payloads=False), range(3, 60, 6)),
+        (Filter(search="e1", is_waiting=True), range(14, 15)),
+        (Filter(among=("w0", "w1"), state=ExecutionState.FAILED), range(1, 60, 6)),
     ],
 )
 async def test_pages_together_are_every_execution_wanted_newest_first(history: Store, wanted: Filter, expected: range):
@@ -83,5 +99,9 @@ async def test_pages_together_are_every_execution_wanted_newest_first(history: S
         assert len(page) <= 7
         found += [row.id for row in page]
         cursor = page[-1].id
+    first = await executions.first(history, "default", wanted, after="e05", before="e50", limit=7)
 
     assert found == [f"e{n:02}" for n in reversed(expected)]
+    assert [row.id for row in first] == [f"e{n:02}" for n in expected if 5 < n < 50][:7]
+    assert await executions.counted(history, "default", wanted) == len(expected)
+    assert await executions.counted(history, "default", wanted, limit=3) == min(3, len(expected))

@@ -1,5 +1,7 @@
 """`ropewalk dlq`: the dead letters."""
 
+from typing import Final
+
 import click
 
 from ropewalk.cli.bulk import Which, discard_many, on_letters, requeue_many
@@ -8,13 +10,17 @@ from ropewalk.cli.codes import Code
 from ropewalk.cli.console import answer, print_json
 from ropewalk.cli.ids import letter_id, whole_fingerprint
 from ropewalk.cli.loading import assignments, json_value
-from ropewalk.cli.looking import looking
+from ropewalk.cli.looking import Look, looking
+from ropewalk.cli.many_looks import NO_MORE, Counted
+from ropewalk.cli.more import tell_more
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.dlq import groups_listing, letter_details, letters_listing
 from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput
 from ropewalk.core.state import Resolution
+
+LARGEST_PAGE: Final = 1000
 
 
 @click.group()
@@ -25,7 +31,7 @@ def dlq() -> None:
 @dlq.command()
 @click.option("--resolution", type=click.Choice(list(Resolution), case_sensitive=False), default=Resolution.PENDING)
 @click.option("--fingerprint", help="Only those that failed alike.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(1, LARGEST_PAGE), default=20, show_default=True)
 @anywhere
 def ls(project: Project, resolution: str, fingerprint: str | None, limit: int) -> int:
     """List dead letters, the newest first."""
@@ -34,13 +40,28 @@ def ls(project: Project, resolution: str, fingerprint: str | None, limit: int) -
         async with looking(project) as look:
             alike = await whole_fingerprint(look, fingerprint)
             found = await look.letters(Resolution(resolution), alike, limit)
-        return answer(found, lambda: letters_listing(found), is_json=project.is_json)
+            is_full = len(found) == limit and not project.is_json
+            left = await _left(look, Resolution(resolution), alike, limit) if is_full else NO_MORE
+        code = answer(found, lambda: letters_listing(found), is_json=project.is_json)
+        kind = () if fingerprint is None else ("--fingerprint", fingerprint)
+        tell_more(project, left, "dlq", "ls", "--resolution", resolution.lower(), *kind, "--limit", str(LARGEST_PAGE))
+        return code
 
     return finish(show_all())
 
 
+async def _left(look: Look, resolution: Resolution, fingerprint: str | None, shown: int) -> Counted:
+    """How many more there are; those that wait for a person are counted by what failed alike."""
+    if resolution is Resolution.PENDING:
+        groups = await look.groups(LARGEST_PAGE)
+        found = sum(each["count"] for each in groups if fingerprint in (None, each["fingerprint"]))
+        return Counted(found - shown, len(groups) < LARGEST_PAGE)
+    found = len(await look.letters(resolution, fingerprint, LARGEST_PAGE))
+    return Counted(found - shown, found < LARGEST_PAGE)
+
+
 @dlq.command()
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, LARGEST_PAGE), default=50, show_default=True)
 @anywhere
 def groups(project: Project, limit: int) -> int:
     """Gather what failed alike, the most frequent first."""
@@ -48,7 +69,11 @@ def groups(project: Project, limit: int) -> int:
     async def show_all() -> Code:
         async with looking(project) as look:
             found = await look.groups(limit)
-        return answer(found, lambda: groups_listing(found), is_json=project.is_json)
+            all_of_them = await look.groups(LARGEST_PAGE) if len(found) == limit and not project.is_json else found
+        code = answer(found, lambda: groups_listing(found), is_json=project.is_json)
+        left = Counted(len(all_of_them) - len(found), len(all_of_them) < LARGEST_PAGE)
+        tell_more(project, left, "dlq", "groups", "--limit", str(LARGEST_PAGE))
+        return code
 
     return finish(show_all())
 

@@ -3,16 +3,20 @@
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from ropewalk.cli.codes import Code
 from ropewalk.cli.console import answer, print_drawn, print_json, print_json_line
 from ropewalk.cli.ids import before_id, execution_id
 from ropewalk.cli.looking import Search, looking
+from ropewalk.cli.many_looks import NO_MORE, many
+from ropewalk.cli.more import tell_more
 from ropewalk.cli.picture import Picture
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.rendering.executions import details, listing
 from ropewalk.cli.rendering.story import event_line
 from ropewalk.cli.rendering.text import plain
+from ropewalk.cli.rendering.waiting import waiting_listing
 from ropewalk.cli.session import finish
 from ropewalk.cli.streams import is_read
 from ropewalk.cli.view import now
@@ -29,10 +33,13 @@ def executions() -> None:
 @executions.command()
 @click.option("--state", type=click.Choice(list(ExecutionState), case_sensitive=False), help="Only those.")
 @click.option("--workflow", metavar="NAME", help="Only those of this workflow.")
+@click.option("--waiting", is_flag=True, help="Only those of which a node waits, and what for.")
+@click.option("--search", metavar="TEXT", help="Only those with this text in id, workflow or error.")
 @click.option("--limit", type=click.IntRange(1, LARGEST_PAGE), default=20, show_default=True)
 @click.option("--before", metavar="ID", help="Older than this one: the next page.")
 @anywhere
-def ls(project: Project, state: str | None, workflow: str | None, limit: int, before: str | None) -> int:
+def ls(project: Project, state: str | None, workflow: str | None, waiting: bool, search: str | None, limit: int,
+       before: str | None) -> int:  # fmt: skip
     """List executions, the newest first."""
 
     async def show() -> Code:
@@ -42,11 +49,25 @@ def ls(project: Project, state: str | None, workflow: str | None, limit: int, be
                 state=None if state is None else ExecutionState(state),
                 before=await before_id(look, before),
                 limit=limit,
+                search=search,
+                waiting=waiting,
             )
             found = await look.executions(wanted)
-        return answer(found, lambda: listing(found, now()), is_json=project.is_json)
+            last = found[-1]["id"] if len(found) == limit and not project.is_json else None
+            left = NO_MORE if last is None else await many(look).count(replace(wanted, before=last))
+        drawn = waiting_listing if waiting else lambda some: listing(some, now())
+        code = answer(found, lambda: drawn(found), is_json=project.is_json)
+        tell_more(project, left, "executions", "ls", *_same(workflow, wanted, last))
+        return code
 
     return finish(show())
+
+
+def _same(workflow: str | None, wanted: Search, last: str | None) -> list[str]:
+    """The options that show the next page of the same list."""
+    said = {"--state": wanted.state, "--workflow": workflow, "--search": wanted.search, "--before": last}
+    options = [word for name, value in said.items() if value for word in (name, value)]
+    return ["--waiting", *options] if wanted.waiting else options
 
 
 @executions.command()

@@ -43,6 +43,14 @@ class Search(Struct, frozen=True, kw_only=True):
     before: str | None = None
     id_part: str | None = None
     limit: int = _PAGE
+    search: str | None = None
+    waiting: bool = False
+
+
+def filter_of(wanted: Search) -> executions.Filter:
+    """The same as a store is asked."""
+    about = (wanted.workflow, wanted.state)
+    return executions.Filter(*about, search=wanted.search, is_waiting=wanted.waiting, id_part=wanted.id_part)
 
 
 class Look(Protocol):
@@ -157,9 +165,14 @@ class StoreLook:
     # Executions
 
     async def executions(self, wanted: Search) -> list[Json]:
-        chosen = executions.Filter(workflow=wanted.workflow, state=wanted.state, id_part=wanted.id_part)
         before = executions.NEWEST if wanted.before is None else wanted.before
-        return await reading.list_executions(self.reader, WORKSPACE, chosen, before=before, limit=wanted.limit)
+        about = (self.reader, WORKSPACE, filter_of(wanted))
+        found = await reading.list_executions(*about, before=before, limit=wanted.limit)
+        if not wanted.waiting:
+            return found
+        from ropewalk.service.reading.approvals import with_waits  # here, since other lists do without
+
+        return await with_waits(self.reader, found)
 
     async def execution(self, execution: str) -> Json:
         return await reading.get_execution(self.reader, self._blobs, WORKSPACE, execution)

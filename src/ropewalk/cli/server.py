@@ -55,16 +55,11 @@ class ServerLook:
     # Executions
 
     async def executions(self, wanted: Search) -> list[Json]:
-        found: list[Json] = []
-        most = wanted.limit if wanted.before is None else MOST_SKIPPED
-        about = {"workflow": wanted.workflow, "state": wanted.state, "id_part": wanted.id_part}
-        async for each in self.client.executions(**about, limit=most):
-            # Ids are ordered as their executions are.
-            if wanted.before is None or each["id"] < wanted.before:
-                found.append(cast(Json, each))
-            if len(found) == wanted.limit:
-                break
-        return found
+        found = self.client.executions(
+            workflow=wanted.workflow, state=wanted.state, limit=wanted.limit, search=wanted.search,
+            waiting=wanted.waiting, before=wanted.before, id_part=wanted.id_part,
+        )  # fmt: skip
+        return [_listed(each, is_waiting=wanted.waiting) async for each in found]
 
     async def execution(self, execution: str) -> Json:
         handle = self.client.execution(execution)
@@ -180,6 +175,11 @@ async def check_document(server: Server, document: JSON) -> None:
         raise InvalidDefinition([Problem(path_of(each["field"]), each["message"]) for each in verdict["problems"]])
 
 
+def _listed(summary: Mapping[str, Any], *, is_waiting: bool) -> Json:
+    """An execution of a list as a store would give it, which looks up what it waits for where that is asked."""
+    return {name: value for name, value in summary.items() if is_waiting or name != "waitingFor"}
+
+
 def _seen(answer: Mapping[str, Any]) -> Json:
     """An answer as a store would give it, which hides nothing."""
     return {name: value for name, value in answer.items() if name != "payloads"}
@@ -219,6 +219,9 @@ class ServerVerbs:
     async def save(self, document: JSON, by: str = "") -> SavedThere:
         saved = await self._client.save(document, publish=True)
         return SavedThere(saved["id"], saved["version"])
+
+    async def publish_version(self, workflow: str, version: int, by: str = "") -> bool:
+        return (await self._client.publish(workflow, version))["changed"]
 
     async def start(self, version: SavedThere, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "", priority: int = 5) -> str:  # fmt: skip

@@ -12,12 +12,14 @@ from ropewalk.cli.console import print_json
 from ropewalk.cli.ids import execution_id
 from ropewalk.cli.loading import json_value
 from ropewalk.cli.looking import looking
+from ropewalk.cli.many import Which, on_executions, tell_many
 from ropewalk.cli.project import Project, anywhere
 from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, Unavailable
 from ropewalk.core.execution import settling
 from ropewalk.core.waits import Approval
+from ropewalk.service.bulk_verbs import BulkVerb
 
 _PATIENCE: Final = 10
 GRACE: Final = settling.GRACE // SECOND
@@ -50,12 +52,20 @@ def pause(project: Project, execution: str, reason: str | None) -> int:
 
 
 @click.command()
-@click.argument("execution")
+@on_executions(BulkVerb.CANCEL)
 @click.option("--reason", help="Kept in the log.")
 @anywhere
-def cancel(project: Project, execution: str, reason: str | None) -> int:
-    """Stop an execution for good."""
+def cancel(project: Project, execution: str | None, which: Which, reason: str | None) -> int:
+    """Stop an execution for good, or many.
 
+    Many are counted first, and told once that is confirmed: on a terminal by an answer, elsewhere by --yes.
+    """
+    return (
+        tell_many(project, BulkVerb.CANCEL, which, reason) if execution is None else _cancel(project, execution, reason)
+    )
+
+
+def _cancel(project: Project, execution: str, reason: str | None) -> Code:
     async def tell(session: Session, found: str) -> bool:
         is_new = await session.verbs.cancel(found, me(), reason)
         await _over(session, found)
@@ -142,12 +152,22 @@ def signal(project: Project, execution: str, name: str, payload: str | None, det
 
 
 @click.command()
-@click.argument("execution")
+@on_executions(BulkVerb.RETRY)
 @detach_option
 @anywhere
-def retry(project: Project, execution: str, detach: bool) -> int:
-    """Try every failed node of an execution again."""
+def retry(project: Project, execution: str | None, which: Which, detach: bool) -> int:
+    """Try every failed node of an execution again, or of many.
 
+    Many are counted first, and told once that is confirmed: on a terminal by an answer, elsewhere by --yes.
+    """
+    if execution is not None:
+        return _retry(project, execution, detach)
+    if detach:
+        raise InvalidInput("--detach is for one EXECUTION: many are left to a background process if they take long")
+    return tell_many(project, BulkVerb.RETRY, which)
+
+
+def _retry(project: Project, execution: str, detach: bool) -> Code:
     async def act(session: Session) -> str:
         found = await execution_id(session.look, execution)
         await session.verbs.retry(found, me())

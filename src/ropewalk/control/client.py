@@ -42,6 +42,9 @@ class RemoteService:
     async def save(self, document: JSON, by: str = "local") -> SavedVersion:
         return msgspec.convert(await self._ask(wire.Save(document, by)), SavedVersion)
 
+    async def publish_version(self, workflow: str, version: int, by: str = "local") -> bool:
+        return bool(await self._ask(wire.PublishVersion(workflow, version, by)))
+
     async def start(self, version: SavedVersion, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | None = None,
                     trace: str | None = None, bounded_by: tuple[str, ...] = (),

@@ -187,6 +187,8 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
+        case wire.PublishVersion(workflow, number, by):
+            return await service.publish_version(workflow, number, by)
         case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
             version = await service.engine.memory.version(workflow, number)
             return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)

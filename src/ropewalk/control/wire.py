@@ -30,6 +30,12 @@ class Save(_Request, frozen=True):
     by: str = "local"
 
 
+class PublishVersion(_Request, frozen=True, tag="publish_version"):
+    workflow: str
+    version: int
+    by: str = "local"
+
+
 class Start(_Request, frozen=True):
     workflow: str
     version: int
@@ -156,6 +162,7 @@ class Follow(_Request, frozen=True):
 
 Request = (
     Save
+    | PublishVersion
     | Start
     | Cancel
     | Pause

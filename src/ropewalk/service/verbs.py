@@ -139,6 +139,15 @@ class Service:
         self._changed()
         return version
 
+    async def publish_version(self, workflow: str, version: int, by: str = "local") -> bool:
+        """Starts that name no version take this one of the workflow of this id; whether they did not before."""
+        from ropewalk.service import definitions  # here: that module is about this class
+
+        found = await workflows.get(self.store, self.workspace, workflow)
+        if found is None:
+            raise NotFound(f"there is no workflow {workflow!r}")
+        return await definitions.publish(self, found, version, by)
+
     # Executions
 
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
