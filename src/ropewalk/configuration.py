@@ -6,6 +6,7 @@ ROPEWALK_SERVER_PORT); in the file, what is before the dot is a table.
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -24,6 +25,7 @@ PREFIX: Final = "ROPEWALK_"
 NAMES_FILE: Final = "ROPEWALK_CONFIG"
 DEFAULT: Final = "default"
 LONGEST_KEPT: Final = 100 * 365 * DAY
+_CAPITAL: Final = re.compile(r"(?<=[a-z])[A-Z]")
 _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("0", "false", "no", "off")
 
@@ -39,6 +41,7 @@ class Kind(StrEnum):
     DURATION = "a duration"
     TABLE = "a table of texts"
     TABLES = "a list of tables"
+    TABLES_BY_NAME = "a table of tables"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -136,10 +139,31 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _switch("dispatcher.enabled", True, "`ropewalk up` executes; if not, it accepts only.", "--no-dispatch"),
     _integer("dispatcher.attempts", 3, "How often a start that cannot be dispatched is tried before it fails.", 1, 100),
     _integer("dispatcher.batch", 100, "How many starts a worker claims at once.", 1, 10_000),
-    _integer("breaker.failures", 5, "How many failed calls in the window open the breaker of their target.", 1),
+    _integer("breaker.minimum_calls", 10, "With fewer calls in the window the breaker of a target stays closed.", 1),
+    Setting(
+        name="breaker.failure_rate",
+        kind=Kind.NUMBER,
+        default=50.0,
+        low=1,
+        high=100,
+        about="Which share of the calls in the window must have failed to open it (%).",
+    ),
     _seconds("breaker.window", 60.0, "The window they are counted in (s)."),
     _seconds("breaker.cooldown", 30.0, "How long an open breaker lets nothing through (s)."),
-    _integer("breaker.successes", 2, "How many probes must succeed, one after another, to close it again.", 1),
+    _integer("breaker.probes", 3, "How many calls it lets through at once after that, to see whether it is back.", 1, 100),
+    _integer("breaker.successes", 2, "How many of them must succeed to close it again; one that fails opens it.", 1, 100),
+    Setting(
+        name="breaker.rules",
+        kind=Kind.TABLES,
+        default=(),
+        about="Other numbers for the targets of a node type (`type`), of hosts like a pattern (`host`), or of both.",
+    ),
+    Setting(
+        name="rate_limits",
+        kind=Kind.TABLES_BY_NAME,
+        default={},
+        about="How many calls may begin in which time, by name: `limit`, `per`, and `hosts` if calls to these are meant.",
+    ),
     Setting(name="server.host", kind=Kind.TEXT, default="127.0.0.1", about="Where to listen.", flag="--host"),
     _integer("server.port", 8470, "The port to listen on; 0 is any that is free.", 0, 65_535, "--port"),
     _switch(
@@ -293,7 +317,7 @@ def _from_text(setting: Setting, text: str) -> Any:
             return text.replace(",", " ").split()
         case Kind.SWITCH:
             return text.lower() in _YES if text.lower() in (*_YES, *_NO) else text
-        case Kind.INTEGER | Kind.NUMBER | Kind.TABLE | Kind.TABLES:
+        case Kind.INTEGER | Kind.NUMBER | Kind.TABLE | Kind.TABLES | Kind.TABLES_BY_NAME:
             try:
                 return json.loads(text)
             except ValueError:
@@ -348,9 +372,15 @@ def _read_yaml(text: str, name: str) -> dict[str, Any]:
 def _flattened(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in table.items():
         if name in _TABLES and isinstance(value, Mapping):
-            yield from ((f"{name}.{inner}", each) for inner, each in value.items())
+            yield from ((f"{name}.{_own_name(inner, name)}", each) for inner, each in value.items())
         else:
-            yield name, value
+            yield _own_name(name), value
+
+
+def _own_name(said: str, table: str | None = None) -> str:
+    """The name of the setting that is meant: `rateLimits`, as documents write names, is `rate_limits`."""
+    own = _CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", str(said))
+    return own if (own if table is None else f"{table}.{own}") in _BY_NAME else said
 
 
 def _unknown(name: str) -> str:
@@ -390,6 +420,8 @@ def _converted(setting: Setting, value: Any) -> Any:
             return dict(value)
         case Kind.TABLES if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
             return tuple(value)
+        case Kind.TABLES_BY_NAME if isinstance(value, Mapping) and all(isinstance(v, Mapping) for v in value.values()):
+            return dict(value)
     raise ValueError(f"must be {setting.kind}" + ("" if setting.is_secret else f", not {value!r}"))
 
 

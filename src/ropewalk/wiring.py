@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from ropewalk.access.rates import Limits as Rates
 from ropewalk.access.rates import Rate
 from ropewalk.access.settings import AccessSettings, Issuer
-from ropewalk.configuration import LONGEST_KEPT, Configuration, resolve
-from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.configuration import LONGEST_KEPT, Configuration, Found, Kind, resolve
+from ropewalk.core.breaker import BreakerPolicies
+from ropewalk.core.call_settings import breaker_policies, rate_limits
 from ropewalk.core.canonical import writable
 from ropewalk.core.definition import DEFAULT_LIMITS, Limits
-from ropewalk.core.duration import SECOND, parse_duration
+from ropewalk.core.duration import parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.service.retention import Policy, run_forever
@@ -140,13 +141,23 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def _worker(said: Configuration) -> NativeSettings:
-    window, cooldown = (round(said[f"breaker.{name}"] * SECOND) for name in ("window", "cooldown"))
     return NativeSettings(
         hands=said["hands"], executions=said["slots"], drain_seconds=said["drain"], runner_lease=said["runner.lease"],
         claim_batch=said["dispatcher.batch"], dispatch_attempts=said["dispatcher.attempts"],
         execution_bytes=said["execution.max_mib"] * 2**20,
-        breaker=BreakerPolicy(said["breaker.failures"], window, cooldown, said["breaker.successes"]),
+        breaker=_breakers(said),
+        rate_limits=rate_limits(said["rate_limits"], ("rate_limits",)),
     )  # fmt: skip
+
+
+def _breakers(said: Configuration) -> BreakerPolicies:
+    numbers = {each.setting.name.removeprefix("breaker."): each for each in said if _is_number_of_breaker(each)}
+    spans = {name: (each.setting.low, each.setting.high) for name, each in numbers.items()}
+    return breaker_policies({name: each.value for name, each in numbers.items()}, said["breaker.rules"], spans)
+
+
+def _is_number_of_breaker(found: Found) -> bool:
+    return found.setting.name.startswith("breaker.") and found.setting.kind in (Kind.INTEGER, Kind.NUMBER)
 
 
 def _retention(said: Configuration) -> Policy:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from ropewalk.access.rates import Rate
 from ropewalk.configuration import SETTINGS, Kind, Setting, resolve
-from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.core.breaker import BreakerPolicies, BreakerPolicy, BreakerRule
+from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput
+from ropewalk.core.rate_limit import RateLimit
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.wiring import Settings
 from tests.cli.conftest import Invoke
@@ -24,6 +26,7 @@ SAMPLES = {
     Kind.WORDS: "a, b",
     Kind.DURATION: "7d",
     Kind.TEXT: "x",
+    Kind.TABLES_BY_NAME: '{"shop": {"limit": 10, "per": "1s"}}',
 }
 
 
@@ -51,12 +54,16 @@ def test_what_nobody_sets_is_what_the_code_has():
 def test_breakers_and_dispatch_are_as_they_were_set(tmp_path: Path):
     file = in_file(
         tmp_path,
-        "[breaker]\nfailures = 1\nwindow = 2.5\ncooldown = 3\nsuccesses = 4\n[dispatcher]\nattempts = 5\nbatch = 6\n",
+        "[breaker]\nminimum_calls = 1\nfailure_rate = 25\nwindow = 2.5\ncooldown = 3\nprobes = 2\nsuccesses = 4\n"
+        "[[breaker.rules]]\nhost = '*.shop.example'\nfailure_rate = 80\n"
+        "[dispatcher]\nattempts = 5\nbatch = 6\n",
     )
 
     native = Settings.of(resolve(environment={}, file=file)).native
 
-    assert native.breaker == BreakerPolicy(failures=1, window=2_500_000, cooldown=3_000_000, successes=4)
+    general = BreakerPolicy(1, 0.25, 2_500_000, 3_000_000, 2, 4)
+    rule = BreakerRule(replace(general, failure_share=0.8), host="*.shop.example")
+    assert native.breaker == BreakerPolicies(general, (rule,))
     assert (native.dispatch_attempts, native.claim_batch) == (5, 6)
 
 
@@ -120,6 +127,48 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_place(tmp_path: Path, na
 
     assert file in str(refusal.value)
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[breaker]\nfailure_rate = 101", "breaker.failure_rate: must be from 1 to 100, not 101"),
+        ("[breaker]\nfailure_rate = 0", "breaker.failure_rate: must be from 1 to 100, not 0"),
+        ("[breaker]\nminimum_calls = 70000", "breaker.minimum_calls: 70,000 calls in 60 s are more than 1,000 a second"),
+        ("[breaker]\nfailures = 5", "breaker.failures is no setting; did you mean breaker.failure_rate?"),
+        ("[[breaker.rules]]\nfailure_rate = 5", "breaker.rules[0]: must say which targets it is for"),
+        ("[[breaker.rules]]\ntype = 'x'\nfailure_rate = 0", "breaker.rules[0].failure_rate: must be a number from 1"),
+        ("[[breaker.rules]]\ntype = 'x'\nminimum_calls = 1.5", "breaker.rules[0].minimum_calls: must be a number"),
+        ("[[breaker.rules]]\ntype = 'x'\nwindow = 0.1\nminimum_calls = 101", "so the breaker would never open"),
+        ("[[breaker.rules]]\nhost = 'http://x'", "breaker.rules[0].host: must be a host like shop.example"),
+        ("[[breaker.rules]]\ntype = 'x'\nodd = 1", "breaker.rules[0].odd: is no field of a rule"),
+        ("[rate_limits.shop]\nlimit = 0\nper = '1s'", "rate_limits.shop.limit: must be a whole number from 1 to 1,000,000"),
+        ("[rate_limits.shop]\nlimit = 1000000000\nper = '1s'", "rate_limits.shop.limit: must be a whole number from 1"),
+        ("[rate_limits.shop]\nlimit = 1000000\nper = '1s'", "are more than 10,000 a second"),
+        ("[rate_limits.shop]\nlimit = true\nper = '1s'", "rate_limits.shop.limit: must be a whole number"),
+        ("[rate_limits.shop]\nlimit = 1", "rate_limits.shop.per: is missing: write it like 1s"),
+        ("[rate_limits.shop]\nlimit = 1\nper = '0s'", "rate_limits.shop.per: must be from 10ms to 4w3d"),
+        ("[rate_limits.shop]\nlimit = 1\nper = 'soon'", "rate_limits.shop.per: 'soon' is no duration"),
+        ("[rate_limits.shop]\nlimit = 1\nper = '1s'\nburst = 1", "rate_limits.shop.burst: is no field of a rate limit"),
+        ("[rate_limits.shop]\nlimit = 1\nper = '1s'\nhosts = 'x'", "rate_limits.shop.hosts: must be a list"),
+        ("[rate_limits.'a b']\nlimit = 1\nper = '1s'", "rate_limits.a b: the name of a limit is a letter"),
+        ("[rate_limits]\nshop = 10", "rate_limits: must be a table of tables"),
+    ],
+)
+def test_a_breaker_that_can_never_open_and_a_limit_that_is_none_are_refused(tmp_path: Path, text: str, words: str):
+    with pytest.raises(InvalidInput) as refusal:
+        Settings.of(resolve(environment={}, file=in_file(tmp_path, text)))
+
+    assert words in str(refusal.value)
+
+
+def test_names_may_be_written_as_documents_write_them(tmp_path: Path):
+    text = "rateLimits: { shop: { limit: 10, per: 1s, hosts: [shop.example] } }\nbreaker: { minimumCalls: 7 }\n"
+
+    native = Settings.of(resolve(environment={}, file=in_file(tmp_path, text, "settings.yaml"))).native
+
+    assert native.rate_limits == {"shop": RateLimit(10, SECOND, ("shop.example",))}
+    assert native.breaker.general.minimum_calls == 7
 
 
 def test_a_file_may_be_yaml(tmp_path: Path):

@@ -21,7 +21,7 @@ import msgspec
 import uvloop
 from msgspec import Struct
 
-from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.core.breaker import BreakerPolicies, BreakerPolicy
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service import Service
 from ropewalk.store.postgres import PostgresStore
@@ -67,7 +67,10 @@ async def live(request: Request) -> None:
 
 def _settings(request: Request) -> Settings:
     native = NativeSettings(
-        hands=request.hands, executions=request.executions, drain_seconds=request.drain, breaker=request.breaker
+        hands=request.hands,
+        executions=request.executions,
+        drain_seconds=request.drain,
+        breaker=BreakerPolicies(request.breaker),
     )
     fleet = FleetSettings(pool=request.pool, lease_seconds=request.lease)
     return Settings(db=request.db, native=native, fleet=fleet)

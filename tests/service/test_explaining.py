@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.core.breaker import BreakerPolicies, BreakerPolicy
 from ropewalk.core.duration import HOUR
 from ropewalk.core.events import ExecutionPaused, NodeSucceeded, RunFailed, RunWaiting, StopRequested
 from ropewalk.core.instant import rfc3339
@@ -227,7 +227,7 @@ async def test_a_child_is_named_with_its_own_reason(world: World):
 
 
 async def test_an_open_breaker_is_named_with_its_end(world: World):
-    await world.restart(breaker=BreakerPolicy(failures=2, cooldown=HOUR))
+    await world.restart(breaker=BreakerPolicies(BreakerPolicy(minimum_calls=2, cooldown=HOUR)))
     await world.run(flow(node("a", "call", fails=9, retry={"maxAttempts": 2, "delay": "1ms"})))
     execution = await waiting(world, flow(node("b", "call")))
     [event] = await world.events(execution, RunWaiting)
@@ -238,7 +238,10 @@ async def test_an_open_breaker_is_named_with_its_end(world: World):
     assert reason["waitsFor"]["target"] == "call shop"
     assert (reason["waitsFor"]["state"], reason["waitsFor"]["until"]) == ("OPEN", rfc3339(event.wait.due))
     assert (reason["waitsFor"]["failures"], reason["waitsFor"]["givesUpAt"]) == (2, rfc3339(event.at + HOUR))
+    assert reason["waitsFor"]["calls"] == 2
     assert "the breaker of call shop is open until" in reason["why"]
+    assert reason["why"].endswith(": 2 of 2 calls failed in its window (100 %)")
+    assert reason["command"] == "breakers reset 'call shop'"
     await world.service.cancel(execution)
 
 

@@ -232,11 +232,12 @@ async def test_a_shared_run_of_an_earlier_attempt_says_nothing_about_this_one(st
 @pytest.mark.parametrize(
     ("breaker", "until", "words"),
     [
-        (Breaker(BreakerState.OPEN, 5, next_retry=NOON + 9 * SECOND), 9, "is open until {}, after 5 failures"),
-        (Breaker(BreakerState.OPEN, 5, next_retry=NOON), 0,
-         "is open, and to be tried again since {}, after 5 failures"),
+        (Breaker(BreakerState.OPEN, 9, 3, next_retry=NOON + 9 * SECOND), 9,
+         "is open until {}: 9 of 12 calls failed in its window (75 %)"),
+        (Breaker(BreakerState.OPEN, 5, 3, next_retry=NOON), 0,
+         "is open, and to be tried again since {}: 5 of 8 calls failed in its window (62.5 %)"),
         (Breaker(BreakerState.HALF_OPEN, 5, probe_until=NOON + 7 * SECOND), 7,
-         "lets one call through to see whether it is back, until {}"),
+         "lets a few calls through to see whether it is back, until {}"),
         (Breaker(), 5, "has closed; the attempt goes on at {} at the latest"),
     ],
 )  # fmt: skip

@@ -15,15 +15,19 @@ routes = Routes("/breakers", "Breakers")
 
 
 class Breaker(Answer):
-    """The health of one target, shared by all workers; its name only for those who may read payloads."""
+    """The health of one target, shared by all workers; its name only for those who may read payloads.
+
+    The counts are those of the window when a call last failed; of a breaker that is not closed, when it opened.
+    """
 
     model_config = exemplified(
         Answer,
         {
             "target": "http.request https://shop.example",
             "state": "OPEN",
-            "failureCount": 5,
-            "successCount": 0,
+            "callCount": 12,
+            "failureCount": 9,
+            "successCount": 3,
             "windowStart": A_MOMENT,
             "lastFailure": A_MOMENT,
             "openedAt": A_MOMENT,
@@ -33,6 +37,7 @@ class Breaker(Answer):
 
     target: str
     state: BreakerState
+    call_count: int
     failure_count: int
     success_count: int
     window_start: str | None

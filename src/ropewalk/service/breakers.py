@@ -24,6 +24,7 @@ def _breaker(target: str, breaker: Breaker) -> Json:
     return {
         "target": target,
         "state": str(breaker.state),
+        "callCount": breaker.call_count,
         "failureCount": breaker.failure_count,
         "successCount": breaker.success_count,
         "windowStart": moment(breaker.window_start),
@@ -45,8 +46,10 @@ async def reset(engine: NativeEngine, workspace: str, target: str, by: str) -> b
         if before.state is BreakerState.CLOSED:
             return False
         await breakers.put(tx, workspace, target, Breaker(last_failure=before.last_failure))
+        await breakers.forget_calls(tx, workspace, target)
         about = (workspace, by, "reset", target, str(before.state), str(BreakerState.CLOSED), None)
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), store.now(), *about))
+    engine.breakers.forget_calls(workspace, target)
     await engine.breakers.load()
     engine.held.may_go(workspace, target)
     return True

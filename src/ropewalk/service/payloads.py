@@ -75,7 +75,7 @@ QUEUE_ITEM: Final[Shape] = _said("error") | _free(
     "attempts", "claimedBy", "claimedAt",
 )  # fmt: skip
 BREAKER: Final[Shape] = _said("target") | _free(
-    "state", "failureCount", "successCount", "windowStart", "lastFailure", "openedAt", "nextRetry"
+    "state", "callCount", "failureCount", "successCount", "windowStart", "lastFailure", "openedAt", "nextRetry"
 )
 ACTIVITY: Final[Shape] = _said("object", "detail") | _free("id", "at", "actor", "verb", "before", "after")
 ACTIVITY_BY_ID: Final[Shape] = {**ACTIVITY, **_free("object")}
@@ -250,7 +250,8 @@ _REASONS: Final[Mapping[Cause, _Told]] = dict.fromkeys(
     Cause.CHILD: _Told("waits for execution {execution}", _free("execution", "state", "reason") | _said("workflow")),
     Cause.BREAKER: _Told(
         "the breaker of its target is {state}, until {until}",
-        _free("state", "until", "failures", "lastFailureAt", "givesUpAt") | _said("target"),
+        _free("state", "until", "calls", "failures", "lastFailureAt", "givesUpAt") | _said("target"),
+        has_command=False,
     ),
     Cause.RETRY: _Told(
         "attempt {attempt} of {of} is due at {at}; the last failed {errorType}",

@@ -101,11 +101,14 @@ def _breaker(f: Facts, work: Work, wait: BreakerWait) -> Reason:
         "target": wait.target,
         "state": str(breaker.state),
         "until": moment(until),
+        "calls": breaker.call_count,
         "failures": breaker.failure_count,
         "lastFailureAt": moment(breaker.last_failure),
         "givesUpAt": moment(gives_up),
     }
-    return Reason(Cause.BREAKER, _breaker_sentence(f, wait, breaker, until), details, action="see to the target")
+    action = "see to the target; once it is back, the breaker can be closed by hand"
+    suggested = command("breakers", "reset", wait.target)
+    return Reason(Cause.BREAKER, _breaker_sentence(f, wait, breaker, until), details, suggested, action)
 
 
 def _unknown_type(f: Facts, wait: TypeWait) -> Reason:
@@ -125,11 +128,19 @@ def _breaker_sentence(f: Facts, wait: BreakerWait, breaker: Breaker, until: int)
         case BreakerState.OPEN:
             is_due = until <= f.now
             open_ = f"is open, and to be tried again since {at}" if is_due else f"is open until {at}"
-            return f"the breaker of {target} {open_}, after {breaker.failure_count} failures"
+            return f"the breaker of {target} {open_}{_rate(breaker)}"
         case BreakerState.HALF_OPEN:
-            return f"the breaker of {target} lets one call through to see whether it is back, until {at}"
+            return f"the breaker of {target} lets a few calls through to see whether it is back, until {at}"
         case BreakerState.CLOSED:
             return f"the breaker of {target} has closed; the attempt goes on at {at} at the latest"
+
+
+def _rate(breaker: Breaker) -> str:
+    """Which share of the calls had failed when the breaker opened."""
+    calls, failures = breaker.call_count, breaker.failure_count
+    if not calls:
+        return ""
+    return f": {failures} of {calls} calls failed in its window ({100 * failures / calls:.3g} %)"
 
 
 def retrying(f: Facts, work: Work) -> Reason:

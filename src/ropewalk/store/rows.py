@@ -259,6 +259,8 @@ class BreakerEntry(NamedTuple):
     opened_at: int | None
     next_retry: int | None
     probe_until: int | None
+    probes: int
+    answered: int
 
 
 class BlobEntry(NamedTuple):

@@ -12,7 +12,8 @@ create table workspace (
     id text primary key,
     plan text not null,
     slots bigint,                       -- the limit in force: the plan's or an override; null: none
-    created_at bigint not null
+    created_at bigint not null,
+    rate_limits text                    -- JSON: its own rate limits by name; null: none
 );
 
 create table workflow (
@@ -191,7 +192,28 @@ create table breaker (
     opened_at bigint,
     next_retry bigint,
     probe_until bigint,
+    probes bigint not null default 0,   -- that are out
+    answered bigint not null default 0, -- probes since it is half-open
     primary key (workspace, target)
+);
+
+-- The calls of all workers to one target, by the span of time they ended in; what is older than a window is removed.
+create table breaker_call (
+    workspace text not null,
+    target text not null,
+    span bigint not null,               -- when it began
+    calls bigint not null,
+    failures bigint not null,
+    primary key (workspace, target, span)
+);
+create index breaker_call_by_span on breaker_call (span);
+
+-- The slots that were handed out for each rate limit, the last ones that still count.
+create table rate_limit (
+    workspace text not null,            -- '': it is in the configuration, and one for all workspaces
+    name text not null,
+    slots text not null,                -- JSON
+    primary key (workspace, name)
 );
 
 create table worker (

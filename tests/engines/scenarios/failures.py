@@ -1,6 +1,6 @@
 """Failures, retries, breakers, inputs and keys: SPEC §3, 4 to 7 and 16."""
 
-from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.core.breaker import BreakerPolicies, BreakerPolicy
 from ropewalk.core.duration import HOUR, MILLISECOND
 from ropewalk.core.events import NodeFailed, RunFailed, RunReleased, RunStarted, RunWaiting
 from ropewalk.core.state import ExecutionState
@@ -118,7 +118,7 @@ async def a_run_can_be_given_up_by_hand(world: World) -> None:
 
 
 async def an_open_breaker_holds_calls_back_without_using_attempts(world: World) -> None:
-    await world.restart(breaker=BreakerPolicy(failures=2, cooldown=500 * MILLISECOND, successes=1))
+    await world.restart(breaker=BreakerPolicies(BreakerPolicy(minimum_calls=2, cooldown=500 * MILLISECOND, successes=1)))
     await world.run(flow(node("a", "call", fails=9, retry={**SOON, "maxAttempts": 2})))
 
     execution = await world.start(flow(node("b", "call", value="back", retry=ONCE)))
@@ -131,7 +131,7 @@ async def an_open_breaker_holds_calls_back_without_using_attempts(world: World) 
 
 
 async def those_whom_a_breaker_holds_probe_it_one_after_another_until_it_closes(world: World) -> None:
-    patient = BreakerPolicy(failures=1, cooldown=200 * MILLISECOND, successes=3, probe_lease=HOUR)
+    patient = BreakerPolicies(BreakerPolicy(minimum_calls=1, cooldown=200 * MILLISECOND, successes=3, probe_lease=HOUR))
     await world.restart(breaker=patient)
     await world.run(flow(node("a", "call", fails=9, retry=ONCE)))
     document = flow(node("b", "call", value="back", retry=ONCE), name="held")
@@ -143,7 +143,7 @@ async def those_whom_a_breaker_holds_probe_it_one_after_another_until_it_closes(
 
 
 async def a_breaker_holds_back_its_own_target_only(world: World) -> None:
-    await world.restart(breaker=BreakerPolicy(failures=1))
+    await world.restart(breaker=BreakerPolicies(BreakerPolicy(minimum_calls=1)))
     await world.run(flow(node("a", "call", fails=9, retry=ONCE)))
 
     ended = await world.run(flow(node("b", "call", endpoint="bank", value="open")))
@@ -162,7 +162,7 @@ async def a_breaker_that_closes_while_a_run_sets_out_to_wait_does_not_hold_it(wo
 
 
 async def an_open_breaker_stays_open_over_a_restart(world: World) -> None:
-    await world.restart(breaker=BreakerPolicy(failures=1))
+    await world.restart(breaker=BreakerPolicies(BreakerPolicy(minimum_calls=1)))
     await world.run(flow(node("a", "call", fails=9, retry=ONCE)))
 
     await world.restart()

@@ -158,6 +158,7 @@ class NativeEngine:
         for running in unfinished:
             self.signal(running.live, Returned(running.node, running.attempt, running.item))
         await self.children.close()
+        await self.breakers.close()
         try:
             await self.commit.close()
         finally:

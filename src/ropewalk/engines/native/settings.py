@@ -1,8 +1,11 @@
 """How much a worker takes on; apart from the engine, so that whoever only says so does without it."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
-from ropewalk.core.breaker import BreakerPolicy
+from ropewalk.core.breaker import BreakerPolicies
+from ropewalk.core.rate_limit import RateLimit
 
 DEFAULT_POOL = "default"
 
@@ -19,4 +22,6 @@ class NativeSettings(Struct, frozen=True):
     claim_batch: int = 100
     dispatch_attempts: int = 3
     execution_bytes: int = 2**30
-    breaker: BreakerPolicy = BreakerPolicy()
+    breaker: BreakerPolicies = BreakerPolicies()
+    rate_limits: Mapping[str, RateLimit] = {}
+    """Those of the configuration: each is one for all workspaces."""

@@ -20,7 +20,8 @@ _TABLES: Final = (
 
 # Rows of these change or go all the time: room on the page keeps changes off the indexes, and sweeping early keeps the
 # tables as small as what is in them.
-_HOT: Final = {"live": 50, "queue": 70, "inbox": 90, "worker": 20, "event_wait": 90, "breaker": 50}
+_HOT: Final = {"live": 50, "queue": 70, "inbox": 90, "worker": 20, "event_wait": 90, "breaker": 50,
+               "breaker_call": 50, "rate_limit": 50}  # fmt: skip
 # The row of an execution changes once, at its end, and is a little longer then. With room for that on its page no index
 # has to know; the price is a table of twice the pages.
 _ENDING: Final = "alter table execution set (fillfactor = 45)"

@@ -18,5 +18,5 @@ select entry
 
 -- every_breaker: the health of every target.
 select workspace, target, state, failure_count, success_count, window_start, last_failure, opened_at, next_retry,
-       probe_until
+       probe_until, probes, answered
   from breaker;
