@@ -150,8 +150,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     _seconds("breaker.window", 60.0, "The window they are counted in (s)."),
     _seconds("breaker.cooldown", 30.0, "How long an open breaker lets nothing through (s)."),
-    _integer("breaker.probes", 3, "How many calls it lets through at once after that, to see whether it is back.", 1, 100),
-    _integer("breaker.successes", 2, "How many of them must succeed to close it again; one that fails opens it.", 1, 100),
+    _integer(
+        "breaker.probes", 3, "How many calls it lets through at once after that, to see whether it is back.", 1, 100
+    ),
+    _integer(
+        "breaker.successes", 2, "How many of them must succeed to close it again; one that fails opens it.", 1, 100
+    ),
     Setting(
         name="breaker.rules",
         kind=Kind.TABLES,

@@ -134,7 +134,10 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_place(tmp_path: Path, na
     [
         ("[breaker]\nfailure_rate = 101", "breaker.failure_rate: must be from 1 to 100, not 101"),
         ("[breaker]\nfailure_rate = 0", "breaker.failure_rate: must be from 1 to 100, not 0"),
-        ("[breaker]\nminimum_calls = 70000", "breaker.minimum_calls: 70,000 calls in 60 s are more than 1,000 a second"),
+        (
+            "[breaker]\nminimum_calls = 70000",
+            "breaker.minimum_calls: 70,000 calls in 60 s are more than 1,000 a second",
+        ),
         ("[breaker]\nfailures = 5", "breaker.failures is no setting; did you mean breaker.failure_rate?"),
         ("[[breaker.rules]]\nfailure_rate = 5", "breaker.rules[0]: must say which targets it is for"),
         ("[[breaker.rules]]\ntype = 'x'\nfailure_rate = 0", "breaker.rules[0].failure_rate: must be a number from 1"),
@@ -142,7 +145,10 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_place(tmp_path: Path, na
         ("[[breaker.rules]]\ntype = 'x'\nwindow = 0.1\nminimum_calls = 101", "so the breaker would never open"),
         ("[[breaker.rules]]\nhost = 'http://x'", "breaker.rules[0].host: must be a host like shop.example"),
         ("[[breaker.rules]]\ntype = 'x'\nodd = 1", "breaker.rules[0].odd: is no field of a rule"),
-        ("[rate_limits.shop]\nlimit = 0\nper = '1s'", "rate_limits.shop.limit: must be a whole number from 1 to 1,000,000"),
+        (
+            "[rate_limits.shop]\nlimit = 0\nper = '1s'",
+            "rate_limits.shop.limit: must be a whole number from 1 to 1,000,000",
+        ),
         ("[rate_limits.shop]\nlimit = 1000000000\nper = '1s'", "rate_limits.shop.limit: must be a whole number from 1"),
         ("[rate_limits.shop]\nlimit = 1000000\nper = '1s'", "are more than 10,000 a second"),
         ("[rate_limits.shop]\nlimit = true\nper = '1s'", "rate_limits.shop.limit: must be a whole number"),

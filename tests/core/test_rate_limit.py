@@ -23,9 +23,9 @@ LEAD = 250 * MILLISECOND
 TEN_A_SECOND = RateLimit(10, SECOND)
 FIVE_AN_HOUR = RateLimit(5, HOUR)
 
-rates = st.builds(
-    RateLimit, st.integers(1, 300) | st.just(MOST_CALLS), st.integers(SHORTEST_PER, LONGEST_PER)
-).filter(lambda rate: not is_too_fast(rate.limit, rate.per))
+rates = st.builds(RateLimit, st.integers(1, 300) | st.just(MOST_CALLS), st.integers(SHORTEST_PER, LONGEST_PER)).filter(
+    lambda rate: not is_too_fast(rate.limit, rate.per)
+)
 
 
 def taken_by(rate, count, now=NOON, taken=()):

@@ -14,7 +14,7 @@ from ropewalk.cli.view import now
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
-from ropewalk.service import bulk, dead_letters, reading
+from ropewalk.service import breakers, bulk, dead_letters, reading
 from ropewalk.service.bulk import LetterVerbs, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.service.reading.workers import worker_of
@@ -72,6 +72,7 @@ class Look(Protocol):
     async def pending_letters(self, execution: str, limit: int) -> list[str]: ...
     async def groups(self, limit: int) -> list[Json]: ...
     async def workers(self, *, is_all: bool) -> list[Json]: ...
+    async def breakers(self, limit: int) -> list[Json]: ...
     def requeue_all(self, verbs: LetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]: ...
     def discard_all(self, verbs: LetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
                     ) -> AsyncIterator[Progress]: ...  # fmt: skip
@@ -243,7 +244,10 @@ class StoreLook:
                     ) -> AsyncIterator[Progress]:  # fmt: skip
         return bulk.discard_all(self.reader, verbs, WORKSPACE, wanted, by, notes, limit)
 
-    # Workers
+    # Breakers and workers
+
+    async def breakers(self, limit: int) -> list[Json]:
+        return await breakers.list_breakers(self.reader, WORKSPACE, limit=limit)
 
     async def workers(self, *, is_all: bool) -> list[Json]:
         everyone = await seen(self._project, self.reader)

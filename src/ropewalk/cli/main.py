@@ -38,6 +38,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "workflows": ("workflows:workflows", "List workflows, show one, compare and publish versions."),
         "explain": ("explain:explain", "Say why an execution is not running, and what it waits for."),
         "workers": ("workers:workers", "List the workers, and whether they are alive."),
+        "breakers": ("breakers:breakers", "List the health of what nodes call, or close a breaker by hand."),
         "dlq": ("dlq:dlq", "Look through the dead letters, and work them off."),
     },
     "Act": {

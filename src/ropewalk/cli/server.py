@@ -115,6 +115,14 @@ class ServerLook:
     async def groups(self, limit: int) -> list[Json]:
         return [cast(Json, each) async for each in self.client.dead_letter_groups(limit)]
 
+    async def breakers(self, limit: int) -> list[Json]:
+        found: list[Json] = []
+        async for each in self.client.breakers():
+            found.append(_seen(each))
+            if len(found) == limit:
+                break
+        return found
+
     async def workers(self, *, is_all: bool) -> list[Json]:
         return [cast(Json, each) async for each in self.client.workers() if is_all or _is_wanted(each)]
 
@@ -253,6 +261,9 @@ class ServerVerbs:
         handle = self._client.execution(execution)
         decide = handle.approve if approved else handle.reject
         return (await decide(node, payload, item))["changed"]
+
+    async def reset_breaker(self, target: str, by: str = "") -> bool:
+        return await self._client.reset_breaker(target)
 
     async def rerun(self, execution: str, node: str, by: str = "", version: int | None = None) -> str:
         return await self._client.execution(execution).rerun(node, version)

@@ -79,6 +79,12 @@ class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, KeyVerbs, Memb
         """The shared health of what nodes call."""
         return self._pages("/breakers")
 
+    @verb
+    def reset_breaker(self, target: str) -> Talk[bool]:
+        """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""
+        answer = yield from self._ask(post("/breakers/reset", {"target": target}, repeats=True))
+        return bool(answer["changed"])
+
 
 class Built(Protocol):
     """A workflow that is written in Python."""

@@ -78,6 +78,9 @@ class RemoteService:
                       reason: str | None = None) -> bool:  # fmt: skip
         return bool(await self._ask(wire.GiveUp(execution, node, item, by, reason)))
 
+    async def reset_breaker(self, target: str, by: str = "local") -> bool:
+        return bool(await self._ask(wire.ResetBreaker(target, by)))
+
     async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None,
                     bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
         return str(await self._ask(wire.Rerun(execution, node, by, version, bounded_by)))

@@ -208,6 +208,8 @@ async def carried_out(service: Service, request: Request) -> Any:
             return await service.decide(execution, node, approved=approved, by=by, payload=payload, item=item)
         case wire.GiveUp(execution, node, item, by, reason):
             return await service.give_up(execution, node, item, by, reason)
+        case wire.ResetBreaker(target, by):
+            return await service.reset_breaker(target, by)
         case wire.Rerun(execution, node, by, of_version, bounded_by):
             return await service.rerun(execution, node, by, of_version, bounded_by)
         case wire.Replay(execution, by, bounded_by):

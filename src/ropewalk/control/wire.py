@@ -101,6 +101,11 @@ class GiveUp(_Request, frozen=True, tag="give_up"):
     reason: str | None = None
 
 
+class ResetBreaker(_Request, frozen=True, tag="reset_breaker"):
+    target: str
+    by: str = "local"
+
+
 class Rerun(_Request, frozen=True):
     execution: str
     node: str
@@ -172,6 +177,7 @@ Request = (
     | Publish
     | Decide
     | GiveUp
+    | ResetBreaker
     | Rerun
     | Replay
     | Requeue

@@ -151,4 +151,3 @@ def written(limits: Mapping[str, RateLimit]) -> dict[str, Any]:
 def _written(rate: RateLimit) -> dict[str, Any]:
     hosts: dict[str, Any] = {"hosts": list(rate.hosts)} if rate.hosts else {}
     return {"limit": rate.limit, "per": format_duration(rate.per), **hosts}
-

@@ -1,16 +1,18 @@
 """Breakers as people see them, and the one thing they may do to one: close it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uuid_utils
 
 from ropewalk.core.breaker import Breaker, BreakerState
 from ropewalk.core.errors import NotFound
 from ropewalk.core.instant import moment
-from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.store import audit, breakers
 from ropewalk.store.access import Reader
 from ropewalk.store.rows import AuditEntry
+
+if TYPE_CHECKING:
+    from ropewalk.engines.native.engine import NativeEngine
 
 Json = dict[str, Any]
 
@@ -34,14 +36,14 @@ def _breaker(target: str, breaker: Breaker) -> Json:
     }
 
 
-async def reset(engine: NativeEngine, workspace: str, target: str, by: str) -> bool:
+async def reset(engine: "NativeEngine", workspace: str, target: str, by: str) -> bool:
     """Close a breaker by hand and let those go on whom it holds; False if it was closed."""
     store = engine.store
     # What this worker has learnt goes to the store with its next commit: that is to be over before the row is judged.
     await engine.commit.settled()
     async with store.transaction() as tx:
         if not await breakers.exists(tx, workspace, target):
-            raise NotFound(f"there is no breaker of {target!r}")
+            raise NotFound(f"there is no breaker of {target!r}; `ropewalk breakers ls` lists them")
         before = await breakers.lock(tx, workspace, target)
         if before.state is BreakerState.CLOSED:
             return False
@@ -51,5 +53,5 @@ async def reset(engine: NativeEngine, workspace: str, target: str, by: str) -> b
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), store.now(), *about))
     engine.breakers.forget_calls(workspace, target)
     await engine.breakers.load()
-    engine.held.may_go(workspace, target)
+    await engine.held.let_go(workspace, target)
     return True

@@ -23,7 +23,7 @@ from ropewalk.engines.native.accepting import AT_ONCE
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
-from ropewalk.service import reading
+from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.known import KnownWorkflows
 from ropewalk.service.learning import Learning, Learnt
@@ -269,6 +269,10 @@ class Service:
         if problems:
             raise InvalidInput(problems)
         return await publish(self.engine, self.workspace, subject, payload, by)
+
+    async def reset_breaker(self, target: str, by: str = "local") -> bool:
+        """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""
+        return await breakers.reset(self.engine, self.workspace, target, by)
 
     async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
                      item: int | None = None) -> bool:  # fmt: skip

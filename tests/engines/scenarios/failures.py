@@ -118,7 +118,9 @@ async def a_run_can_be_given_up_by_hand(world: World) -> None:
 
 
 async def an_open_breaker_holds_calls_back_without_using_attempts(world: World) -> None:
-    await world.restart(breaker=BreakerPolicies(BreakerPolicy(minimum_calls=2, cooldown=500 * MILLISECOND, successes=1)))
+    await world.restart(
+        breaker=BreakerPolicies(BreakerPolicy(minimum_calls=2, cooldown=500 * MILLISECOND, successes=1))
+    )
     await world.run(flow(node("a", "call", fails=9, retry={**SOON, "maxAttempts": 2})))
 
     execution = await world.start(flow(node("b", "call", value="back", retry=ONCE)))

@@ -76,6 +76,10 @@ class Held:
         """The breaker of this target lets so many of them go on, or all."""
         self._spawn(self._release(workspace, breaker_subject(target), most))
 
+    async def let_go(self, workspace: str, target: str) -> None:
+        """The breaker of this target was closed by hand: all attempts that it holds go on. Durable when it returns."""
+        await self._release(workspace, breaker_subject(target), None)
+
     def learnt(self, workspace: str, node_type: str) -> None:
         """The type is known here from now on."""
         self._spawn(self._release(workspace, type_subject(node_type), None))
