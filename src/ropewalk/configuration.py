@@ -166,7 +166,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         name="rate_limits",
         kind=Kind.TABLES_BY_NAME,
         default={},
-        about="How many calls may begin in which time, by name: `limit`, `per`, and `hosts` if calls to these are meant.",
+        about="How many calls may begin in which time, by name: `limit`, `per`, and `hosts` whose calls keep it too.",
     ),
     Setting(name="server.host", kind=Kind.TEXT, default="127.0.0.1", about="Where to listen.", flag="--host"),
     _integer("server.port", 8470, "The port to listen on; 0 is any that is free.", 0, 65_535, "--port"),

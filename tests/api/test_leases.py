@@ -6,16 +6,21 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
+from ropewalk.core.duration import SECOND
+from ropewalk.core.rate_limit import RateLimit
 from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.service import workspaces
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import KEY, House
 from tests.api.streams import PATIENCE, served
@@ -407,3 +412,32 @@ async def test_an_example_whose_key_is_refused_says_why_and_what_to_do(
     assert reason in told.decode()
     assert "with the role runner and the pool paint\n" in told.decode()
     assert "Traceback" not in told.decode()
+
+
+async def test_a_runner_is_given_a_run_when_its_rate_limit_lets_it_begin(each_db: str):
+    async with opened(each_db) as house:
+        await workspaces.change(house.service, "default", None, UNSET, "test", {"slow": RateLimit(1, SECOND)})
+        ids = [await start(house, painted(rateLimit="slow"), value) for value in ("red", "blue", "green")]
+        loop, begun = asyncio.get_running_loop(), []
+        for _ in ids:
+            [run] = await lease(house, limit=10)
+            begun.append(loop.time())
+            assert run["attempt"] == 1
+            await report(house, run, "complete", output=run["inputs"])
+
+        ends = [await house.service.ended(each) for each in ids]
+
+        assert [each.state for each in ends] == ["SUCCESS"] * 3
+        # A runner hears of its run a little after the slot.
+        assert all(later - earlier > 0.9 for earlier, later in pairwise(begun))
+
+
+async def test_a_rate_limit_that_is_out_of_reach_fails_a_run_before_a_runner_has_it(each_db: str):
+    async with opened(each_db) as house:
+        await workspaces.change(house.service, "default", None, UNSET, "test", {"slow": RateLimit(1, SECOND)})
+        workflow = await house.save(painted(rateLimit="slow"))
+        version = await house.service.engine.memory.version(workflow, 1)
+        execution = await house.service.start(version, "red", bounded_by=("user:ann",))
+
+        assert await lease(house, waitSeconds=1) == []
+        assert (await house.service.ended(execution)).state == "FAILED"

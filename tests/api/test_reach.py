@@ -4,9 +4,13 @@ who starts it."""
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from ropewalk.access.rights import Role
+from ropewalk.core.duration import SECOND
 from ropewalk.core.events import NodeFailed, RunWaiting
+from ropewalk.core.rate_limit import RateLimit
+from ropewalk.service import workspaces
 from ropewalk.store import acl, members
 from tests.api.stories import BATCH, EXECUTIONS, START, Town, fields, town_on
 from tests.engines.worlds import act, flow, node
@@ -83,11 +87,13 @@ async def test_a_share_does_not_save_a_call_of_what_is_not_shared(town: Town):
         (flow(act("a", {"x": ["{{ env.HOME }}"]}), name="shared"), "nodes[0].with.value.x[0]"),
         (flow(act("a", "in {{ workspace }}"), name="shared"), "nodes[0].with.value"),
         ({**SHARED, "output": "{{ env }}"}, "output"),
+        (flow(act("a", rateLimit="shop"), name="shared"), "nodes[0].rateLimit"),
     ],
 )
 async def test_a_share_saves_nothing_that_hears_or_reads_the_workspace(town: Town, document: Json, field: str):
     shared = await town.service.save(SHARED)
     guest = await town.shared_with(shared.workflow, Role.EDITOR)
+    await workspaces.change(town.service, "default", None, UNSET, "test", {"shop": RateLimit(10, SECOND)})
 
     refused = await save(town, shared.workflow, document, guest)
     verdict = await town.ask("POST", f"{DEFINITIONS}/validate", guest, params=HERE, json=document)
@@ -208,18 +214,21 @@ async def test_a_bounded_execution_hears_no_event_and_reads_no_value(tmp_path: A
         hears = await town.service.save(flow(node("hear", "wait", event="orders.>"), name="hears"))
         reads = await town.service.save(flow(act("a", "{{ env.PIN }}"), name="reads"))
         whole = await town.service.save({**SHARED, "name": "whole", "output": "{{ workspace }}"})
+        await workspaces.change(town.service, "default", None, UNSET, "test", {"shop": RateLimit(10, SECOND)})
+        limited = await town.service.save(flow(act("a", rateLimit="shop"), name="limited"))
         guest = await town.shared_with(hears.workflow, Role.OPERATOR)
-        for each in (reads, whole):
+        for each in (reads, whole, limited):
             await share(town, each.workflow, guest, Role.OPERATOR)
 
-        executions = [await started(town, each.workflow, guest) for each in (hears, reads, whole)]
+        executions = [await started(town, each.workflow, guest) for each in (hears, reads, whole, limited)]
         events = [(await town.get(f"{EXECUTIONS}/{each}/events"))["items"] for each in executions]
 
         ends = [await town.service.ended(each) for each in executions]
-        assert [each.state for each in ends] == ["FAILED", "FAILED", "FAILED"]
+        assert [each.state for each in ends] == ["FAILED"] * 4
         assert "the event 'orders.>' is out of reach" in (await failure(town, executions[0])).error.message
         assert "`env` is out of reach" in (await failure(town, executions[1])).error.message
         assert "`workspace` is out of reach" in str(ends[2].error)
+        assert "the rate limit 'shop' is out of reach" in (await failure(town, executions[3])).error.message
         assert "4711" not in str(events)
         assert not any(each["type"] == RunWaiting.__name__ for each in events[0])
 

@@ -65,6 +65,55 @@ async def test_changes_are_in_the_audit_log_of_the_workspace(house: House):
     ]
 
 
+SHOP = {"shop": {"limit": 10, "per": "1s", "hosts": ["*.shop.example"]}}
+LIMITED = {"name": "limited", "nodes": [{"id": "a", "type": "noop", "rateLimit": "shop"}]}
+
+
+async def test_a_workspace_has_rate_limits_that_its_nodes_may_name(house: House):
+    unknown = await house.ask("POST", "/workflow/definitions", json=LIMITED)
+
+    changed = await house.ask("PATCH", "/workspaces/default", json={"rateLimits": SHOP})
+    known = await house.ask("POST", "/workflow/definitions", json=LIMITED)
+    kept = await house.ask("PATCH", "/workspaces/default", json={"slots": None})
+    (noted, *_) = await audit.listed(house.office.store, "default", audit.Filter(verb="change-workspace"))
+
+    assert unknown.status_code == 422
+    assert unknown.json()["problems"] == [
+        {"field": "nodes[0].rateLimit", "message": "there is no rate limit 'shop'; there are none"}
+    ]
+    assert (changed.json()["rateLimits"], kept.json()["rateLimits"]) == (SHOP, SHOP)
+    assert known.status_code == 201
+    assert str(noted.after).endswith("shop 10 per 1s")
+
+
+async def test_rate_limits_are_given_up_as_a_whole(house: House):
+    await made(house, id="acme", rateLimits=SHOP)
+
+    assert (await house.ask("PATCH", "/workspaces/acme", json={"rateLimits": {}})).json()["rateLimits"] == {}
+
+
+@pytest.mark.parametrize(
+    ("limits", "field"),
+    [
+        ({"shop": {"limit": 0, "per": "1s"}}, "rateLimits.shop.limit"),
+        ({"shop": {"limit": 10**9, "per": "1s"}}, "rateLimits.shop.limit"),
+        ({"shop": {"limit": 10**6, "per": 1}}, "rateLimits.shop.limit"),
+        ({"shop": {"limit": 1.5, "per": "1s"}}, "rateLimits.shop.limit"),
+        ({"shop": {"limit": 1, "per": "never"}}, "rateLimits.shop.per"),
+        ({"shop": {"limit": 1}}, "rateLimits.shop.per"),
+        ({"shop": {"limit": 1, "per": "1s", "hosts": ["http://x"]}}, "rateLimits.shop.hosts"),
+        ({"shop": {"limit": 1, "per": "1s", "burst": 2}}, "rateLimits.shop.burst"),
+        ({"a b": {"limit": 1, "per": "1s"}}, "rateLimits.a b"),
+        ({"shop": 10}, "rateLimits.shop"),
+    ],
+)
+async def test_a_rate_limit_that_makes_no_sense_is_refused_and_not_stored(house: House, limits: Any, field: str):
+    answer = await house.ask("PATCH", "/workspaces/default", json={"rateLimits": limits})
+
+    assert (answer.status_code, answer.json()["problems"][0]["field"]) == (422, field)
+    assert (await house.ask("GET", "/workspaces/default")).json()["rateLimits"] == {}
+
+
 async def test_an_id_that_is_taken_is_refused_and_changes_nothing(house: House):
     await made(house, id="acme", plan="PRO")
 

@@ -40,7 +40,17 @@ from ropewalk.core.signals import (
     Tell,
 )
 from ropewalk.core.state import ExecutionState
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, TypeWait, Wait
+from ropewalk.core.waits import (
+    Approval,
+    BreakerWait,
+    ChildWait,
+    EventWait,
+    RateLimitWait,
+    SignalWait,
+    Timer,
+    TypeWait,
+    Wait,
+)
 from tests.simulator.laws import broken_laws
 from tests.simulator.outside import output_of
 from tests.simulator.snapshot import differences, snapshot
@@ -178,7 +188,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.report(work, Failed(node, work.attempt, RunError(error_type, "no"), work.item, jitter=jitter))
 
     @precondition(is_running)
-    @rule(number=picks, kind=st.integers(0, 6))
+    @rule(number=picks, kind=st.integers(0, 7))
     def suspend(self, number: int, kind: int) -> None:
         work, node = self.pick(Phase.RUNNING, number)
         if not self.is_list(work):
@@ -189,7 +199,7 @@ class AnyHistory(RuleBasedStateMachine):
         child = f"x.{work.node}.{work.item}.{work.attempt}"
         waits = (
             Timer(later), Approval("?"), EventWait("news"), SignalWait("ping"), ChildWait(child, "w"),
-            BreakerWait("target", later), TypeWait("rare", later),
+            BreakerWait("target", later), TypeWait("rare", later), RateLimitWait("shop", later, later, ("shop",)),
         )  # fmt: skip
         return waits[kind]
 
@@ -226,7 +236,7 @@ class AnyHistory(RuleBasedStateMachine):
                 self.tell(Decide(node, is_good, "ann", item=work.item))
             case EventWait():
                 self.tell(Matched(node, work.attempt, output_of((node, work.item, work.attempt)), work.item))
-            case BreakerWait() | TypeWait():
+            case BreakerWait() | TypeWait() | RateLimitWait():
                 self.tell(Released(node, work.attempt, work.item))
             case ChildWait():
                 self.tell(ChildEnded(node, work.attempt, state, "child", item=work.item))

@@ -6,9 +6,32 @@ from ropewalk.core.commands import NeedSlot, RunNode, WakeAt
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import RunStarted, SlotReleased, SlotTaken
-from ropewalk.core.signals import ChildEnded, Decide, Due, Matched, Pause, Released, Signal, Start, Suspended, Tell
+from ropewalk.core.signals import (
+    ChildEnded,
+    Decide,
+    Due,
+    Lost,
+    Matched,
+    Pause,
+    Released,
+    Returned,
+    Signal,
+    Start,
+    Suspended,
+    Tell,
+)
 from ropewalk.core.state import GaveUp, NodeState
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, TypeWait, Wait
+from ropewalk.core.waits import (
+    Approval,
+    BreakerWait,
+    ChildWait,
+    EventWait,
+    RateLimitWait,
+    SignalWait,
+    Timer,
+    TypeWait,
+    Wait,
+)
 from tests.core.executions import (
     NOON,
     SUCCESS,
@@ -230,6 +253,41 @@ def test_a_run_whose_type_was_not_known_goes_on_as_the_same_attempt_however_long
     assert runs(execution) == ["a"]
     assert execution.work("a", None).held_since is None
     assert tell(execution, bad("a"))[0].gave_up is GaveUp.MAX_RETRIES
+
+
+# Rate limits
+
+
+SLOT = RateLimitWait("shop", NOON + 29 * SECOND, NOON + 30 * SECOND, ("shop",))
+
+
+def test_a_run_that_waits_for_a_rate_limit_goes_on_as_the_same_attempt_and_holds_its_slot():
+    execution = waiting(workflow([once("a")]), SLOT)
+    is_parked = execution.is_parked
+
+    tell(execution, Due(), Start(), at=NOON + 29 * SECOND)
+
+    assert is_parked
+    assert runs(execution) == ["a"]
+    assert execution.work("a", None).reserved == SLOT
+    assert tell(execution, bad("a"))[0].gave_up is GaveUp.MAX_RETRIES
+
+
+@pytest.mark.parametrize("end", [bad("a"), Returned("a", 1), Lost("a", 1)], ids=["failed", "handed back", "lost"])
+def test_a_slot_is_used_by_one_attempt_alone(end):
+    execution = waiting(workflow("a"), SLOT)
+
+    tell(execution, Due(), Start(), end, at=NOON + 29 * SECOND)
+
+    assert execution.work("a", None).reserved is None
+
+
+def test_a_run_that_is_held_by_a_breaker_after_its_slot_holds_it_no_longer():
+    execution = waiting(workflow("a"), SLOT)
+
+    tell(execution, Due(), Start(), Suspended("a", 1, BreakerWait("http shop", NOON + MINUTE)), at=NOON + 29 * SECOND)
+
+    assert execution.work("a", None).reserved is None
 
 
 # Slots and parking

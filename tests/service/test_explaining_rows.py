@@ -7,10 +7,12 @@ from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Parent
 from ropewalk.core.instant import rfc3339
+from ropewalk.core.rate_limit import RateLimit
 from ropewalk.core.signals import Failed, Suspended
-from ropewalk.core.waits import BreakerWait, ChildWait, TypeWait
-from ropewalk.store import breakers, inbox, offers
+from ropewalk.core.waits import BreakerWait, ChildWait, RateLimitWait, TypeWait
+from ropewalk.store import breakers, inbox, offers, rate_limits
 from ropewalk.store.access import Store
+from ropewalk.store.rate_limits import EVERYWHERE
 from ropewalk.store.rows import NewSignal
 from ropewalk.store.sqlite import SqliteStore
 from tests.service.told import NOON, burden, codes, explained, hour, node_codes, nodes, put, started, worker
@@ -253,6 +255,34 @@ async def test_a_breaker_is_as_the_store_has_it_now(store: Store, breaker: Break
         str(breaker.state), rfc3339(NOON + until * SECOND),
     )  # fmt: skip
     assert reason["why"] == f"the breaker of shop {words.format(hour(until))}"
+
+
+async def test_a_rate_limit_is_named_with_the_place_in_line_and_the_time(store: Store):
+    await worker(store, "w1")
+    wait = RateLimitWait("shop", NOON + 4 * SECOND, NOON + 5 * SECOND, ("shop",))
+    await started(store, "e1", A, Suspended("a", 1, wait))
+    rate = RateLimit(10, SECOND)
+    async with store.transaction() as tx:
+        await rate_limits.lock(tx, EVERYWHERE, "shop", rate)
+        await rate_limits.hand_out(tx, EVERYWHERE, "shop", rate, ((NOON + 9 * SECOND, 1),))
+
+    [reason] = (await explained(store, "e1"))["reasons"]
+
+    assert (reason["code"], reason["waitsFor"]) == (
+        "RATE_LIMIT", {"limit": "shop", "rate": "10 per 1s", "place": 51, "until": rfc3339(NOON + 5 * SECOND)},
+    )  # fmt: skip
+    assert reason["why"] == f"waits for the rate limit 'shop' (10 per 1s): 51st in line, its turn is at {hour(5)}"
+
+
+async def test_a_rate_limit_that_no_worker_knew_is_named_with_what_helps(store: Store):
+    await worker(store, "w1")
+    await started(store, "e1", A, Suspended("a", 1, RateLimitWait("shop", NOON + 5 * SECOND)))
+
+    [reason] = (await explained(store, "e1"))["reasons"]
+
+    assert (reason["code"], reason["waitsFor"]["place"]) == ("RATE_LIMIT", None)
+    assert reason["why"] == f"no slot of the rate limit 'shop' could be had; it is asked for again at {hour(5)}"
+    assert "`rate_limits`" in reason["action"]
 
 
 async def test_a_node_type_that_nobody_knew_is_named_with_what_helps(store: Store):

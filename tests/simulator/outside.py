@@ -26,7 +26,17 @@ from ropewalk.core.signals import (
     Suspended,
     Tell,
 )
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, Hold, SignalWait, Timer, Wait
+from ropewalk.core.waits import (
+    Approval,
+    BreakerWait,
+    ChildWait,
+    EventWait,
+    Hold,
+    RateLimitWait,
+    SignalWait,
+    Timer,
+    Wait,
+)
 from tests.simulator.store import Entry, Row, RunKey
 
 if TYPE_CHECKING:
@@ -191,13 +201,21 @@ class Outside:
         if chance.random() < self.trouble:
             return Failed(node, number, chance.choice(ERRORS), item, attempt.inputs, chance.random())
         if chance.random() < 0.05:
-            wait: Wait | None = BreakerWait("target", clock + chance.choice((1, 20)) * SECOND)
+            wait: Wait | None = self._hold(clock)
         else:
             wait = self._wait(row, attempt, clock)
         if wait is not None:
             return Suspended(node, number, wait, item, attempt.inputs)
         ports = chance.choice(((), ("left",), ("right",), ("left", "right"))) if attempt.kind == "branch" else ()
         return Succeeded(node, number, output_of(attempt.key), ports, item, attempt.inputs)
+
+    def _hold(self, clock: int) -> Wait:
+        """A breaker or a rate limit keeps the attempt from beginning; of the limit it has a slot, or not."""
+        chance = self.world.chance
+        due = clock + chance.choice((1, 20)) * SECOND
+        if chance.random() < 0.5:
+            return BreakerWait("target", due)
+        return chance.choice((RateLimitWait("shop", due), RateLimitWait("shop", due, due + SECOND, ("shop",))))
 
     def _wait(self, row: Row, attempt: Attempt, clock: int) -> Wait | None:
         chance = self.world.chance
@@ -239,7 +257,7 @@ class Outside:
                 return Matched(node, attempt, output_of((node, item, attempt)), item, "news")
             case SignalWait(name):
                 return self.tell(name)
-            case BreakerWait():
+            case BreakerWait() | RateLimitWait():
                 return Released(node, attempt, item)
             case _:
                 return None

@@ -15,7 +15,7 @@ WHOLE: Final = (
     "state", "seq", "now", "nodes", "outputs", "ports", "errors", "running", "open_nodes", "to_skip", "signals",
     "started_at", "is_started", "has_slot", "ending", "deadline", "grace_until", "remaining",
 )  # fmt: skip
-WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides")
+WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides", "reserved")
 ITEMS: Final = ("count", "width", "limit", "outputs", "errors", "in_flight", "failures", "stopped")
 
 

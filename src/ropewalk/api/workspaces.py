@@ -10,10 +10,12 @@ from ropewalk.access.rights import Right
 from ropewalk.api.gate import enter_workspace
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes import Answer, Body, Cursor, Id, Limit, Page, exemplified, page
+from ropewalk.core.call_settings import MOST_HOSTS, MOST_LIMITS, rate_limits, written
 from ropewalk.core.errors import NotFound
 from ropewalk.core.instant import rfc3339
 from ropewalk.service import workspaces as service
 from ropewalk.store import workspaces
+from ropewalk.store.rate_limits import read as limits_of
 from ropewalk.store.workspaces import Plan
 
 routes = Routes("/workspaces", "Workspaces")
@@ -25,15 +27,51 @@ PlanName = Annotated[Plan, Field(strict=False)]
 Slots = Annotated[int | None, Field(ge=1, le=MOST_SLOTS, description="Overrides the plan's; null lifts the limit.")]
 
 
+class RateLimitBody(Body):
+    """At most `limit` calls may begin in any `per`, of nodes that name it and to hosts like these."""
+
+    model_config = exemplified(Body, {"limit": 10, "per": "1s", "hosts": ["*.shop.example"]})
+
+    limit: int
+    per: str | float = Field(description="Like 1s or 1m, or a number of seconds.")
+    hosts: list[str] | None = Field(None, max_length=MOST_HOSTS, description="Calls to these keep it too.")
+
+
+Limits = Annotated[
+    dict[str, RateLimitBody] | None,
+    Field(
+        max_length=MOST_LIMITS, description="Its rate limits by name, in place of those it has; nodes may name them."
+    ),
+]
+
+
+class RateLimit(Answer):
+    """At most `limit` calls begin in any `per`, of nodes that name it and to hosts like these."""
+
+    limit: int
+    per: str
+    hosts: list[str] | None = None
+
+
 class Workspace(Answer):
     """A tenant; `slots` is the limit in force, null if there is none."""
 
-    model_config = exemplified(Answer, {"id": "acme", "plan": "PRO", "slots": 5, "createdAt": "2026-11-16T08:00:00Z"})
+    model_config = exemplified(
+        Answer,
+        {
+            "id": "acme",
+            "plan": "PRO",
+            "slots": 5,
+            "createdAt": "2026-11-16T08:00:00Z",
+            "rateLimits": {"shop": {"limit": 10, "per": "1s", "hosts": ["*.shop.example"]}},
+        },
+    )
 
     id: str
     plan: Plan
     slots: int | None
     created_at: str
+    rate_limits: dict[str, RateLimit]
 
 
 class CreateWorkspaceBody(Body):
@@ -44,15 +82,19 @@ class CreateWorkspaceBody(Body):
     id: Id
     plan: PlanName = Plan.FREE
     slots: Slots = None
+    rate_limits: Limits = None
 
 
 class ChangeWorkspaceBody(Body):
     """What is to be different; another plan brings its own slots unless they are given too."""
 
-    model_config = exemplified(Body, {"plan": "ENTERPRISE"}, {"slots": 50})
+    model_config = exemplified(
+        Body, {"plan": "ENTERPRISE"}, {"slots": 50}, {"rateLimits": {"shop": {"limit": 10, "per": "1s"}}}
+    )
 
     plan: PlanName | None = None
     slots: Slots = None
+    rate_limits: Limits = None
 
 
 @routes.get("", Right.COME_IN, response_model=Page[Workspace])
@@ -82,18 +124,27 @@ async def get_workspace(call: Caller, workspace_id: WorkspaceId) -> dict[str, An
 @routes.post("", Right.OPERATE, status_code=201, response_model=Workspace, problems=(409,))
 async def create_workspace(call: Caller, body: CreateWorkspaceBody) -> dict[str, Any]:
     """Make a workspace."""
-    return _shown(await service.create(call.service, body.id, body.plan, _slots(body), call.actor.subject))
+    made = await service.create(call.service, body.id, body.plan, _slots(body), call.actor.subject, _limits(body))
+    return _shown(made)
 
 
 @routes.patch("/{workspaceId}", Right.OPERATE, response_model=Workspace)
 async def change_workspace(call: Caller, workspace_id: WorkspaceId, body: ChangeWorkspaceBody) -> dict[str, Any]:
-    """Change a workspace's plan or its limit; at once for what waits for capacity."""
-    return _shown(await service.change(call.service, workspace_id, body.plan, _slots(body), call.actor.subject))
+    """Change a workspace's plan, its limit or its rate limits; at once for what waits for capacity."""
+    about = (body.plan, _slots(body), call.actor.subject, _limits(body))
+    return _shown(await service.change(call.service, workspace_id, *about))
 
 
 def _slots(body: CreateWorkspaceBody | ChangeWorkspaceBody) -> service.Slots:
     # Null lifts the limit, so it has to be told from a field that is not there.
     return body.slots if "slots" in body.model_fields_set else UNSET
+
+
+def _limits(body: CreateWorkspaceBody | ChangeWorkspaceBody) -> service.Limits:
+    if body.rate_limits is None:
+        return None
+    given = {name: each.model_dump(exclude_none=True) for name, each in body.rate_limits.items()}
+    return rate_limits(given, ("rateLimits",))
 
 
 def _shown(workspace: workspaces.Workspace) -> dict[str, Any]:
@@ -102,4 +153,5 @@ def _shown(workspace: workspaces.Workspace) -> dict[str, Any]:
         "plan": workspace.plan,
         "slots": workspace.slots,
         "createdAt": rfc3339(workspace.created_at),
+        "rateLimits": written(limits_of(workspace.rate_limits)),
     }

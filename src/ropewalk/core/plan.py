@@ -43,8 +43,8 @@ class Plan:
     __slots__ = (
         "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition", "followers",
         "for_each", "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output",
-        "pools", "port_names", "ports", "retries", "roots", "sinks", "stop_on_failure", "targets", "timeout",
-        "timeouts", "tolerance", "trail", "types",
+        "pools", "port_names", "ports", "rate_limits", "retries", "roots", "sinks", "stop_on_failure", "targets",
+        "timeout", "timeouts", "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -84,6 +84,7 @@ class Plan:
         # How long a node's results may be used again by the same work, if at all (µs).
         self.cache_ttl: list[int | None] = [None] * size
         self.pools: list[str | None] = [None] * size
+        self.rate_limits: list[str | None] = [None] * size
         self._inputs: list[Template | None] = [None] * size
         for i, node in enumerate(nodes):
             if len(node) > 2:
@@ -105,6 +106,8 @@ class Plan:
             self.cache_ttl[i] = parse_duration(node["cache"]["ttl"])
         if "pool" in node:
             self.pools[i] = node["pool"]
+        if "rateLimit" in node:
+            self.rate_limits[i] = node["rateLimit"]
 
     def _take_settings(self, document: dict[str, Any]) -> None:
         self.output: Template | None = _optional_template(document, "output")

@@ -1,8 +1,8 @@
 """Rate limits: at most so many calls in any stretch of time, by slots that are handed out one after the other.
 
-A slot is a moment at which one call may begin. The next slot is never before the slot `limit` places earlier plus `per`,
-so that no stretch of that length has more than `limit` slots. Slots are also at least `spacing` apart: calls begin a
-little later than their slots, and a burst that repeats would be seen as more than the limit.
+A slot is a moment at which one call may begin. The next slot is never before the slot `limit` places earlier plus
+`per`, so that no stretch of that length has more than `limit` slots. Slots are also at least `spacing` apart: calls
+begin a little later than their slots, and a burst that repeats would be seen as more than the limit.
 
 Pure functions of what was handed out: the worker that keeps it reads it, asks, and writes back what it is given. Only
 the last `limit` slots matter, and these are kept in runs of neighbours, so what is kept stays small. A run counts as
@@ -22,7 +22,7 @@ FASTEST = 10_000
 """So many calls a second at most; what is faster needs no limit."""
 WIDEST_SPACING = 100 * MILLISECOND
 LATEST = 50 * MILLISECOND
-"""A call may begin so much later than its slot, or as late as the next slot."""
+"""A call may begin so much later than its slot; later it needs another."""
 RUNS = 250
 """In so many parts of `per` neighbours are one run."""
 
@@ -43,11 +43,6 @@ class RateLimit(Struct, frozen=True):
     def is_even(self) -> bool:
         """Whether slots that are that far apart keep the limit by that alone."""
         return self.spacing * self.limit >= self.per
-
-    @property
-    def tolerance(self) -> int:
-        """How much later than its slot a call may begin; later it needs another slot."""
-        return max(LATEST, self.spacing)
 
     def holds_for(self, target: str) -> bool:
         return any(matches(pattern, target) for pattern in self.hosts)
@@ -124,10 +119,10 @@ class Turn(Struct, frozen=True):
 
 def next_turn(wanted: Sequence[Wanted], now: int, lead: int) -> Turn:
     """The next moment at which a call keeps all its limits; slots that are `lead` or less before it are taken."""
-    held = [each.held if each.held is not None and now <= each.held + each.rate.tolerance else None for each in wanted]
+    held = [each.held if each.held is not None and now <= each.held + LATEST else None for each in wanted]
     earliest = [slot if slot is not None else next_slot(each.taken, each.rate, now)
                 for slot, each in zip(held, wanted, strict=True)]  # fmt: skip
-    while late := _too_early(wanted, held, max(earliest)):
+    while late := _too_early(held, max(earliest)):
         at = max(earliest)
         for i in late:
             held[i] = None
@@ -145,13 +140,9 @@ def next_turn(wanted: Sequence[Wanted], now: int, lead: int) -> Turn:
     )
 
 
-def _too_early(wanted: Sequence[Wanted], held: Sequence[int | None], at: int) -> list[int]:
+def _too_early(held: Sequence[int | None], at: int) -> list[int]:
     """The limits whose slot the call holds, and would miss."""
-    return [
-        i
-        for i, (slot, each) in enumerate(zip(held, wanted, strict=True))
-        if slot is not None and at > slot + each.rate.tolerance
-    ]
+    return [i for i, slot in enumerate(held) if slot is not None and at > slot + LATEST]
 
 
 def is_too_fast(limit: int, per: int) -> bool:

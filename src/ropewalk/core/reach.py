@@ -1,9 +1,10 @@
 """What a workflow reaches beyond itself, and who bounds it.
 
-A workflow may call other workflows, wait for events of its workspace, and read `env` and `workspace`. A member of the
-workspace reaches all of that. An actor with whom single workflows are shared reaches those workflows and nothing else,
-so a version that such an actor saved, and an execution that such an actor started, are *bounded* by that actor: they
-call what is shared with every actor that bounds them, wait for no event, and read no value of the workspace.
+A workflow may call other workflows, wait for events of its workspace, name its rate limits, and read `env` and
+`workspace`. A member of the workspace reaches all of that. An actor with whom single workflows are shared reaches those
+workflows and nothing else, so a version that such an actor saved, and an execution that such an actor started, are
+*bounded* by that actor: they call what is shared with every actor that bounds them, wait for no event, name no rate
+limit, and read no value of the workspace.
 
 What a version says it reaches is looked at when it is saved (`needs`); what an execution does reach is looked at when
 it does so: names may be computed, and shares may have been taken away.
@@ -53,6 +54,8 @@ def needs(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reache
 
 def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reached]]) -> Iterator[Need]:
     for place, node in enumerate(document.get("nodes", ())):
+        if "rateLimit" in node:
+            yield Need(("nodes", place, "rateLimit"), f"the rate limit {node['rateLimit']!r}")
         given = node.get("with", {})
         for parameter, kind in reaches.get(node["type"], {}).items():
             if given.get(parameter) is None:

@@ -67,9 +67,22 @@ class TypeWait(_Wait, frozen=True, tag="nodeType"):
     due: int
 
 
-Hold = BreakerWait | TypeWait
+class RateLimitWait(_Wait, frozen=True, tag="rateLimit"):
+    """Until shortly before the attempt's slot of a rate limit; the attempt then goes on and none is used up.
+
+    `limit` is the one that puts it off the most, `held` are those of which it has the slot. Without a slot it asks
+    again then: no slot could be had, or no worker knew the limit.
+    """
+
+    limit: str
+    due: int
+    slot: int | None = None
+    held: tuple[str, ...] = ()
+
+
+Hold = BreakerWait | TypeWait | RateLimitWait
 """What keeps an attempt from beginning, rather than from ending: it goes on under its number."""
-Wait = Timer | Approval | EventWait | SignalWait | ChildWait | BreakerWait | TypeWait
+Wait = Timer | Approval | EventWait | SignalWait | ChildWait | Hold
 
 
 def writable_wait(wait: Wait) -> Wait:

@@ -1,6 +1,6 @@
 """Carries out one attempt at one node and says how it ended, as a signal. Never raises.
 
-inputs → cache → breaker → the node's own code → a classified outcome
+inputs → cache → rate limits → breaker → the node's own code → a classified outcome
 """
 
 import asyncio
@@ -17,8 +17,10 @@ from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_k
 from ropewalk.core.duration import HOUR, SECOND, format_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob
+from ropewalk.core.rate_limit import LATEST
+from ropewalk.core.reach import refusal
 from ropewalk.core.signals import Failed, Succeeded, Suspended
-from ropewalk.core.waits import BreakerWait, TypeWait, Wait, writable_wait
+from ropewalk.core.waits import BreakerWait, RateLimitWait, TypeWait, Wait, writable_wait
 from ropewalk.nodes.base import (
     Facilities,
     NodeContext,
@@ -59,6 +61,11 @@ class Run(Struct, eq=False):
     deadline: int
     held_since: int | None
     cache_ttl: int | None
+    rate_limit: str | None
+
+    def reserved(self) -> RateLimitWait | None:
+        """The slots of rate limits that the attempt holds."""
+        raise NotImplementedError
 
     async def keep(self, text: bytes, desk: "Desk") -> Blob:
         """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
@@ -85,6 +92,15 @@ class Breakers(Protocol):
     async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None: ...
 
 
+class RateLimits(Protocol):
+    """How many calls may begin, across all workers."""
+
+    async def turn(
+        self, workspace: str, name: str | None, target: str | None, reserved: RateLimitWait | None
+    ) -> int | RateLimitWait | None: ...
+    def now(self) -> int: ...
+
+
 class Shelf(Protocol):
     """Where large and reusable results are kept."""
 
@@ -99,6 +115,7 @@ class Desk(Struct, frozen=True):
     types: Registry
     facilities: Facilities
     breakers: Breakers
+    limits: RateLimits
     shelf: Shelf
     most_stored: int = 2**62
     """How many bytes one execution may store."""
@@ -117,8 +134,8 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
         if run.cache_ttl is not None:
             return await _through_cache(run, desk, node_type, parameters, run.cache_ttl)
         target = node_type.target(parameters)
-        if target is not None:
-            return await _through_breaker(run, desk, node_type, parameters, target)
+        if target is not None or run.rate_limit is not None:
+            return await _call(run, desk, node_type, parameters, target)
         return await _carry_out(run, desk, node_type, parameters)
     except BaseException as raised:  # noqa: BLE001 -- a node's SystemExit is a failed node, not the end of the worker
         if isinstance(raised, asyncio.CancelledError):
@@ -133,7 +150,8 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     if known is not None:
         return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
     target = node_type.target(parameters)
-    work = _carry_out if target is None else partial(_through_breaker, target=target)
+    is_plain = target is None and run.rate_limit is None
+    work = _carry_out if is_plain else partial(_call, target=target)
     outcome = await work(run, desk, node_type, parameters)
     if isinstance(outcome, Succeeded) and outcome.blob is None:
         desk.shelf.cache(run.workspace, key, Output(outcome.output, outcome.ports), ttl)
@@ -149,9 +167,34 @@ def cache_key(config_hash: str, inputs: Any, bounded_by: tuple[str, ...] = ()) -
     return content_hash([*about, list(bounded_by)] if bounded_by else about)
 
 
+async def _call(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str | None) -> Outcome:
+    """Carry out an attempt that keeps rate limits, and asks the breaker of its target if it has one."""
+    target = None if target is None else writable(target[:LONGEST_TARGET])
+    if run.rate_limit is not None and (bounded_by := run.bounded_by()):
+        raise NodeFailure.permanent(refusal(f"the rate limit {run.rate_limit!r}", bounded_by))
+    limits, about = desk.limits, (run.workspace, run.rate_limit, target)
+    turn = await limits.turn(*about, run.reserved())
+    while turn is not None:
+        if isinstance(turn, RateLimitWait):
+            return _suspended(run, turn)
+        node_type.prepare(desk.facilities)
+        await _until(run, turn - limits.now())
+        # A slot that is missed, since this process was busy, is used no more.
+        turn = None if limits.now() <= turn + LATEST else await limits.turn(*about, None)
+    if target is None:
+        return await _carry_out(run, desk, node_type, parameters)
+    return await _through_breaker(run, desk, node_type, parameters, target)
+
+
+async def _until(run: Run, left: int) -> None:
+    """Wait for so many microseconds; the time of the attempt begins afterwards."""
+    if left > 0:
+        run.now, run.deadline = run.now + left, run.deadline + left
+        await asyncio.sleep(left / SECOND)
+
+
 async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
     """Ask the breaker of the target first, and tell it afterwards; those that begin alike for so long share one."""
-    target = writable(target[:LONGEST_TARGET])
     held = await desk.breakers.admit(run.workspace, target, run.now)
     if held is not None:
         return _held(run, target, held.until)

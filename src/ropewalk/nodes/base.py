@@ -210,6 +210,9 @@ class NodeType(ABC):
         """What a circuit breaker watches: the type and the endpoint; None for work that reaches nobody."""
         return None
 
+    def prepare(self, facilities: Facilities) -> None:  # noqa: B027 -- most types have nothing to load
+        """Loads what only its first run would load; asked before a run that is to begin at a certain moment."""
+
     @abstractmethod
     async def run(self, parameters: Any, context: NodeContext) -> Output | Wait:
         """Does the node's work once."""

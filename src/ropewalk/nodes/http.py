@@ -16,7 +16,7 @@ from ropewalk.core.canonical import writable
 from ropewalk.core.duration import HOUR, MILLISECOND, SECOND, parse_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.retry import classify_status
-from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
+from ropewalk.nodes.base import Facilities, NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.body import ResponseType, read_as, read_body, read_excerpt
 from ropewalk.nodes.failure import LONGEST_BODY, shortened
 from ropewalk.nodes.inputs import Inputs
@@ -95,6 +95,9 @@ class HttpRequest(NodeType):
             return f"{self.name} {_url(parameters).origin()}"
         except (NodeFailure, ValueError):
             return None
+
+    def prepare(self, facilities: Facilities) -> None:
+        _ = facilities.http
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
         import aiohttp  # here: see session.py

@@ -14,14 +14,15 @@ from ropewalk.core.breaker import Breaker
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import ItemSucceeded, MapExpanded, NodeFixed
 from ropewalk.core.execution import Execution
+from ropewalk.core.rate_limit import RateLimit, Slots
 from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
-from ropewalk.core.waits import BreakerWait
+from ropewalk.core.waits import BreakerWait, RateLimitWait
 from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.service.reading.executions import failed_items
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, outlined
 from ropewalk.service.reasons import FEW, Json
-from ropewalk.store import breakers, dlq, executions, explain, live, queue, suspicion, workspaces
+from ropewalk.store import breakers, dlq, executions, explain, live, queue, rate_limits, suspicion, workspaces
 from ropewalk.store.access import Reader
 from ropewalk.store.explain import Holder, Place, SharedRun, UnreadSignal
 from ropewalk.store.live import Live
@@ -99,6 +100,7 @@ class Facts(Struct, frozen=True):
     line: Line = Line()
     letters: list[dlq.DeadLetter] = []
     breakers: dict[str, Breaker] = {}
+    rate_limits: dict[str, tuple[RateLimit, Slots]] = {}
     shared: dict[Key, SharedRun] = {}
     unread: list[UnreadSignal] = []
     deaths: tuple[int, int | None] = (0, None)
@@ -156,6 +158,7 @@ async def gather(around: Around, execution: str) -> Facts:
         line=await _line(around, story, x, held),
         letters=await _letters(reader, execution, x),
         breakers=await _breakers(around, x),
+        rate_limits=await _rate_limits(around, x),
         shared=await _shared(reader, execution, x),
         unread=await explain.unread_signals(reader, execution, FEW),
         deaths=await suspicion.deaths(reader, execution) if held is not None and held.owner == SET_ASIDE else (0, None),
@@ -224,6 +227,13 @@ async def _breakers(around: Around, x: Execution) -> dict[str, Breaker]:
     return {
         target: await breakers.get(around.reader, around.workspace, target) for target in list(targets)[:MOST_TARGETS]
     }
+
+
+async def _rate_limits(around: Around, x: Execution) -> dict[str, tuple[RateLimit, Slots]]:
+    """The rate limits its nodes wait for, and the slots that were handed out for them."""
+    names = {work.wait.limit: None for work in x.waiting.values() if isinstance(work.wait, RateLimitWait)}
+    found = {name: await rate_limits.get(around.reader, around.workspace, name) for name in list(names)[:MOST_TARGETS]}
+    return {name: each for name, each in found.items() if each is not None}
 
 
 async def _shared(reader: Reader, execution: str, x: Execution) -> dict[Key, SharedRun]:

@@ -253,6 +253,7 @@ _REASONS: Final[Mapping[Cause, _Told]] = dict.fromkeys(
         _free("state", "until", "calls", "failures", "lastFailureAt", "givesUpAt") | _said("target"),
         has_command=False,
     ),
+    Cause.RATE_LIMIT: _AS_IT_IS,
     Cause.RETRY: _Told(
         "attempt {attempt} of {of} is due at {at}; the last failed {errorType}",
         _free("attempt", "of", "at", "errorType") | _said("error"),

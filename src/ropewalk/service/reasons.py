@@ -48,6 +48,7 @@ class Cause(StrEnum):
     EVENT = "EVENT"
     CHILD = "CHILD"
     BREAKER = "BREAKER"
+    RATE_LIMIT = "RATE_LIMIT"
     NODE_TYPE = "NODE_TYPE"
     RETRY = "RETRY"
     # A node that could run but for others

@@ -4,7 +4,7 @@ Everything here is durable when it returns, and a refused request has changed no
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
 import uuid_utils
@@ -60,6 +60,18 @@ def _refuse_unserved(definition: Definition, *, has_pools: bool) -> None:
         raise InvalidDefinition(problems)
 
 
+def _refuse_unknown_limits(definition: Definition, known: Collection[str]) -> None:
+    """A rate limit that is named and not known is a slip of the pen: its runs would wait until there is one."""
+    there_are = f"there are {', '.join(sorted(known)[:MOST_PROBLEMS])}" if known else "there are none"
+    problems = [
+        Problem(("nodes", index, "rateLimit"), f"there is no rate limit {node['rateLimit']!r}; {there_are}")
+        for index, node in enumerate(definition.nodes)
+        if node.get("rateLimit", "") and node["rateLimit"] not in known
+    ]
+    if problems:
+        raise InvalidDefinition(problems[:MOST_PROBLEMS])
+
+
 def require_startable(workflow: workflows.Workflow) -> None:
     """Refuses a new execution, whatever it is made from, of what was archived so that there are none."""
     if workflow.archived_at is not None:
@@ -96,6 +108,7 @@ class Service:
         missing = dict.fromkeys(self.types.missing, "`ropewalk doctor` says why")
         definition = parse_definition(document, self.types.infos(), self._limits, missing)
         _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
+        _refuse_unknown_limits(definition, self.engine.rate_limits.known(self.workspace))
         return definition
 
     def draft(self, definition: Definition, by: str, bounded_by: str | None = None) -> workflows.Draft:

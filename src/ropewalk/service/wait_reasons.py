@@ -3,12 +3,23 @@
 from typing import assert_never
 
 from ropewalk.core.breaker import Breaker, BreakerState
+from ropewalk.core.duration import format_duration
 from ropewalk.core.execution.work import Work
 from ropewalk.core.instant import moment
-from ropewalk.core.waits import Approval, BreakerWait, ChildWait, EventWait, SignalWait, Timer, TypeWait
+from ropewalk.core.rate_limit import place
+from ropewalk.core.waits import (
+    Approval,
+    BreakerWait,
+    ChildWait,
+    EventWait,
+    RateLimitWait,
+    SignalWait,
+    Timer,
+    TypeWait,
+)
 from ropewalk.engines.runner import LONGEST_HOLD
 from ropewalk.service.facts import Facts
-from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command
+from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command, nth
 
 
 def waiting(f: Facts, work: Work) -> Reason:
@@ -28,6 +39,8 @@ def waiting(f: Facts, work: Work) -> Reason:
             return _child(f, wait)
         case BreakerWait():
             return _breaker(f, work, wait)
+        case RateLimitWait():
+            return _rate_limit(f, wait)
         case TypeWait():
             return _unknown_type(f, wait)
         case _:
@@ -109,6 +122,21 @@ def _breaker(f: Facts, work: Work, wait: BreakerWait) -> Reason:
     action = "see to the target; once it is back, the breaker can be closed by hand"
     suggested = command("breakers", "reset", wait.target)
     return Reason(Cause.BREAKER, _breaker_sentence(f, wait, breaker, until), details, suggested, action)
+
+
+def _rate_limit(f: Facts, wait: RateLimitWait) -> Reason:
+    known = f.rate_limits.get(wait.limit)
+    if wait.slot is None or known is None:
+        why = f"no slot of the rate limit {brief(wait.limit)!r} could be had; it is asked for again at "
+        action = f"if there is no such limit, add it to `rate_limits` of the configuration: {brief(wait.limit)}"
+        details: Json = {"limit": wait.limit, "rate": None, "place": None, "until": moment(wait.due)}
+        return Reason(Cause.RATE_LIMIT, why + clock(wait.due, f.now), details, action=action)
+    rate, slots = known
+    at, words = place(slots, rate, f.now, wait.slot), f"{rate.limit} per {format_duration(rate.per)}"
+    when = f"its turn is at {clock(wait.slot, f.now)}" if wait.slot > f.now else "its turn is now"
+    details = {"limit": wait.limit, "rate": words, "place": at, "until": moment(wait.slot)}
+    why = f"waits for the rate limit {brief(wait.limit)!r} ({words}): {nth(at)} in line, {when}"
+    return Reason(Cause.RATE_LIMIT, why, details)
 
 
 def _unknown_type(f: Facts, wait: TypeWait) -> Reason:

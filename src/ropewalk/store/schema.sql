@@ -212,7 +212,9 @@ create index breaker_call_by_span on breaker_call (span);
 create table rate_limit (
     workspace text not null,            -- '': it is in the configuration, and one for all workspaces
     name text not null,
-    slots text not null,                -- JSON
+    most bigint not null,               -- the limit itself, as it was when a slot was last handed out
+    per bigint not null,
+    slots text not null,                -- JSON: when the last of a run of neighbours is, and how many they are
     primary key (workspace, name)
 );
 

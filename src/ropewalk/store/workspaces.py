@@ -27,12 +27,13 @@ _SLOTS: Final = {Plan.FREE: 1, Plan.PRO: 5, Plan.ENTERPRISE: 20}
 
 
 class Workspace(Struct, frozen=True):
-    """A tenant; `slots` is the limit in force, None for none."""
+    """A tenant; `slots` is the limit in force, None for none. `rate_limits` are its own by name, as JSON."""
 
     id: str
     plan: str
     slots: int | None
     created_at: int
+    rate_limits: str | None = None
 
 
 async def ensure_default(tx: Transaction, now: int) -> None:

@@ -6,7 +6,18 @@ An engine's own test module runs every one of them in a world of its own and jud
 import inspect
 from collections.abc import Awaitable, Callable
 
-from tests.engines.scenarios import children, durability, events, failures, graphs, limits, maps, verbs, waits
+from tests.engines.scenarios import (
+    children,
+    durability,
+    events,
+    failures,
+    graphs,
+    limits,
+    maps,
+    rate_limits,
+    verbs,
+    waits,
+)
 from tests.engines.worlds import World
 
 Scenario = Callable[[World], Awaitable[None]]
@@ -20,6 +31,6 @@ def _told_in(module: object) -> list[Scenario]:
 
 SCENARIOS: list[Scenario] = [
     each
-    for module in (graphs, failures, maps, children, limits, waits, events, verbs, durability)
+    for module in (graphs, failures, maps, children, limits, rate_limits, waits, events, verbs, durability)
     for each in _told_in(module)
 ]

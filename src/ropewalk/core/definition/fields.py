@@ -1,5 +1,6 @@
 """The fields of the workflow document as tables, from which both the check at save and the editors' schema are made."""
 
+from ropewalk.core.call_settings import LIMIT_NAME, LIMIT_NAME_IN_WORDS
 from ropewalk.core.definition.kinds import (
     Anything,
     Apart,
@@ -32,6 +33,7 @@ _expression = Text(EXPRESSION_SIZE)
 _node_id = Text(64, NODE_ID, "a letter, then letters, digits or _, 64 at most")
 _name = Text(128, r"[A-Za-z0-9_.:/-]+", "a name of letters, digits, _ . : / -")
 _port = Text(64, r"[^\x00-\x1f\x7f]+", "a port's name")
+_limit = Text(64, LIMIT_NAME, LIMIT_NAME_IN_WORDS)
 _positive = Duration(shortest=MILLISECOND)
 
 RETRY = Record(
@@ -65,6 +67,7 @@ NODE = Record(
         "retry": Field(RETRY, "When and how often a failed attempt is repeated."),
         "timeout": Field(_positive, "The longest an attempt, or a wait, may take. Default 5m; none for waits."),
         "cache": Field(CACHE, "Reuses the result of the same work with the same inputs, also across executions."),
+        "rateLimit": Field(_limit, "The rate limit, of the workspace or of the configuration, that its calls keep."),
         "pool": Field(_name, "The pool of runners that takes the node."),
         "credentials": Field(CREDENTIALS, "The credential the node may use, or several by name. There are none yet."),
         "ui": Field(Free(), "Where and how Studio draws the node; has no effect."),

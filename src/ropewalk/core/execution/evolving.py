@@ -30,7 +30,7 @@ from ropewalk.core.events import (
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, Work
 from ropewalk.core.state import ExecutionState, NodeState
-from ropewalk.core.waits import BreakerWait, ChildWait, Hold, SignalWait
+from ropewalk.core.waits import BreakerWait, ChildWait, Hold, RateLimitWait, SignalWait
 
 ARRIVED, EXPIRED = (ARRIVED_PORT,), (EXPIRED_PORT,)
 NODE_RUNNING, NODE_SUCCESS = NodeState.RUNNING, NodeState.SUCCESS
@@ -238,6 +238,8 @@ def run_waiting(x: Progress, event: RunWaiting) -> None:
         work.again = True
     if isinstance(event.wait, BreakerWait):
         work.held_since = work.held_since or event.at
+    elif isinstance(event.wait, RateLimitWait):
+        work.reserved = event.wait
     if x.ending is not None:
         return  # nobody would answer any more
     begin_waiting(x, work)

@@ -287,6 +287,7 @@ class Progress:
         phase = work.phase
         if phase is RUNNING:
             self.running -= 1
+            work.reserved = None
         elif phase is READY:
             self._leave_line(work)
         elif phase is WAITING:

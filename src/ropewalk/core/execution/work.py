@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.state import ExecutionState
-from ropewalk.core.waits import Wait
+from ropewalk.core.waits import RateLimitWait, Wait
 
 MAX_ITEMS = 100_000
 
@@ -61,6 +61,8 @@ class Work(Struct, eq=False, gc=False):
     gave_up: bool = False
     inputs: Any = None
     overrides: dict[str, Any] | None = None
+    reserved: RateLimitWait | None = None
+    """The slots of rate limits that its attempt holds, to be used when it goes on after the wait, and once."""
 
     @property
     def next_attempt(self) -> int:
@@ -71,7 +73,7 @@ class Work(Struct, eq=False, gc=False):
         """Begin again after a reopening: a fresh budget and fresh inputs."""
         self.used = self.lost = 0
         self.again = self.gave_up = False
-        self.due = self.wait = self.child = self.inputs = self.held_since = None
+        self.due = self.wait = self.child = self.inputs = self.held_since = self.reserved = None
         self.overrides = overrides
 
     def revive(self) -> None:

@@ -124,6 +124,8 @@ class SharedBreakers:
         self._known_at = 0
         # What was counted here and is not in the store yet.
         self._calls: dict[Key, Calls] = {}
+        # The targets whose breaker is being told of a failure, and whether there were more meanwhile.
+        self._failing: dict[Key, bool] = {}
         self._adding: asyncio.Task[None] | None = None
         self._tidied_at = 0
 
@@ -184,12 +186,23 @@ class SharedBreakers:
             return
         key = (workspace, target)
         self._count(key, outcome)
-        if self._known.get(key, Breaker()).state is BreakerState.CLOSED and not is_failure(outcome):
+        is_closed = self._known.get(key, Breaker()).state is BreakerState.CLOSED
+        if is_closed and not is_failure(outcome):
             return
+        if is_closed and key in self._failing:
+            self._failing[key] = True
+            return
+        self._failing[key] = False
         try:
             await self._record(key, outcome)
+            while self._failing.get(key):
+                # The failures that came meanwhile are counted, and judged together.
+                self._failing[key] = False
+                await self._record(key, ErrorType.TRANSIENT)
         except RopewalkError as error:
             _log.warning("the breaker of %s was not told how a call ended: %s", target, error)
+        finally:
+            self._failing.pop(key, None)
 
     async def _record(self, key: Key, outcome: ErrorType | None) -> None:
         policy, mine = self._policies.of(key[1]), self._calls.pop(key, Calls())

@@ -36,6 +36,7 @@ from ropewalk.engines.native.observing import log_failures, observe
 from ropewalk.engines.native.offers import Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
 from ropewalk.engines.native.publishing import Held
+from ropewalk.engines.native.rate_limits import RateLimits
 from ropewalk.engines.native.recovery import Recovery
 from ropewalk.engines.native.reports import Reports
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
@@ -52,6 +53,8 @@ Remember = Callable[[str], tuple[Any, ...]]
 """Gives the row of an idempotency key from the id of the execution that was accepted under it."""
 WORKFLOWS = "workflows"
 """The topic of hints that one was changed."""
+RATE_LIMITS = "rate-limits"
+"""The topic of hints that those of a workspace were changed."""
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -78,7 +81,8 @@ class NativeEngine:
             else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.may_go)
         )
         self.shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
-        desk = Desk(types, facilities, self.breakers, self.shelf, settings.execution_bytes)
+        self.rate_limits = RateLimits(store, settings.rate_limits)
+        desk = Desk(types, facilities, self.breakers, self.rate_limits, self.shelf, settings.execution_bytes)
         self.reports = Reports(self)
         self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add, self.evaluating)
         self.timers: Timers[Live] = Timers(store.now, self._due)
@@ -105,6 +109,7 @@ class NativeEngine:
         """Take up everything that was under way when the last process ended."""
         self.commit.open()
         await self.breakers.load()
+        await self.rate_limits.load()
         await self.recovery.take_up_left()
         await self.letters.catch_up()
         if self.settings.claims:
@@ -132,6 +137,8 @@ class NativeEngine:
             self.offers.asked()
         if "*" in topics or WORKFLOWS in topics:
             self.workflow_changes += 1
+        if "*" in topics or RATE_LIMITS in topics:
+            self.children.spawn(self.rate_limits.look_again())
         if CONNECTED in topics:
             # What was asked of the server before may be another answer there.
             self.memory.forget_versions()
@@ -159,6 +166,7 @@ class NativeEngine:
             self.signal(running.live, Returned(running.node, running.attempt, running.item))
         await self.children.close()
         await self.breakers.close()
+        await self.rate_limits.close()
         try:
             await self.commit.close()
         finally:

@@ -102,7 +102,7 @@ class Hands:
         name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_ATTEMPT_TIMEOUT)
         running = Running(
             live.id, live.accepted.workspace, name, plan.types[node], work.attempt, item, None, now, deadline,
-            work.held_since, plan.cache_ttl[node], live, work,
+            work.held_since, plan.cache_ttl[node], plan.rate_limits[node], live, work,
         )  # fmt: skip
         live.running[name, item] = running
         if not self._running:

@@ -7,6 +7,7 @@ import msgspec
 
 from ropewalk.core.events import Blob
 from ropewalk.core.signals import Returned
+from ropewalk.core.waits import RateLimitWait
 from ropewalk.engines.runner import Outcome, Run
 from ropewalk.store.events import item_of
 from ropewalk.store.offers import Offer
@@ -25,6 +26,8 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     trace: str | None = None
     inputs_blob: Blob | None = None
     bounded_by: tuple[str, ...] = ()
+    rate_limit: str | None = None
+    reserved: RateLimitWait | None = None
 
 
 class Leased(Run, eq=False):
@@ -32,6 +35,10 @@ class Leased(Run, eq=False):
 
     config: str
     bounds: tuple[str, ...] = ()
+    slots: RateLimitWait | None = None
+
+    def reserved(self) -> RateLimitWait | None:
+        return self.slots
 
     def config_hash(self) -> str:
         return self.config

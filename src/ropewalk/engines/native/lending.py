@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, InvalidInput, InvalidTransition, Problem, RunError
-from ropewalk.core.signals import Failed, Signal, Succeeded
+from ropewalk.core.reach import refusal
+from ropewalk.core.signals import Failed, Signal, Succeeded, Suspended
+from ropewalk.core.waits import RateLimitWait
 from ropewalk.engines.native.leased import Work
 from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
 from ropewalk.store import offers
@@ -132,7 +134,7 @@ class Lending:
             about = (seeker.workspace, seeker.pool, seeker.runner)
             found = await offers.lease_in(tx, *about, now + self._lease_time, now, seeker.limit)
             leased = [await self._leased(tx, offer, now) for offer in found]
-        leased = [await self._with_inputs(each) for each in leased]
+        leased = [await self._with_inputs(each) for each in await self._in_turn(leased)]
         if self._engine.observer is not None and leased:
             self._engine.observer.leased(time.perf_counter() - began)
         return leased
@@ -145,6 +147,32 @@ class Lending:
             offer = replace(offer, lease_until=deadline)
         lease = Lease(offer.id, work.run or offer.id, offer.workspace, offer.leased_by or "", offer.fence, deadline)
         return Leased(lease, offer, work)
+
+    async def _in_turn(self, leased: list[Leased]) -> list[Leased]:
+        """The runs that may begin now by the rate limits they name: at most one that names any, the others later."""
+        limited = [each for each in leased if each.work.rate_limit is not None]
+        if not limited:
+            return leased
+        if len(limited) > 1:
+            await self.give_back(limited[1:])
+        is_first = await self._has_turn(limited[0])
+        return [each for each in leased if each.work.rate_limit is None or (is_first and each is limited[0])]
+
+    async def _has_turn(self, leased: Leased) -> bool:
+        """Whether it is the run's turn; if not, it waits without a runner."""
+        work, offer = leased.work, leased.offer
+        if work.bounded_by:
+            refused = refusal(f"the rate limit {work.rate_limit!r}", work.bounded_by)
+            await self.fail(leased.lease, RunError(ErrorType.PERMANENT, refused))
+            return False
+        limits = self._engine.rate_limits
+        turn = await limits.turn(offer.workspace, work.rate_limit, None, work.reserved)
+        if not isinstance(turn, RateLimitWait):
+            await asyncio.sleep(0 if turn is None else max(0, turn - limits.now()) / SECOND)
+            return True
+        about = (offer.node, offer.attempt, turn, leased.item, work.inputs or None, work.inputs_blob)
+        await self._report(leased.lease, lambda _: Suspended(*about))
+        return False
 
     async def _with_inputs(self, leased: Leased) -> Leased:
         """Large inputs lie elsewhere, and a runner is told them like any others."""

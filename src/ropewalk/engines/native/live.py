@@ -17,7 +17,7 @@ from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import ChildEnded, Signal, Succeeded, Suspended
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
-from ropewalk.core.waits import EventWait
+from ropewalk.core.waits import EventWait, RateLimitWait
 from ropewalk.engines.base import Version
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, count, keep
 from ropewalk.engines.runner import Desk, Run
@@ -36,6 +36,9 @@ class Running(Run, eq=False):
     work: Work
     # Who carries it out; nobody while it is in line.
     task: asyncio.Task[None] | None = None
+
+    def reserved(self) -> RateLimitWait | None:
+        return self.work.reserved
 
     def config_hash(self) -> str:
         return self.live.execution.plan.config_hash(self.work.node)

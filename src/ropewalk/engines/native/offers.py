@@ -157,6 +157,8 @@ class Offers:
             live.accepted.trace,
             blob,
             live.accepted.bounded_by,
+            plan.rate_limits[work.node],
+            work.reserved,
         )
         live.offered.add((command.node, command.item, command.attempt))
         about = (live.id, live.accepted.workspace, command.node, place_of(command.item), command.attempt)
@@ -256,10 +258,11 @@ class Offers:
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
             offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
-            now, now + work.timeout, work.held_since, work.cache_ttl, work.config_hash, work.bounded_by,
+            now, now + work.timeout, work.held_since, work.cache_ttl, work.rate_limit, work.config_hash,
+            work.bounded_by, work.reserved,
         )  # fmt: skip
         in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run, work.inputs_blob)))
-        in_hand.telling = loop.create_task(self._see_through(in_hand, work.timeout))
+        in_hand.telling = loop.create_task(self._see_through(in_hand, run, work.timeout))
 
     async def _run_node(self, run: Leased, blob: Blob | None) -> Outcome:
         try:
@@ -269,10 +272,12 @@ class Offers:
             return failure(run, STOPPED if isinstance(error, asyncio.CancelledError) else failure_of(error))
         return with_inputs_at(await run_node(run, self._desk), blob)
 
-    async def _see_through(self, in_hand: InHand, limit: int) -> None:
+    async def _see_through(self, in_hand: InHand, run: Leased, limit: int) -> None:
         """Report how the run ended, or that its time is up: not every node stops when it is told to."""
         offer, attempt = in_hand.offer, in_hand.attempt
-        await asyncio.wait((attempt,), timeout=limit / SECOND)
+        # Its time may begin later than it does.
+        while not attempt.done() and (left := run.deadline - self._engine.store.now()) > 0:
+            await asyncio.wait((attempt,), timeout=left / SECOND)
         signal: Signal
         if attempt.done():
             signal = attempt.result()

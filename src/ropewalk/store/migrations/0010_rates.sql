@@ -19,6 +19,8 @@ alter table workspace add column rate_limits text;
 create table rate_limit (
     workspace text not null,
     name text not null,
+    most bigint not null,
+    per bigint not null,
     slots text not null,
     primary key (workspace, name)
 );

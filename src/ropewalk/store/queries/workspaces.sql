@@ -4,12 +4,12 @@ values ($1, $2, $3, $4)
 on conflict (id) do nothing;
 
 -- get_workspace: one workspace.
-select id, plan, slots, created_at
+select id, plan, slots, created_at, rate_limits
   from workspace
  where id = $1;
 
 -- list_workspaces: workspaces by id, after a cursor.
-select id, plan, slots, created_at
+select id, plan, slots, created_at, rate_limits
   from workspace
  where id > $1
  order by id
@@ -26,7 +26,7 @@ update workspace
  where id = $2;
 
 -- workspaces_of: the workspaces somebody has a part in, by id after a cursor: a home, a role, or something shared.
-select id, plan, slots, created_at
+select id, plan, slots, created_at, rate_limits
   from workspace
  where id in (select workspace from member where subject = $1
               union select workspace from acl where subject = $1
