@@ -100,6 +100,10 @@ million: setup ## W1 and the claim beside a million finished executions
 crash: setup ## 500 kill -9 cycles and power losses
 	@$(BIN)/python -m tools.crash --cycles 500
 
+.PHONY: rates
+rates: setup ## bulk work against servers that fail, and a rate limit that three workers keep for a minute
+	@$(BIN)/python -m tools.rates
+
 .PHONY: faults
 faults: setup ## disks that fail, stores that are replaced or go back in time, slow names, worst documents
 	@$(BIN)/python -m tools.faults

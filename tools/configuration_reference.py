@@ -27,7 +27,30 @@ audience = "ropewalk"
 jwks_url = "https://id.example.com/.well-known/jwks.json"
 ```
 
-In the environment, lists are words with commas or spaces between them, tables are JSON.
+In the environment, lists are words with commas or spaces between them, tables are JSON. Names may also be written as
+workflow documents write them: `rateLimits` is `rate_limits`.
+
+Breakers and rate limits may differ by what is called. A rule of a breaker says for which node type, for which hosts, or
+both; the first that holds for a target counts, and what it does not say is as in `[breaker]`. A host is `shop.example`,
+`shop.example:8080`, `*.shop.example` for every host below it, or `*`. A rate limit of the configuration is one for all
+workspaces: every worker is to be told the same.
+
+```toml
+[breaker]
+minimum_calls = 10
+failure_rate = 50
+
+[[breaker.rules]]
+type = "http.request"
+host = "*.flaky.example"
+minimum_calls = 100
+failure_rate = 80
+
+[rate_limits.shop]
+limit = 10
+per = "1s"
+hosts = ["api.shop.example"]
+```
 
 | setting | default | flag | environment | |
 |---|---|---|---|---|

@@ -47,12 +47,21 @@ waits for places gives its slot back.
 | retries | are made | are not made any more | are not made any more |
 | nodes that are ready, or become ready | start | never start: CANCELLED | never start: CANCELLED |
 | items of a map that have not started | start | never start; the map is CANCELLED | never start; the map is CANCELLED |
-| waits, and runs held by a breaker | go on | end at once: CANCELLED | end at once: CANCELLED |
+| waits, and runs held by a breaker or a rate limit | go on | end at once: CANCELLED | end at once: CANCELLED |
 | children | go on | are cancelled, and their end is waited for | are cancelled; their end is waited for 10 s |
 | the execution's `timeout` | goes on | goes on, and makes it TIMEOUT | does not count any more |
 | it ends FAILED | when all is done | when nothing runs any more | the same, after 10 s at the latest |
 
 Nodes behind the failure stay where they are (BLOCKED); a retry gives the CANCELLED ones their turn.
+
+## Rate limits
+
+`rateLimit: shop` on a node names a limit of the workspace (`PATCH /api/v1/workspaces/{id}` with `rateLimits`) or of the
+[configuration](configuration.md); the workspace's stands in the place of a configured one of the same name. A name that is
+not known is refused when the workflow is saved; where the limit goes later, runs wait until there is one again. A limit with
+`hosts` also counts every call to these, as far as the node type tells whom it calls: `http.request` (by its address, not by
+where redirects lead) and `email.send` do. A call keeps all limits that it falls under. Runs of external runners keep the
+limit that their node names. A result that comes from the `cache` needs no slot; every attempt needs its own.
 
 ## Children
 

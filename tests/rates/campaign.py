@@ -8,14 +8,15 @@ from asyncio.subprocess import DEVNULL, Process
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ropewalk.core.breaker import BreakerState
 from ropewalk.core.duration import SECOND
-from ropewalk.core.events import RunFailed, RunWaiting
+from ropewalk.core.events import ItemSucceeded, RunFailed, RunWaiting
 from ropewalk.core.rate_limit import RateLimit
-from ropewalk.core.waits import BreakerWait
+from ropewalk.core.waits import BreakerWait, RateLimitWait
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.service import Service
 from ropewalk.store import breakers
@@ -52,7 +53,8 @@ async def mostly_well(db: str, count: int) -> Outcome:
     held = [event for event in events if isinstance(event, RunWaiting)]
     mended = sum(isinstance(event, RunFailed) for event in events)
     broken = [f"{len(held)} runs were held"] if held else []
-    if ended.state != "SUCCESS" or [each["status"] for each in ended.output["get"]] != [200] * count:
+    results = [event.output["status"] for event in events if isinstance(event, ItemSucceeded)]
+    if ended.state != "SUCCESS" or results != [200] * count:
         broken.append(f"it ended {ended.state}, with other results than {count} times 200")
     if mended != sum(n % 100 == 7 for n in range(len(shop.arrivals))):
         broken.append(f"{mended} failures were recorded, of {len(shop.arrivals)} requests")
@@ -128,20 +130,33 @@ async def limited(db: str, folder: Path, seconds: int, *, kills: bool = False, s
                 await asyncio.sleep(seconds / 2)
                 crew[0].kill()
             ended = Counter([str((await service.ended(execution)).state) for execution in ids])
-    return judged(shop.arrivals, ended, calls, slack, kills=kills)
+        slots = sorted([slot for execution in ids for slot in await _slots(service, execution)])
+    return judged(shop.arrivals, slots, ended, calls, slack, kills=kills)
 
 
-def judged(arrivals: list[float], ended: Counter[str], calls: int, slack: float, *, kills: bool) -> Outcome:
-    """The rate that the server saw."""
+async def _slots(service: Service, execution: str) -> list[int]:
+    """The slots that its attempts were parked for, used or missed."""
+    events = [event async for _, event in service.follow(execution)]
+    waits = [event.wait for event in events if isinstance(event, RunWaiting)]
+    return [wait.slot for wait in waits if isinstance(wait, RateLimitWait) and wait.slot is not None]
+
+
+def judged(arrivals: list[float], slots: list[int], ended: Counter[str], calls: int, slack: float, *,
+           kills: bool) -> Outcome:  # fmt: skip
+    """The slots as the logs have them, which are exact, and the rate that the server saw, to which the network adds."""
     spans = [later - earlier for earlier, later in zip(arrivals, arrivals[LIMIT:], strict=False)]
     took = arrivals[-1] - arrivals[0]
     most = max(sum(at <= other < at + 1 for other in arrivals[i : i + 3 * LIMIT]) for i, at in enumerate(arrivals))
     broken = [f"{LIMIT + 1} requests came within {min(spans):.3f} s"] if min(spans) < 1 - slack else []
+    closest = min((later - earlier for earlier, later in pairwise(slots)), default=SECOND)
+    if closest < SECOND // LIMIT:
+        broken.append(f"two slots were {closest} µs apart")
     if ended != Counter({"SUCCESS": calls}):
         broken.append(f"the executions ended {dict(ended)}")
     late = [] if kills or took <= 1.1 * calls / LIMIT + 2 else [f"{calls} calls took {took:.1f} s"]
     figures = [
         Figure("requests", len(arrivals), "requests", calls),
+        Figure("closest_slots", closest / SECOND, "s", len(slots)),
         Figure("requests_per_s", (len(arrivals) - 1) / took, "1/s", calls),
         Figure("most_in_any_second", most, "requests", calls),
         Figure("shortest_time_of_eleven", min(spans), "s", len(spans)),
