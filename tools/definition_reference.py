@@ -56,12 +56,13 @@ Nodes behind the failure stay where they are (BLOCKED); a retry gives the CANCEL
 
 ## Rate limits
 
-`rateLimit: shop` on a node names a limit of the workspace (`PATCH /api/v1/workspaces/{id}` with `rateLimits`) or of the
-[configuration](configuration.md); the workspace's stands in the place of a configured one of the same name. A name that is
-not known is refused when the workflow is saved; where the limit goes later, runs wait until there is one again. A limit with
-`hosts` also counts every call to these, as far as the node type tells whom it calls: `http.request` (by its address, not by
-where redirects lead) and `email.send` do. A call keeps all limits that it falls under. Runs of external runners keep the
-limit that their node names. A result that comes from the `cache` needs no slot; every attempt needs its own.
+`rateLimit: shop` on a node names a limit of the workspace (`PATCH /api/v1/workspaces/{id}` with `rateLimits`) or of
+the [configuration](configuration.md); the workspace's stands in the place of a configured one of the same name. A
+name that is not known is refused when the workflow is saved; where the limit goes later, runs wait until there is one
+again. A limit with `hosts` also counts every call to these, as far as the node type tells whom it calls:
+`http.request` (by its address, not by where redirects lead) and `email.send` do. A call keeps all limits that it
+falls under. Runs of external runners keep the limit that their node names. A result that comes from the `cache` needs
+no slot; every attempt needs its own.
 
 ## Children
 
