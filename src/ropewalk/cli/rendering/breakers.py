@@ -5,25 +5,25 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ropewalk.cli.rendering.executions import plain_table
-from ropewalk.cli.rendering.text import clock, text
+from ropewalk.cli.rendering.columns import kept, when
+from ropewalk.cli.rendering.table import Table
+from ropewalk.cli.rendering.text import clock
 
 Json = dict[str, Any]
 STYLES = {"CLOSED": "green", "OPEN": "bold red", "HALF_OPEN": "yellow"}
 
 
 def breakers_listing(found: list[Json], limit: int) -> RenderableType:
-    """Breakers, one a line; the target comes last, since it is the longest."""
+    """Breakers, one a line."""
     if not found:
         return Text("no breakers: no target has failed")
-    table = plain_table("STATE", "FAILED", "NEXT PROBE")
-    table.add_column("TARGET", overflow="fold")
+    table = Table(kept("TARGET"), kept("STATE"), kept("FAILED"), when("NEXT PROBE"))
     for each in found:
-        table.add_row(
+        table.add(
+            each["target"],
             Text(each["state"], style=STYLES.get(each["state"], "")),
             rate(each),
             "–" if each["nextRetry"] is None else clock(each["nextRetry"]),
-            text(each["target"]),
         )
     more = [Text(f"the first {limit}; --limit shows more", style="dim")] if len(found) == limit else []
     return Group(table, *more)
