@@ -54,6 +54,35 @@ waits for places gives its slot back.
 
 Nodes behind the failure stay where they are (BLOCKED); a retry gives the CANCELLED ones their turn.
 
+## What becomes of items that fail
+
+A map (a node with `forEach`) succeeds when no more items have failed for good than `failureTolerance` says; its output
+then has null for each that failed, and `nodes.<id>.errors` lists them. `onItemFailure` says what one failure too many
+does, `deadLetters` which failures a person can requeue or fix.
+
+| | `onItemFailure: stop` | `onItemFailure: continue` |
+|---|---|---|
+| within the tolerance | the map goes on | the map goes on |
+| one failure too many | no new item starts, those under way finish | every item is tried |
+| then the map is | FAILED, the rest of its items CANCELLED | FAILED, every item has its outcome |
+| requeue or fix of an item | also starts the items that were cancelled | leaves what is done alone |
+
+| failed items are | `deadLetters: beyondTolerance` | `deadLetters: always` |
+|---|---|---|
+| tolerated | in `errors` only | dead letters, as soon as they fail |
+| of a map that fails | all dead letters | all dead letters |
+| of a map that fails and has an `on: error` edge | handled: no dead letters | handled: no dead letters |
+| tolerated, of a map that has an `on: error` edge | in `errors` only | dead letters, when the map succeeds |
+| children (`subworkflow`) that are tolerated | final | mended when the child is retried, requeued or fixed |
+
+A tolerated failure that is a dead letter is *mended* by requeue or fix, one or many. Its map stays SUCCESS; the item
+leaves `errors` when it is requeued, and its output takes the place of the null when it has one. If it fails again, it
+is in `errors` and a dead letter again. The execution does not end before what is being mended has its outcome, and
+one that has ended SUCCESS is reopened for it, runs that item alone, and ends SUCCESS with its output evaluated afresh.
+A node or an item that starts later sees what was mended; one that has started keeps what it was given, and what is done
+does not run again: to run it on the completed list, rerun from it (`ropewalk executions rerun`). An execution that was
+cancelled, or that was called by another which has its output, stays as it is.
+
 ## Rate limits
 
 `rateLimit: shop` on a node names a limit of the workspace (`PATCH /api/v1/workspaces/{id}` with `rateLimits`) or of

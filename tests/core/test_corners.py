@@ -146,13 +146,14 @@ def test_a_rerun_from_a_skipped_node_skips_it_again():
     assert names(events) == ["ExecutionStarted", "NodesSkipped", "ExecutionSucceeded"]
 
 
-def test_an_item_given_up_by_hand_stays_so_once_its_map_has_succeeded():
+def test_an_item_given_up_by_hand_is_requeued_also_once_its_map_has_succeeded():
     execution = mapped(workflow([each("m", failureTolerance=1), {"id": "b"}]), 2)
     tell(execution, GiveUp("m", "ann", 0), ok("m", item=1))
     assert states(execution)["m"] is NodeState.SUCCESS
 
-    with pytest.raises(InvalidTransition):
-        execution.handle(Requeue("m", "ann", 0), NOON)
+    tell(execution, Requeue("m", "ann", 0), ok("m", "mended", attempt=2, item=0))
+
+    assert execution.outputs[0] == ["mended", None]
 
 
 def test_a_tolerated_failure_before_the_last_is_given_up_with_it():

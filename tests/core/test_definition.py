@@ -101,6 +101,8 @@ def test_the_example_of_the_specification_is_a_definition():
         node(forEach=[1, 2], failureTolerance="12.5%", concurrency=10_000, **{"with": {"x": "{{ item }}{{ index }}"}}),
         node(cache={"ttl": "1d"}, pool="gpu", credentials="shop", ui={"x": 1, "y": [2]}, name="A node"),
         node(credentials={"source": "shop", "target": "bank"}, failureTolerance=3),
+        node(forEach=[1], onItemFailure="stop", deadLetters="beyondTolerance"),
+        node(forEach="{{ input }}", onItemFailure="continue", deadLetters="always", failureTolerance="10%"),
         document(output={"all": ["{{ nodes.a.output }}", "{{ nodes.b.state }}"]}),
         document(
             triggers=[
@@ -160,6 +162,15 @@ def test_what_is_legal_is_accepted(written):
         (node(concurrency=10_001), ["nodes[0].concurrency: must be an integer from 1 to 10000"]),
         (node(failureTolerance="110%"), ["nodes[0].failureTolerance: '110%' must be a count, or a share like 10%"]),
         (node(failureTolerance=-1), ["nodes[0].failureTolerance: must be an integer from 0 to 100000"]),
+        (
+            node(onItemFailure="continue", deadLetters="always"),
+            [
+                "nodes[0].onItemFailure: has an effect only together with 'forEach', which is missing",
+                "nodes[0].deadLetters: has an effect only together with 'forEach', which is missing",
+            ],
+        ),
+        (node(forEach=[], onItemFailure=True), ["nodes[0].onItemFailure: a boolean must be one of stop, continue"]),
+        (node(forEach=[], deadLetters="no"), ["nodes[0].deadLetters: 'no' must be one of beyondTolerance, always"]),
         (node(retry={"maxAttempts": 0}), ["nodes[0].retry.maxAttempts: must be an integer from 1 to 100"]),
         (node(retry={"factor": math.nan}), ["nodes[0].retry.factor: must be a number from 1 to 100"]),
         (node(retry={"jitter": 1.5}), ["nodes[0].retry.jitter: must be a number from 0 to 1"]),

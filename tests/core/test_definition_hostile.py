@@ -140,7 +140,8 @@ def told(plan):
     """What an execution may ask of a plan."""
     inputs = [plan.with_template(i).references for i in range(len(plan))]
     settings = (plan.retries, plan.timeouts, plan.concurrency, plan.tolerance, plan.timeout, plan.max_parallel)
-    return plan.order, plan.targets, plan.ports, inputs, settings, plan.definition.content_hash
+    maps = (plan.goes_on, plan.keeps_letters)
+    return plan.order, plan.targets, plan.ports, inputs, settings, maps, plan.definition.content_hash
 
 
 def test_a_cycle_at_the_end_of_100_000_nodes_is_found():

@@ -13,6 +13,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.view import items_of
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import (
@@ -88,12 +89,18 @@ class AnyHistory(RuleBasedStateMachine):
         self.told = 0
         self.execution = self.fold()
 
-    @precondition(lambda self: self.execution.is_ended and not self.execution.state.is_reopenable)
+    @precondition(lambda self: self.execution.is_ended and not self.may_go_on())
     @rule(seed=picks)
     def accept_another(self, seed: int) -> None:
         """What is final stays as it is; the steps that are left are for another execution."""
         self.teardown()
         self.accept(seed, is_generous=True)
+
+    def may_go_on(self) -> bool:
+        """Whether it may be reopened: it failed, or a failure that it tolerated may be mended."""
+        x = self.execution
+        is_mendable = any(work.gave_up for work in self.works(Phase.ENDED))
+        return x.state.is_reopenable or (x.state is ExecutionState.SUCCESS and is_mendable)
 
     # What the rules are made of
 
@@ -171,7 +178,8 @@ class AnyHistory(RuleBasedStateMachine):
     def succeed_once(self, number: int, ports: tuple[str, ...]) -> None:
         work, node = self.pick(Phase.RUNNING, number)
         if self.is_list(work):
-            self.report(work, Expanded(node, work.attempt, ITEMS))
+            items = items_of(self.execution, work.node)
+            self.report(work, Expanded(node, work.attempt, len(items) if isinstance(items, list) else ITEMS))
         else:
             output = output_of((node, work.item, work.attempt))
             self.report(work, Succeeded(node, work.attempt, output, ports if work.item is None else (), work.item))

@@ -23,7 +23,9 @@ from ropewalk.core.execution import (
     deciding,
     evolving,
     evolving_whole,
+    items,
     machine,
+    mending,
     progress,
     settling,
     trail,
@@ -128,14 +130,29 @@ REPORTS = (
 
 MAPS = (
     Bug("map concurrency exceeded", work.Map.feed, "self.in_flight < self.width", "self.in_flight <= self.width"),
-    Bug("one failure too many tolerated", settling._give_up_item,
+    Bug("one failure too many tolerated", items.give_up_item,
         "map_.failures + 1 > map_.limit", "map_.failures > map_.limit"),
     Bug("tolerated failures fail the map", work.Map.has_failed, "len(self.errors) > self.limit", "self.errors"),
-    Bug("outputs of items out of order", work.Map.succeed, "self.outputs[item] =", "self.outputs[-1 - item] ="),
-    Bug("dead letter of an item doubled", settling._is_quarantinable, "not work.gave_up and", ""),
-    Bug("dead letters of a failed map forgotten", settling.settle_map, "not map_.stopped and", "False and"),
-    Bug("failed map starts more items", evolving.items_given_up, "map_.stopped = True", "pass"),
-    Bug("requeued item forgets the cancelled ones", work.Map.requeue, "self.reopen()", "self.stopped = False"),
+    Bug("outputs of items out of order", work.Map.succeed, "self._put(item,", "self._put(self.count - 1 - item,"),
+    Bug("dead letter of an item doubled", items._is_without_letter, "not work.gave_up and", ""),
+    Bug("dead letters of a failed map forgotten", items._fail, "not map_.given_up and", "False and"),
+    Bug("failed map starts more items", evolving.items_given_up, "map_.given_up = True", "pass"),
+    Bug("requeued item forgets the cancelled ones", work.Map.requeue, "self.reopen()", "self.given_up = False"),
+    Bug("map that continues stops", work.Map.stopped, " and not self.goes_on", ""),
+    Bug("map that continues drops what is in line", evolving.items_given_up, "if map_.goes_on:", "if False:"),
+    Bug("tolerated failure without its dead letter", items._is_letter, "or bool(x.plan.keeps_letters[index])", ""),
+    Bug("tolerated failures beside an error edge forgotten", items._succeed, "x.plan.keeps_letters[index] and",
+        "False and"),
+)  # fmt: skip
+
+MENDING = (
+    Bug("mended item that fails again forgotten", items._is_letter, "return True", "return False"),
+    Bug("ended before all is mended", mending.go_on, "map_.is_mending = True\n        x.open_nodes += 1", "pass"),
+    Bug("never ended after mending", mending._settle, "x.open_nodes -= 1", "pass"),
+    Bug("mending forgotten by a reopening", evolving_whole._reopened, "x.maps[index].is_mending", "False"),
+    Bug("outputs change in who has them", work.Map._put, "if self.is_handed_out:", "if False:"),
+    Bug("failures change under who has started", work.Map.errors_at, "self._is_as_it_was(number)", "True"),
+    Bug("mended results not seen by who starts later", progress.Progress.start, "work.as_of = self.mends", "pass"),
 )  # fmt: skip
 
 TIME = (
@@ -161,7 +178,8 @@ CONTROL = (
     Bug("child of a paused parent goes on", evolving.run_waiting, "x.state is ExecutionState.PAUSED", "False"),
     Bug("retries go on while ending", settling.retry_later, "if x.ending is None else None", "if True else None"),
     Bug("SUCCESS reopened", verbs.retry, "not x.state.is_reopenable", "not x.state.is_ended"),
-    Bug("CANCELLED reopened by a requeue", verbs._given_up, "x.is_ended and not x.state.is_reopenable", "False"),
+    Bug("CANCELLED reopened by a requeue", verbs._given_up,
+        "x.is_ended and not x.state.is_reopenable and not may_mend(x, work)", "False"),
     Bug("dead letter requeued twice", verbs._given_up, "work.phase is not Phase.ENDED or not work.gave_up", "False"),
     Bug("budget not renewed by a reopening", work.Work.renew, "self.used = self.lost = 0", "self.lost = 0"),
     Bug("cancelled nodes forgotten by a reopening", evolving_whole._reopened, "state is NodeState.CANCELLED", "False"),
@@ -188,4 +206,4 @@ TRAIL = (
         "{node: copy(work) for node, work in self.works.items()}", "dict(self.works)"),
 )  # fmt: skip
 
-BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *TIME, *CONTROL, *SLOTS, *TRAIL)
+BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *SLOTS, *TRAIL)

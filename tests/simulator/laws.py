@@ -89,12 +89,13 @@ def stop_is_obeyed(plan: Plan, log: Log) -> Iterator[str]:
 
 
 def maps_stop_when_they_fail(plan: Plan, log: Log) -> Iterator[str]:
-    """Once more items failed than the map tolerates, no new item starts until someone steps in."""
+    """Once more items failed than the map tolerates, no new item starts until someone steps in, unless it goes on."""
     failures: dict[str, int] = {}
     limits: dict[str, int] = {}
     for event in log:
         if isinstance(event, MapExpanded):
-            limits[event.node] = plan.tolerated(plan.index[event.node], event.count)
+            index = plan.index[event.node]
+            limits[event.node] = event.count if plan.goes_on[index] else plan.tolerated(index, event.count)
         elif isinstance(event, ItemFailed):
             failures[event.node] = failures.get(event.node, 0) + 1
         elif isinstance(event, ExecutionReopened | NodesReset):

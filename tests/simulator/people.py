@@ -52,6 +52,12 @@ class People:
             self._reopenings[row.id] = times + 1
             self.world.after(self.world.moment(), self.ask, row, self.world.chance.choice(REOPENINGS))
 
+    def notice_letter(self, row: Row) -> None:
+        """What a map tolerates and keeps may be mended while the execution goes on, once its followers have begun."""
+        chance = self.world.chance
+        for _ in range(3):
+            self.world.after(int(chance.random() ** 2 * 20 * SECOND), self.ask, row, chance.choice(("requeue", "fix")))
+
     def ask(self, row: Row, verb: str) -> None:
         """Put a request into the inbox; a child is reopened through its parent."""
         requests = self._requests(row, verb)

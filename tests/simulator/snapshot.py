@@ -13,10 +13,13 @@ from ropewalk.core.waits import Hold
 
 WHOLE: Final = (
     "state", "seq", "now", "nodes", "outputs", "ports", "errors", "running", "open_nodes", "to_skip", "signals",
-    "started_at", "is_started", "has_slot", "ending", "deadline", "grace_until", "remaining",
+    "started_at", "is_started", "has_slot", "ending", "deadline", "grace_until", "remaining", "mends",
 )  # fmt: skip
-WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides", "reserved")
-ITEMS: Final = ("count", "width", "limit", "outputs", "errors", "in_flight", "failures", "stopped")
+WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides", "reserved", "as_of")
+ITEMS: Final = (
+    "count", "width", "limit", "outputs", "errors", "in_flight", "failures", "given_up", "goes_on", "as_of",
+    "is_mending", "_changes", "_errors_before",
+)  # fmt: skip
 
 
 def snapshot(x: Execution) -> dict[str, Any]:

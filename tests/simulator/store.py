@@ -234,7 +234,7 @@ class Store:
             row.is_paused = False
             self._give_back(row, event.at)
             self._free_key(row, event.at)
-            if row.end.is_reopenable:
+            if row.end.is_reopenable or (row.letters and row.end is ExecutionState.SUCCESS):
                 self.world.people.notice_failure(row)
         elif isinstance(event, SlotReleased):
             self._give_back(row, event.at)
@@ -248,6 +248,8 @@ class Store:
         elif isinstance(event, NodeFailed | ItemFailed):
             if event.gave_up is not None:
                 row.letters.append((event.node, event.item if isinstance(event, ItemFailed) else None))
+                if row.plan.keeps_letters[row.plan.index[event.node]] and self.world.chance.random() < 0.3:
+                    self.world.people.notice_letter(row)
         elif isinstance(event, ItemsGivenUp):
             row.letters.extend((event.node, item) for item in event.items)
         elif isinstance(event, RunWaiting):

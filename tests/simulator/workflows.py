@@ -83,6 +83,10 @@ def _map(chance: Random) -> dict[str, Any]:
         fields["concurrency"] = chance.randint(1, 3)
     if chance.random() < 0.6:
         fields["failureTolerance"] = chance.choice((1, 2, "50%"))
+    if chance.random() < 0.4:
+        fields["onItemFailure"] = "continue"
+    if chance.random() < 0.4:
+        fields["deadLetters"] = "always"
     return fields
 
 
@@ -113,11 +117,23 @@ def _port(chance: Random, source: dict[str, Any]) -> str | None:
 
 def _read_predecessors(chance: Random, nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> None:
     """Let some nodes read what a predecessor gave, or why it failed."""
+    branching = dict.fromkeys(edge["from"] for edge in edges if edge.get("on", "error") != "error")
     for edge in edges:
         if chance.random() < 0.4:
             node = nodes[int(edge["to"][1:])]
             told = "error" if edge.get("on") == "error" else "output"
             node["with"] = {**node.get("with", {}), "read": f"{{{{ nodes.{edge['from']}.{told} }}}}"}
+            if "forEach" in nodes[int(edge["from"][1:])]:
+                _read_map(chance, node, edge["from"], may_be_map=edge["to"] not in branching)
+
+
+def _read_map(chance: Random, node: dict[str, Any], source: str, *, may_be_map: bool) -> None:
+    """Let a node read which items failed, or go through the items itself."""
+    if chance.random() < 0.5:
+        node["with"]["failed"] = f"{{{{ nodes.{source}.errors }}}}"
+    if may_be_map and chance.random() < 0.5:
+        node["forEach"] = f"{{{{ nodes.{source}.{chance.choice(('output', 'errors'))} }}}}"
+        node["with"]["it"] = "{{ item }}"
 
 
 def _settings(chance: Random, nodes: list[dict[str, Any]]) -> dict[str, Any]:

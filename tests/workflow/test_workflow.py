@@ -90,6 +90,8 @@ def test_what_a_builder_makes_keeps_the_rules_of_definitions():
         for_each=workflow.input.orders,
         concurrency=5,
         failure_tolerance="10%",
+        on_item_failure="continue",
+        dead_letters="always",
         cache={"ttl": timedelta(hours=1)},
         pool="bank",
         credentials={"bank": "main"},
@@ -102,6 +104,7 @@ def test_what_a_builder_makes_keeps_the_rules_of_definitions():
 
     assert [each["id"] for each in definition.nodes] == ["each", "rest", "mail"]
     assert definition.nodes[0]["cache"] == {"ttl": "1h"}
+    assert (definition.nodes[0]["onItemFailure"], definition.nodes[0]["deadLetters"]) == ("continue", "always")
 
 
 def test_arrows_make_edges_in_every_direction():

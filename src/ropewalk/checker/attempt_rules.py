@@ -6,7 +6,7 @@ the attempt cut short give its node or item a fresh budget; attempt numbers go o
 
 from collections.abc import Iterator
 
-from ropewalk.checker.graph import Graph
+from ropewalk.checker.graph import Graph, Move
 from ropewalk.checker.history import Violation
 from ropewalk.checker.trace import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Step, Trace
 from ropewalk.core.definition.node_type import EXPIRED_PORT
@@ -130,18 +130,29 @@ def _answered(t: Trace) -> Iterator[tuple[int, str, str]]:
 
 
 def what_ended_stays_as_it_is(t: Trace, graph: Graph) -> Iterator[Violation]:
-    """I-18: nothing happens to an attempt after its end, nor to a node that succeeded or was skipped; a failed node or
-    item starts again only after a retry, a requeue, or its child's reopening.
+    """I-18: nothing happens to an attempt after its end, nor to a node that succeeded or was skipped, except that a
+    failure which a map tolerated is mended; a failed node or item starts again only after a retry, a requeue, or its
+    child's reopening.
     """
     for lane in t.lanes.values():
         for before, mark in lane.pairs():
             if before is not None and _is_after_the_end(before, mark):
                 message = f"{t.name(lane)}: {mark.kind.name} of attempt {mark.number} after its end"
                 yield t.violation("I-18", message, mark.seq, before.seq)
+    resumed = {mark.seq for mark in t.marks if mark.kind is Kind.RESUME} if graph.mended else frozenset[int]()
     for move in graph.moves:
-        if move.before in (NodeState.SUCCESS, NodeState.SKIPPED) and not _is_success(move.step, move.before):
+        if move.before is not NodeState.SUCCESS and move.before is not NodeState.SKIPPED:
+            continue
+        if not _is_success(move.step, move.before) and not _is_mended(t, move, is_child=move.seq in resumed):
             name = t.plan.ids[move.node]
             yield t.violation("I-18", f"{name} was {move.before}, then: {move.step.name}", move.seq, move.since)
+
+
+def _is_mended(t: Trace, move: Move, *, is_child: bool) -> bool:
+    """Whether it is an item of a map; that it had a dead letter is I-06's, but one that is a child has none."""
+    if move.step is not Step.WITHDRAW or move.before is not NodeState.SUCCESS:
+        return False
+    return t.is_expanded(move.node, move.seq) and (not is_child or bool(t.plan.keeps_letters[move.node]))
 
 
 def _is_success(step: Step, before: NodeState) -> bool:
@@ -244,7 +255,8 @@ def _hasty_retries(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation
 
 def permanent_failures_are_final(t: Trace) -> Iterator[Violation]:
     """I-26: after an error that is not worth retrying, no further attempt until the node or item is reopened, unless a
-    child failed and the node has a `retry` of its own; and a map that has given up starts no further item until it is.
+    child failed and the node has a `retry` of its own; and a map that has given up starts no further item until it is,
+    unless it goes on whatever fails.
     """
     for lane in t.lanes.values():
         for before, mark in lane.pairs():
@@ -260,11 +272,16 @@ def permanent_failures_are_final(t: Trace) -> Iterator[Violation]:
         yield from _items_after_giving_up(t)
 
 
+def _goes_on(t: Trace, node: str) -> bool:
+    index = t.plan.index.get(node)
+    return index is not None and bool(t.plan.goes_on[index])
+
+
 def _items_after_giving_up(t: Trace) -> Iterator[Violation]:
     given_up: dict[str, int] = {}
     for seq, event in zip(t.seqs, t.events, strict=False):
         match event:
-            case ItemsGivenUp(node=node):
+            case ItemsGivenUp(node=node) if not _goes_on(t, node):
                 given_up[node] = seq
             case NodeRequeued(node=node) | NodeFixed(node=node):
                 given_up.pop(node, None)

@@ -65,6 +65,8 @@ class Graph:
         self.blocked: list[tuple[int, int]] = []
         self.skips: list[Reading] = []
         self.moves: list[Move] = []
+        # The maps of which an item was taken up again after they had succeeded.
+        self.mended: dict[int, None] = {}
         self.ends: list[End] = []
         for fact in trace.facts:
             self._walk(fact)
@@ -107,6 +109,8 @@ class Graph:
         node, before = fact.node, self.states[fact.node]
         after = self._after(fact, before)
         self.moves.append(Move(fact.seq, node, fact.step, before, after, self._since[node]))
+        if fact.step is Step.WITHDRAW and before is NodeState.SUCCESS:
+            self.mended[node] = None
         self.states[node] = after
         self._since[node] = fact.seq
         self._note_outcome(fact)

@@ -14,6 +14,7 @@ from ropewalk.core.events import (
     NodesCarriedOver,
     NodeSucceeded,
 )
+from ropewalk.core.state import NodeState
 
 
 def starts_are_due(t: Trace, graph: Graph) -> Iterator[Violation]:
@@ -54,6 +55,7 @@ def everything_else_is_done(t: Trace, graph: Graph) -> Iterator[Violation]:
         for node, state in enumerate(end.states):
             if state in UNFINISHED and not marks[node]:
                 yield t.violation("I-09", f"FAILED while {t.plan.ids[node]} was {state}", end.seq)
+        yield from _unmended(t, graph, end, "I-09")
 
 
 def _cut_short(t: Trace) -> dict[int, None]:
@@ -74,16 +76,18 @@ def _cut_short(t: Trace) -> dict[int, None]:
 
 def every_node_has_one_state(t: Trace, graph: Graph) -> Iterator[Violation]:
     """I-10: the log names no node that the plan has not, and at SUCCESS every node has succeeded, was skipped, or
-    has a handled failure; a map succeeds or fails with as many outcomes as items. (At other ends what has no outcome
-    is BLOCKED or CANCELLED: I-09.)
+    has a handled failure; a map succeeds with as many outcomes as items, and one that goes on whatever fails ends so
+    too; and what is mended in a map has its outcome. (At other ends what has no outcome is BLOCKED or CANCELLED: I-09.)
     """
     for seq, node in t.strangers:
         yield t.violation("I-10", f"the plan has no node {node!r}", seq)
     for end in graph.ends:
         if isinstance(end.event, ExecutionSucceeded):
             yield from _unfinished_at_success(t, end)
+            yield from _unmended(t, graph, end, "I-10")
     for move in graph.moves:
-        if move.step is Step.SUCCEED and t.is_expanded(move.node, move.seq):
+        is_end = move.step is Step.SUCCEED or (move.step is Step.FAIL and t.plan.goes_on[move.node])
+        if is_end and t.is_expanded(move.node, move.seq):
             yield from _items_without_outcome(t, move.node, move.seq)
 
 
@@ -95,12 +99,19 @@ def _unfinished_at_success(t: Trace, end: End) -> Iterator[Violation]:
         yield t.violation("I-10", f"SUCCESS although nothing handles the failure of {t.plan.ids[node]}", end.seq)
 
 
-def _items_without_outcome(t: Trace, node: int, seq: int) -> Iterator[Violation]:
+def _unmended(t: Trace, graph: Graph, end: End, invariant: str) -> Iterator[Violation]:
+    """What is mended in a map that has succeeded has its outcome before the execution ends."""
+    for node in graph.mended:
+        if end.states[node] is NodeState.SUCCESS:
+            yield from _items_without_outcome(t, node, end.seq, invariant)
+
+
+def _items_without_outcome(t: Trace, node: int, seq: int, invariant: str = "I-10") -> Iterator[Violation]:
     count = t.expanded[node][1].count
     known = sum(_has_outcome(lane, seq) for lane in t.items.get(node, {}).values())
     if known != count:
         name = t.plan.ids[node]
-        yield t.violation("I-10", f"{name} succeeded with {known} outcomes of {count} items", seq, t.expanded[node][0])
+        yield t.violation(invariant, f"{name} ended with {known} outcomes of {count} items", seq, t.expanded[node][0])
 
 
 def _has_outcome(lane: Lane, seq: int) -> bool:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
-from ropewalk.checker.attempt_rules import is_renewed
+from ropewalk.checker.attempt_rules import budgets, is_renewed
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
 from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
@@ -37,8 +38,9 @@ def inputs_are_what_the_log_says(t: Trace, graph: Graph) -> Iterator[Violation]:
     ancestors, with a requeue's overrides until they were tried; retries reuse them. The number of a map's items and
     the output of the execution follow in the same way.
 
-    An ancestor's outcome stands once what depends on it has started, so the whole log may be read first. What hangs
-    on a blob cannot be worked out from the log and is passed over.
+    An ancestor's outcome stands once what depends on it has started, so the whole log may be read first; only what a
+    map tolerated may be mended later, and of that a node sees what stood when it started. What hangs on a blob cannot
+    be worked out from the log and is passed over.
     """
     if t.accepted is None:
         return
@@ -57,10 +59,13 @@ def inputs_are_what_the_log_says(t: Trace, graph: Graph) -> Iterator[Violation]:
 def _lane_inputs(t: Trace, lane: Lane, recorded: "Recorded") -> Iterator[Violation]:
     first: Mark | None = None
     overrides: dict[str, Any] | None = None
+    started: int | None = None
     for before, mark in lane.pairs():
         if before is not None and is_renewed(before, mark):
-            first = None
+            first = started = None
             overrides = mark.event.overrides if isinstance(mark.event, NodeRequeued) else None
+        if mark.kind is Kind.START and started is None:
+            started = mark.seq
         has_inputs = mark.kind not in (Kind.START, Kind.RENEW) and hasattr(mark.event, "inputs")
         inputs = given(mark.event) if has_inputs else None
         if inputs is None:
@@ -70,7 +75,7 @@ def _lane_inputs(t: Trace, lane: Lane, recorded: "Recorded") -> Iterator[Violati
                 yield t.violation("I-12", f"{t.name(lane)} was retried with other inputs", mark.seq, first.seq)
             continue
         first = mark
-        yield from _first_inputs(t, mark, inputs, recorded.inputs(lane, overrides))
+        yield from _first_inputs(t, mark, inputs, recorded.inputs(lane, overrides, started or mark.seq))
 
 
 def _are_same(inputs: Any, others: Any) -> bool:
@@ -91,7 +96,7 @@ def _first_inputs(t: Trace, mark: Mark, inputs: Any, known: tuple[Any, ...]) -> 
 
 
 def _output(t: Trace, seq: int, end: ExecutionSucceeded, recorded: "Recorded") -> Iterator[Violation]:
-    known = recorded.output()
+    known = recorded.output(seq)
     if known and end.output != known[0] and _without_points(end.output) != _without_points(known[0]):
         yield t.violation("I-12", f"the output is {end.output!r}; the log makes it {known[0]!r}", seq)
 
@@ -114,20 +119,28 @@ class Recorded:
         self._items: dict[int, list[Any] | None] = {}
 
     @cached_property
-    def nodes(self) -> "_Nodes":
+    def _nodes(self) -> "_Nodes":
         return _Nodes(self._trace, self._graph)
+
+    def nodes(self, seq: int) -> "_Nodes":
+        """What is known of nodes at an event; of those that were not mended it is the same at any."""
+        if not self._graph.mended:
+            return self._nodes
+        seen = copy(self._nodes)
+        seen.until = seq
+        return seen
 
     @cached_property
     def _started(self) -> str | None:
         return next((rfc3339(event.at) for _, event in self._trace.whole if isinstance(event, ExecutionStarted)), None)
 
-    def _scope(self, item: Any = None, index: int | None = None) -> Scope:
+    def _scope(self, seq: int, item: Any = None, index: int | None = None) -> Scope:
         accepted = self._trace.accepted
         assert accepted is not None, "only an accepted execution is evaluated"
         names = {
             "input": accepted.input,
             "vars": accepted.vars,
-            "nodes": self.nodes,
+            "nodes": self.nodes(seq),
             "item": item,
             "index": index,
             "execution": {"id": accepted.execution, "startedAt": self._started},
@@ -140,12 +153,18 @@ class Recorded:
         """The list a map was evaluated to, if the log can tell."""
         if node not in self._items:
             template = self._trace.plan.for_each[node]
-            known = () if template is None else self._resolved(template, self._scope())
+            known = () if template is None else self._resolved(template, self._scope(self._evaluated(node)))
             self._items[node] = known[0] if known and isinstance(known[0], list) else None
         return self._items[node]
 
-    def inputs(self, lane: Lane, overrides: dict[str, Any] | None) -> tuple[Any, ...]:
-        """The node's `with` for this lane."""
+    def _evaluated(self, node: int) -> int:
+        """The start of the evaluation that gave a map its list."""
+        parts = budgets(self._trace.lanes[node, None])
+        part = next(part for part in parts if any(mark.kind is Kind.SUCCEED for mark in part))
+        return next((mark.seq for mark in part if mark.kind is Kind.START), part[0].seq)
+
+    def inputs(self, lane: Lane, overrides: dict[str, Any] | None, started: int) -> tuple[Any, ...]:
+        """The node's `with` for this lane, as it was at its start."""
         template = self._trace.plan.with_template(lane.node)
         item = None
         if lane.item is not None and not template.is_constant:
@@ -153,17 +172,18 @@ class Recorded:
             if items is None or lane.item >= len(items):
                 return ()
             item = items[lane.item]
-        known = self._resolved(template, self._scope(item, lane.item))
+        known = self._resolved(template, self._scope(started, item, lane.item))
         return ({**known[0], **overrides},) if known and overrides else known
 
-    def output(self) -> tuple[Any, ...]:
-        """The `output` expression, else the outputs of the sinks that succeeded."""
+    def output(self, seq: int) -> tuple[Any, ...]:
+        """The `output` expression, else the outputs of the sinks that succeeded, as they were at an end."""
         plan = self._trace.plan
         if plan.output is not None:
-            return self._resolved(plan.output, self._scope())
+            return self._resolved(plan.output, self._scope(seq))
+        nodes = self.nodes(seq)
         try:
-            sinks = [sink for sink in plan.sinks if self.nodes.states[sink] is NodeState.SUCCESS]
-            return ({plan.ids[sink]: self.nodes.output(sink) for sink in sinks},)
+            sinks = [sink for sink in plan.sinks if nodes.states[sink] is NodeState.SUCCESS]
+            return ({plan.ids[sink]: nodes.output(sink) for sink in sinks},)
         except _ElsewhereError:
             return ()
 
@@ -180,6 +200,9 @@ class _Nodes(Mapping[str, Any]):
     def __init__(self, t: Trace, graph: Graph) -> None:
         self._trace = t
         self.states = graph.states
+        # Of a map that was mended, only what happened to items before this event.
+        self.until: int | None = None
+        self._mended = graph.mended
         self._outputs: dict[int, Any] = {}
         self._errors: dict[int, tuple[RunError, int]] = {}
         for fact in t.facts:
@@ -213,16 +236,24 @@ class _Nodes(Mapping[str, Any]):
     def _item_outputs(self, index: int) -> list[Any]:
         outputs = [None] * self._trace.expanded[index][1].count
         for item, lane in self._trace.items.get(index, {}).items():
-            for mark in lane.marks:
+            for mark in self._marks(index, lane):
                 if mark.kind in (Kind.SUCCEED, Kind.FIX) and item < len(outputs):
                     if mark.event.blob is not None:
                         raise _ElsewhereError
                     outputs[item] = mark.event.output
         return outputs
 
+    def _marks(self, index: int, lane: Lane) -> list[Mark]:
+        if self.until is None or index not in self._mended:
+            return lane.marks
+        return [mark for mark in lane.marks if mark.seq < self.until]
+
     def _item_errors(self, index: int) -> list[dict[str, Any]]:
-        failed = [lane for lane in self._trace.items.get(index, {}).values() if lane.failure is not None]
-        marks = [next(mark for mark in reversed(lane.marks) if mark.kind is Kind.GIVE_UP) for lane in failed]
+        lanes = self._trace.items.get(index, {}).values()
+        last = [
+            _last([mark for mark in self._marks(index, lane) if mark.kind is not Kind.QUARANTINE]) for lane in lanes
+        ]
+        marks = [mark for mark in last if mark is not None and mark.kind is Kind.GIVE_UP]
         marks.sort(key=lambda mark: mark.seq)
         return [self._error(mark.event.error, mark.number, mark.item) for mark in marks]
 
@@ -240,3 +271,7 @@ class _Nodes(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._trace.plan)
+
+
+def _last(marks: list[Mark]) -> Mark | None:
+    return marks[-1] if marks else None

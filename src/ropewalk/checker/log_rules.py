@@ -7,6 +7,7 @@ from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import History, Violation
 from ropewalk.checker.trace import TERMINAL, UNDER_WAY, Kind, Lane, Mark, Step, Trace
 from ropewalk.core.events import (
+    ChildResumed,
     Event,
     ExecutionAccepted,
     ExecutionCancelled,
@@ -17,7 +18,10 @@ from ropewalk.core.events import (
     ExecutionStarted,
     ExecutionSucceeded,
     ExecutionTimedOut,
+    NodeFixed,
+    NodeRequeued,
     NodesReset,
+    NodeSucceeded,
 )
 from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import EXECUTION_STEPS, NODE_STEPS, RUN_STEPS, ExecutionState, NodeState, RunState
@@ -64,14 +68,15 @@ def is_accepted_once(t: Trace) -> Iterator[Violation]:
 
 
 def ends_alternate_with_reopenings(t: Trace) -> Iterator[Violation]:
-    """I-04: ends and reopenings alternate, beginning with an end; SUCCESS and CANCELLED are not reopened.
+    """I-04: ends and reopenings alternate, beginning with an end; CANCELLED is not reopened, and SUCCESS only for an
+    item of a map that had succeeded, if no parent has used what the execution gave.
 
     When nothing more will happen, the last of them is an end.
     """
     last: tuple[int, Event] | None = None
     for seq, event in t.whole:
         if isinstance(event, ExecutionReopened):
-            if last is None or not isinstance(last[1], REOPENABLE):
+            if last is None or not (isinstance(last[1], REOPENABLE) or _is_mended(t, seq, last[1])):
                 what = "an execution that had not ended" if last is None else f"after {_name(last[1])}"
                 yield t.violation("I-04", f"reopened {what}", seq, last[0] if last else None)
             last = None
@@ -81,6 +86,19 @@ def ends_alternate_with_reopenings(t: Trace) -> Iterator[Violation]:
             last = (seq, event)
     if last is None and t.history.is_quiescent:
         yield t.violation("I-04", "nothing more will happen, but it has not ended", t.seqs[-1] if t.seqs else 0)
+
+
+def _is_mended(t: Trace, seq: int, end: Event) -> bool:
+    """Whether an execution that succeeded is reopened there for a failure that a map had tolerated."""
+    if not isinstance(end, ExecutionSucceeded) or t.accepted is None or t.accepted.parent is not None:
+        return False
+    place = list(t.seqs).index(seq) + 1
+    if place >= len(t.events):
+        return True
+    event = t.events[place]
+    if not isinstance(event, NodeRequeued | NodeFixed | ChildResumed) or event.item is None:
+        return False
+    return any(isinstance(each, NodeSucceeded) and each.node == event.node for each in t.events[:place])
 
 
 def nothing_follows_the_end(t: Trace) -> Iterator[Violation]:

@@ -278,7 +278,7 @@ class ItemSucceeded(_Event, frozen=True):
 
 
 class ItemFailed(_Event, frozen=True):
-    """The item has failed for good; within the map's tolerance it makes no dead letter."""
+    """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all."""
 
     node: str
     item: int
@@ -291,7 +291,10 @@ class ItemFailed(_Event, frozen=True):
 
 
 class ItemsGivenUp(_Event, frozen=True):
-    """More items failed than the map tolerates: no new one starts, and these earlier failures are dead letters."""
+    """These earlier failures are dead letters: more failed than the map tolerates, or it succeeds and keeps all.
+
+    No new item starts, unless the map goes on whatever failed.
+    """
 
     node: str
     items: tuple[int, ...] = ()

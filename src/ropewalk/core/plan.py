@@ -41,10 +41,10 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition", "followers",
-        "for_each", "has_error_edge", "has_maps", "ids", "indegree", "index", "max_parallel", "order", "output",
-        "pools", "port_names", "ports", "rate_limits", "retries", "roots", "sinks", "stop_on_failure", "targets",
-        "timeout", "timeouts", "tolerance", "trail", "types",
+        "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition",
+        "followers", "for_each", "goes_on", "has_error_edge", "has_maps", "ids", "indegree", "index",
+        "keeps_letters", "max_parallel", "order", "output", "pools", "port_names", "ports", "rate_limits", "retries",
+        "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -81,6 +81,9 @@ class Plan:
         self.for_each: list[Template | None] = [None] * size
         self.concurrency: list[int] = [DEFAULT_CONCURRENCY] * size
         self.tolerance: list[Tolerance] = [NO_TOLERANCE] * size
+        # Of a map: whether it tries every item whatever failed, and whether tolerated failures are dead letters too.
+        self.goes_on = bytearray(size)
+        self.keeps_letters = bytearray(size)
         # How long a node's results may be used again by the same work, if at all (µs).
         self.cache_ttl: list[int | None] = [None] * size
         self.pools: list[str | None] = [None] * size
@@ -102,6 +105,8 @@ class Plan:
             self.concurrency[i] = node["concurrency"]
         if "failureTolerance" in node:
             self.tolerance[i] = parse_tolerance(node["failureTolerance"])
+        self.goes_on[i] = node.get("onItemFailure") == "continue"
+        self.keeps_letters[i] = node.get("deadLetters") == "always"
         if "cache" in node:
             self.cache_ttl[i] = parse_duration(node["cache"]["ttl"])
         if "pool" in node:

@@ -58,7 +58,7 @@ def _event(source: Progress, names: list[str], plan: Plan, now: int) -> NodesCar
     assert source.accepted is not None
     index = source.plan.index
     succeeded = [name for name in names if source.nodes[index[name]] is NodeState.SUCCESS]
-    outputs = {name: source.outputs[index[name]] for name in succeeded}
+    outputs = {name: _taken(source.outputs[index[name]]) for name in succeeded}
     return NodesCarriedOver(
         now,
         source.accepted.execution,
@@ -67,6 +67,11 @@ def _event(source: Progress, names: list[str], plan: Plan, now: int) -> NodesCar
         tuple(name for name in names if source.nodes[index[name]] is NodeState.SKIPPED),
         {name: places for name, output in outputs.items() if (places := _blobs_in(output)) is not None},
     )
+
+
+def _taken(output: Any) -> Any:
+    """A list of its own: that of a map is completed when its failures are mended."""
+    return output.copy() if isinstance(output, list) else output
 
 
 def _ports(source: Progress, plan: Plan, name: str) -> tuple[str, ...]:

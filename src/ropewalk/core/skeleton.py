@@ -23,7 +23,7 @@ UNKNOWN: Final = "unknown"
 def skeleton(accepted: ExecutionAccepted, events: Sequence[Event]) -> Plan:
     """A plan of the nodes that a log names, without an edge between them."""
     names = dict.fromkeys(name for event in events for name in _named(event))
-    about = {"type": UNKNOWN, "concurrency": MAX_ITEMS, "failureTolerance": MAX_ITEMS}
+    about = {"type": UNKNOWN, "concurrency": MAX_ITEMS, "failureTolerance": MAX_ITEMS, "onItemFailure": "continue"}
     nodes: list[dict[str, Any]] = [{"id": name, **about} for name in names]
     return compile_plan(Definition({"ropewalk": 1, "name": accepted.workflow, "nodes": nodes}))
 

@@ -100,12 +100,13 @@ EXECUTION_STEPS: Final[Mapping[ExecutionState, tuple[ExecutionState, ...]]] = {
     E_.PENDING: (E_.RUNNING, E_.PAUSED, E_.FAILED, E_.CANCELLED),
     E_.RUNNING: (E_.PAUSED, E_.SUCCESS, E_.FAILED, E_.CANCELLED, E_.TIMEOUT),
     E_.PAUSED: (E_.PENDING, E_.RUNNING, E_.CANCELLED),
-    E_.SUCCESS: (),
+    E_.SUCCESS: (E_.PENDING,),
     E_.FAILED: (E_.PENDING,),
     E_.CANCELLED: (),
     E_.TIMEOUT: (E_.PENDING,),
 }
-"""FAILED and TIMEOUT go back to PENDING by a reopening; SUCCESS and CANCELLED are final."""
+"""FAILED and TIMEOUT go back to PENDING by a reopening, SUCCESS only when a failure that a map tolerated is requeued or
+fixed; CANCELLED is final."""
 
 NODE_STEPS: Final[Mapping[NodeState, tuple[NodeState, ...]]] = {
     N.WAITING: (N.READY, N.SKIPPED, N.SUCCESS, N.CANCELLED, N.BLOCKED),

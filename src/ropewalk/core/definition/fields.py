@@ -64,6 +64,16 @@ NODE = Record(
         ),
         "concurrency": Field(Whole(1, 10_000), "Items of forEach under way at once. Default 20."),
         "failureTolerance": Field(Share(MOST_ITEMS), "Items that may fail: a count, or a share like 10%. Default 0."),
+        "onItemFailure": Field(
+            Choice("stop", "continue"),
+            "Whether a map that has failed starts no further item, or tries every one. Default stop.",
+            needs="forEach",
+        ),
+        "deadLetters": Field(
+            Choice("beyondTolerance", "always"),
+            "Whether tolerated failures of items are dead letters too, which can be requeued. Default beyondTolerance.",
+            needs="forEach",
+        ),
         "retry": Field(RETRY, "When and how often a failed attempt is repeated."),
         "timeout": Field(_positive, "The longest an attempt, or a wait, may take. Default 5m; none for waits."),
         "cache": Field(CACHE, "Reuses the result of the same work with the same inputs, also across executions."),

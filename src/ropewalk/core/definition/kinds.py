@@ -41,16 +41,17 @@ class Scalar(ABC):
 
 
 class Field:
-    """A named place in the document, the kind of value it takes, and what it is for."""
+    """A named place in the document, the kind of value it takes, what it is for, and the field that it needs."""
 
-    __slots__ = ("is_required", "kind", "refusal", "summary")
+    __slots__ = ("is_required", "kind", "needs", "refusal", "summary")
 
-    def __init__(self, kind: Kind, summary: str, *, is_required: bool = False) -> None:
+    def __init__(self, kind: Kind, summary: str, *, is_required: bool = False, needs: str | None = None) -> None:
         self.kind = kind
         # Scalars are asked without making a path for each: a large document has hundreds of thousands.
         self.refusal = kind.refusal if isinstance(kind, Scalar) else None
         self.summary = summary
         self.is_required = is_required
+        self.needs = needs
 
 
 class Text(Scalar):
@@ -292,6 +293,7 @@ class Record:
     def __init__(self, fields: dict[str, Field]) -> None:
         self.fields = fields
         self.required = tuple(name for name, field in fields.items() if field.is_required)
+        self.needed = {name: field.needs for name, field in fields.items() if field.needs is not None}
 
     def check(self, value: JSON, path: Path, report: Report) -> None:
         if not isinstance(value, dict):
@@ -308,12 +310,16 @@ class Record:
                 field.kind.check(inner, (*path, name), report)
             elif reason := field.refusal(inner):
                 report.add((*path, name), reason)
+        for name, needed in self.needed.items():
+            if name in value and needed not in value:
+                report.add((*path, name), f"has an effect only together with '{needed}', which is missing")
 
     def schema(self) -> Schema:
         return {
             "type": "object",
             "properties": {name: described(field) for name, field in self.fields.items()},
             **({"required": list(self.required)} if self.required else {}),
+            **({"dependentRequired": {name: [each] for name, each in self.needed.items()}} if self.needed else {}),
             "additionalProperties": False,
         }
 

@@ -20,8 +20,10 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.filtering import with_scope
+from ropewalk.core.execution.items import settle_map
+from ropewalk.core.execution.mending import may_mend
 from ropewalk.core.execution.progress import PENDING, Progress
-from ropewalk.core.execution.settling import arrive, begin, give_up, release, retry_later, settle_map, succeed
+from ropewalk.core.execution.settling import arrive, begin, give_up, release, retry_later, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.reach import refusal
@@ -44,7 +46,7 @@ from ropewalk.core.signals import (
     Suspended,
     Tell,
 )
-from ropewalk.core.state import ExecutionState, GaveUp
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 from ropewalk.core.waits import Approval, ChildWait, EventWait, Hold, SignalWait, Timer, writable_wait
 
 MAX_SIGNALS = 1_000
@@ -274,12 +276,13 @@ def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:
     work = x.work(signal.node, signal.item)
     if work is None or work.attempt != signal.attempt or work.child is None:
         raise InvalidTransition(f"{signal.node} does not depend on that child any more")
-    if work.node not in x.unhandled and not _is_running_map(x, work):
+    is_kept = x.nodes[work.node] is NodeState.SUCCESS and bool(x.plan.keeps_letters[work.node])
+    if work.node not in x.unhandled and not _is_running_map(x, work) and not is_kept:
         raise InvalidTransition(f"the failure of {signal.node} was handled")
-    if x.state.is_reopenable:
-        record(x, ExecutionReopened(now, signal.by, "child"))
-    elif x.is_ended or x.ending is not None:
+    if x.ending is not None or (x.is_ended and not x.state.is_reopenable and not may_mend(x, work)):
         raise x.refusal("reopen the child")
+    if x.is_ended:
+        record(x, ExecutionReopened(now, signal.by, "child"))
     record(x, ChildResumed(now, signal.node, signal.attempt, signal.item))
 
 

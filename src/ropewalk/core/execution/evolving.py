@@ -27,6 +27,7 @@ from ropewalk.core.events import (
     SignalReceived,
     given,
 )
+from ropewalk.core.execution import mending
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, Work
 from ropewalk.core.state import ExecutionState, NodeState
@@ -166,8 +167,10 @@ def stop_waiting(x: Progress, work: Work, ended: ExecutionState | None = None) -
 
 def map_expanded(x: Progress, event: MapExpanded) -> None:
     index = x.plan.index[event.node]
-    x.leave(x.works[index])
-    x.maps[index] = Map(event.count, x.plan.concurrency[index], x.plan.tolerated(index, event.count))
+    work = x.works[index]
+    x.leave(work)
+    limit, goes_on = x.plan.tolerated(index, event.count), bool(x.plan.goes_on[index])
+    x.maps[index] = Map(event.count, x.plan.concurrency[index], limit, goes_on=goes_on, as_of=work.as_of)
     x.feed(index)
 
 
@@ -185,6 +188,8 @@ def item_succeeded(x: Progress, event: ItemSucceeded) -> None:
     _use_signal(x, work)
     x.maps[index].succeed(event.item, value_of(event.output, event.blob))
     x.feed(index)
+    if x.nodes[index] is NODE_SUCCESS:
+        mending.succeeded(x, index, event.item)
 
 
 def item_failed(x: Progress, event: ItemFailed) -> None:
@@ -197,13 +202,17 @@ def item_failed(x: Progress, event: ItemFailed) -> None:
     work.gave_up = event.gave_up is not None
     map_.fail(event.item, event.error, event.attempt)
     x.feed(index)
+    if x.nodes[index] is NODE_SUCCESS:
+        mending.failed(x, index, event.item)
 
 
 def items_given_up(x: Progress, event: ItemsGivenUp) -> None:
     map_ = x.maps[x.plan.index[event.node]]
-    map_.stopped = True
+    map_.given_up = True
     for item in event.items:
         map_.works[item].gave_up = True
+    if map_.goes_on:
+        return
     for item, work in list(map_.works.items()):
         if work.phase is Phase.READY and not work.used:
             x.leave(work)

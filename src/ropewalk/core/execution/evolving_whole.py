@@ -42,6 +42,7 @@ from ropewalk.core.events import (
     StopRequested,
 )
 from ropewalk.core.execution import evolving as node
+from ropewalk.core.execution import mending
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import Map, Phase, Work
 from ropewalk.core.signals import BY_PARENT
@@ -226,6 +227,8 @@ def _reopened(x: Progress, event: ExecutionReopened) -> None:
     for index, state in enumerate(x.nodes):
         if state is NodeState.CANCELLED:
             _revive(x, index)
+        elif index in x.maps and x.maps[index].is_mending:
+            mending.revive(x, index)
 
 
 def _revive(x: Progress, index: int) -> None:
@@ -296,8 +299,15 @@ def _requeued(x: Progress, event: NodeRequeued) -> None:
         _unfail(x, index)
         x.make_ready(index)
     else:
+        _take_up(x, index, event.item)
         x.maps[index].requeue(event.item).renew(event.overrides)
         _go_on(x, index)
+
+
+def _take_up(x: Progress, index: int, item: int, *, is_fixed: bool = False) -> None:
+    """A failure of an item is no more; whoever has started still sees one that its map had tolerated."""
+    if x.nodes[index] is NodeState.SUCCESS:
+        mending.taken_up(x, index, item, is_fixed=is_fixed)
 
 
 def _go_on(x: Progress, index: int) -> None:
@@ -307,6 +317,8 @@ def _go_on(x: Progress, index: int) -> None:
         x.make_ready(index)
     elif x.nodes[index] is NodeState.RUNNING:
         x.feed(index)
+    elif x.nodes[index] is NodeState.SUCCESS:
+        mending.go_on(x, index)
 
 
 def _fixed(x: Progress, event: NodeFixed) -> None:
@@ -318,6 +330,7 @@ def _fixed(x: Progress, event: NodeFixed) -> None:
         x.open_nodes += 1
         node.settle_node(x, index, output, event.ports)
     else:
+        _take_up(x, index, event.item, is_fixed=True)
         x.maps[index].fix(event.item, output)
         _go_on(x, index)
 
@@ -330,6 +343,7 @@ def _child_resumed(x: Progress, event: ChildResumed) -> None:
         x.nodes[index] = NodeState.RUNNING
         x.open_nodes += 1
     else:
+        _take_up(x, index, event.item)
         wait = _wait_again(x, x.maps[index].reattach(event.item))
         _go_on(x, index)
     if x.state is ExecutionState.PAUSED:

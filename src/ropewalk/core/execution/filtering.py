@@ -27,7 +27,7 @@ def with_scope(x: Progress, work: Work, wait: EventWait) -> EventWait:
         # Such a definition is refused at save; an earlier version took it.
         raise ExpressionError(MADE_OF_TEXT, 0)
     references = [path for path in compile_expression(wait.filter).references if path[0] != "item"]
-    values = captured(scope(x, None, work.item), references) if references else None
+    values = captured(scope(x, None, work.item, work.as_of), references) if references else None
     if (size := len(msgspec.json.encode(values))) > MOST_BYTES:
         allowed = f"at most {MOST_BYTES:,} bytes are kept with a wait"
         raise ExpressionError(f"reads values of {size:,} bytes, {allowed}; compare with a part of them", 0)

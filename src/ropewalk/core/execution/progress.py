@@ -31,10 +31,10 @@ class Progress:
     __slots__ = (
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "continuing", "deadline", "ending",
         "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended", "is_paused_by_parent",
-        "is_simple", "is_started", "is_timed", "listeners", "maps", "new_failures", "nodes", "now", "open_nodes",
-        "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining",
-        "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers", "to_skip",
-        "unhandled", "waiting", "works",
+        "is_simple", "is_started", "is_timed", "listeners", "maps", "mends", "new_failures", "nodes", "now",
+        "open_nodes", "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first",
+        "remaining", "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers",
+        "to_skip", "unhandled", "waiting", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -74,6 +74,8 @@ class Progress:
         self.frontier = Frontier(self.plan)
         self.works: dict[int, Work] = {}
         self.maps: dict[int, Map] = {}
+        # How often an item of a map has changed after its map had succeeded.
+        self.mends = 0
         self.ports: dict[int, tuple[str, ...]] = {}
         self.errors: dict[int, NodeError] = {}
         self.unhandled: dict[int, None] = {}
@@ -275,6 +277,8 @@ class Progress:
         if work.again:
             work.again = False
         else:
+            if not work.used:
+                work.as_of = self.mends
             work.attempt += 1
             work.used += 1
         work.phase = RUNNING

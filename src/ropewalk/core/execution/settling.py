@@ -15,8 +15,6 @@ from ropewalk.core.events import (
     ExecutionStarted,
     ExecutionSucceeded,
     ExecutionTimedOut,
-    ItemFailed,
-    ItemsGivenUp,
     ItemsStarted,
     ItemSucceeded,
     NodeFailed,
@@ -31,6 +29,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.execution.evolving import ARRIVED, EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.items import give_up_item, settle_map
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.view import TooMuch, output_of
 from ropewalk.core.execution.work import Phase, Work
@@ -222,50 +221,7 @@ def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: in
         told = (handled, letter, report.inputs, child, report.inputs_blob)
         record(x, NodeFailed(now, node, report.error, work.attempt, *told))
     else:
-        _give_up_item(x, work, work.item, report, why, now, child)
-
-
-def _give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp | None, now: int,
-                  child: ExecutionState | None) -> None:  # fmt: skip
-    map_, node = x.maps[work.node], x.plan.ids[work.node]
-    is_handled = bool(x.plan.has_error_edge[work.node])
-    is_too_many = map_.failures + 1 > map_.limit
-    letter = why if why is GaveUp.MANUAL or (is_too_many and not is_handled) else None
-    about = (now, node, item, work.attempt, report.error, letter)
-    record(x, ItemFailed(*about, report.inputs, child, report.inputs_blob))
-    if is_too_many and not map_.stopped:
-        record(x, ItemsGivenUp(now, node, _quarantined(x, work.node)))
-    settle_map(x, work.node, now)
-
-
-def _quarantined(x: Progress, index: int) -> tuple[int, ...]:
-    """The failures that become dead letters when their map fails: all that have none, unless an error edge does."""
-    map_ = x.maps[index]
-    if x.plan.has_error_edge[index]:
-        return ()
-    return tuple(each for each in map_.errors if _is_quarantinable(map_.works[each]))
-
-
-def _is_quarantinable(work: Work) -> bool:
-    """A failure becomes a dead letter once; a failed child keeps its own."""
-    return not work.gave_up and work.child is None
-
-
-def settle_map(x: Progress, index: int, now: int) -> None:
-    """End a map whose items are all done, or that has failed and has none under way."""
-    map_ = x.maps.get(index)
-    if map_ is None or x.nodes[index] is not NodeState.RUNNING or not map_.is_over:
-        return
-    node = x.plan.ids[index]
-    if not map_.has_failed:
-        record(x, NodeSucceeded(now, node))
-        return
-    # Failures of an earlier opening count for the end, though not for stopping in this one.
-    if not map_.stopped and (letters := _quarantined(x, index)):
-        record(x, ItemsGivenUp(now, node, letters))
-    first = next(iter(map_.errors.values()))
-    message = f"{len(map_.errors)} of {map_.count} items failed, {map_.limit} tolerated; the first: {first.message}"
-    record(x, NodeFailed(now, node, RunError(first.type, message), handled=bool(x.plan.has_error_edge[index])))
+        give_up_item(x, work, work.item, report, why, now, child)
 
 
 # Time

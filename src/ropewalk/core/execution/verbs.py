@@ -18,8 +18,10 @@ from ropewalk.core.events import (
     NodesReset,
 )
 from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.items import settle_map
+from ropewalk.core.execution.mending import may_mend
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.execution.settling import GRACE, give_up, settle_map
+from ropewalk.core.execution.settling import GRACE, give_up
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.signals import BY_PARENT, Abandon, Cancel, Failed, Fix, GiveUp, Pause, Requeue, Resume, Retry
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
@@ -98,12 +100,18 @@ def _given_up(x: Progress, request: Requeue | Fix, verb: str) -> Work:
     work = x.work(request.node, request.item)
     if work is None or work.phase is not Phase.ENDED or not work.gave_up:
         raise InvalidTransition(f"cannot {verb} {_name(request)}: it has no dead letter")
-    state = x.nodes[work.node]
-    if state is NodeState.SUCCESS or (state is NodeState.FAILED and work.node not in x.unhandled):
-        raise InvalidTransition(f"cannot {verb} {_name(request)}: the map it belongs to is done with it")
-    if x.ending is not None or (x.is_ended and not x.state.is_reopenable):
-        raise x.refusal(f"{verb} {_name(request)}")
+    if x.nodes[work.node] is NodeState.FAILED and work.node not in x.unhandled:
+        raise InvalidTransition(f"cannot {verb} {_name(request)}: an error edge has handled the failure of its map")
+    if x.ending is not None or (x.is_ended and not x.state.is_reopenable and not may_mend(x, work)):
+        raise _final(x, f"{verb} {_name(request)}")
     return work
+
+
+def _final(x: Progress, verb: str) -> InvalidTransition:
+    above = x.accepted.parent if x.accepted is not None else None
+    if x.state is ExecutionState.SUCCESS and above is not None:
+        return InvalidTransition(f"cannot {verb}: execution {above.execution}, which called it, has its output")
+    return x.refusal(verb)
 
 
 def _reopen(x: Progress, by: str, verb: str, now: int) -> None:
@@ -115,7 +123,7 @@ def give_up_by_hand(x: Progress, request: GiveUp, now: int) -> None:
     """A run under way, waiting or between attempts becomes a dead letter."""
     _known(x, request.node)
     work = x.work(request.node, request.item)
-    is_begun = work is not None and work.used and x.nodes[work.node] is NodeState.RUNNING
+    is_begun = work is not None and work.used and x.nodes[work.node] in (NodeState.RUNNING, NodeState.SUCCESS)
     if work is None or not is_begun or work.phase is Phase.ENDED or x.ending is not None:
         raise InvalidTransition(f"cannot give up {_name(request)}: no run of it is under way")
     if work.phase is Phase.RUNNING:

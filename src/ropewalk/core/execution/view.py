@@ -31,23 +31,33 @@ MOST_BRIEF_STEPS: Final = 50_000
 
 
 class NodesView(Mapping[str, Any]):
-    """`nodes`: each node's output, state and errors, looked up only when asked for."""
+    """`nodes`: each node's output, state and errors, looked up only when asked for.
 
-    __slots__ = ("_progress",)
+    What was mended in maps after so many changes (`as_of`; None: by now) is not seen.
+    """
 
-    def __init__(self, progress: Progress) -> None:
+    __slots__ = ("_as_of", "_progress")
+
+    def __init__(self, progress: Progress, as_of: int | None = None) -> None:
         self._progress = progress
+        self._as_of = as_of
 
     def __getitem__(self, node: str) -> dict[str, Any]:
         x = self._progress
         index = x.plan.index[node]
-        record: dict[str, Any] = {"output": _handed_on(x, index), "state": str(x.node_state(index)), "error": None}
+        record: dict[str, Any] = {
+            "output": _handed_on(x, index, self._as_of),
+            "state": str(x.node_state(index)),
+            "error": None,
+        }
         if x.place is not None:
             return record  # where nothing has failed
         if index in x.errors:
             record["error"] = error_record(x.errors[index], _rules(x))
         if index in x.maps:
-            record["errors"] = [error_record(each, _rules(x)) for each in x.maps[index].errors.values()]
+            map_ = x.maps[index]
+            errors = map_.errors if self._as_of is None else map_.errors_at(self._as_of)
+            record["errors"] = [error_record(each, _rules(x)) for each in errors.values()]
         return record
 
     def __iter__(self) -> Iterator[str]:
@@ -57,11 +67,13 @@ class NodesView(Mapping[str, Any]):
         return len(self._progress.plan.ids)
 
 
-def _handed_on(x: Progress, node: int) -> Any:
+def _handed_on(x: Progress, node: int, as_of: int | None = None) -> Any:
     """What the node handed on, large or small; None if nothing."""
     output = x.outputs.get(node)
     if type(output) is Blob:
         return _loaded(x, output)
+    if output is not None and x.plan.has_maps and node in x.maps:
+        output = x.maps[node].hand_out(as_of)
     # By the plan: what was carried over is no map of this execution.
     if x.blobs and x.plan.for_each[node] is not None and output is not None:
         return [_loaded(x, each) if type(each) is Blob else each for each in output]
@@ -88,8 +100,8 @@ def error_record(error: NodeError, rules: int) -> dict[str, Any]:
     return record if error.index is None else {**record, "index": error.index}
 
 
-def scope(x: Progress, item: Any = None, index: int | None = None) -> Scope:
-    """The names an expression of this execution may use."""
+def scope(x: Progress, item: Any = None, index: int | None = None, as_of: int | None = None) -> Scope:
+    """The names an expression of this execution may use; `as_of` is for `NodesView`."""
     accepted = x.accepted
     assert accepted is not None, "an execution is accepted before anything is evaluated"
     if accepted.bounded_by:
@@ -97,7 +109,7 @@ def scope(x: Progress, item: Any = None, index: int | None = None) -> Scope:
             accepted.bounded_by,
             input=accepted.input,
             vars=accepted.vars,
-            nodes=NodesView(x),
+            nodes=NodesView(x, as_of),
             item=item,
             index=index,
             execution=x.about or about(x, accepted),
@@ -105,7 +117,7 @@ def scope(x: Progress, item: Any = None, index: int | None = None) -> Scope:
     return Scope(
         input=accepted.input,
         vars=accepted.vars,
-        nodes=NodesView(x),
+        nodes=NodesView(x, as_of),
         item=item,
         index=index,
         execution=x.about or about(x, accepted),
@@ -139,14 +151,19 @@ def items_of(x: Progress, node: int) -> Any:
     """What a map's `forEach` evaluates to."""
     template = x.plan.for_each[node]
     assert template is not None, "only a map has items"
-    return template.resolve(scope(x))
+    return template.resolve(scope(x, as_of=_known_to_list(x, node)))
+
+
+def _known_to_list(x: Progress, node: int) -> int:
+    """What a map's list is made of stands from its first evaluation on: its items have their numbers from that."""
+    return x.maps[node].as_of if node in x.maps else x.works[node].as_of
 
 
 def items_briefly(x: Progress, node: int) -> Any:
     """The same; Unfinished if it takes long."""
     template = x.plan.for_each[node]
     assert template is not None, "only a map has items"
-    return template.resolve_briefly(scope(x))
+    return template.resolve_briefly(scope(x, as_of=_known_to_list(x, node)))
 
 
 def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
@@ -154,7 +171,7 @@ def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     if work.inputs is not None:
         return _loaded(x, work.inputs) if type(work.inputs) is Blob else work.inputs
     template = x.plan.with_template(work.node)
-    resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item))
+    resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item, work.as_of))
     return {**resolved, **work.overrides} if work.overrides else resolved
 
 
@@ -168,7 +185,7 @@ def inputs_briefly(x: Progress, work: Work, item: Any = None) -> Any:
     else:
         if x.steps > MOST_BRIEF_STEPS:
             raise Unfinished
-        around = scope(x, item, work.item)
+        around = scope(x, item, work.item, work.as_of)
         resolved = template.resolve_briefly(around)
         x.steps += BRIEF_STEPS - around.steps
     return {**resolved, **work.overrides} if work.overrides else resolved
@@ -180,7 +197,7 @@ Later = Callable[[], Any]
 
 def inputs_later(x: Progress, work: Work, item: Any = None) -> Later:
     """The node's `with`, to be evaluated elsewhere."""
-    resolve = _later(x.plan.with_template(work.node), scope(x, item, work.item))
+    resolve = _later(x.plan.with_template(work.node), scope(x, item, work.item, work.as_of))
     overrides = work.overrides
     return (lambda: {**resolve(), **overrides}) if overrides else resolve
 
@@ -189,7 +206,7 @@ def items_later(x: Progress, node: int) -> Later:
     """What a map's `forEach` evaluates to, to be evaluated elsewhere."""
     template = x.plan.for_each[node]
     assert template is not None, "only a map has items"
-    return _later(template, scope(x))
+    return _later(template, scope(x, as_of=_known_to_list(x, node)))
 
 
 def output_later(x: Progress) -> Later:

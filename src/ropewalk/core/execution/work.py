@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -63,6 +63,8 @@ class Work(Struct, eq=False, gc=False):
     overrides: dict[str, Any] | None = None
     reserved: RateLimitWait | None = None
     """The slots of rate limits that its attempt holds, to be used when it goes on after the wait, and once."""
+    as_of: int = 0
+    """How many changes to maps that were done it sees: those before its first start."""
 
     @property
     def next_attempt(self) -> int:
@@ -84,24 +86,50 @@ class Work(Struct, eq=False, gc=False):
 _UNSTARTED, _ACTIVE, _SUCCEEDED, _FAILED = range(4)
 
 
+class Change(NamedTuple):
+    """What became of an item after its map had succeeded: it is under way again, has failed again, or has an output."""
+
+    number: int
+    item: int
+    error: NodeError | None = None
+    has_output: bool = False
+
+
 class Map:
     """The items of one map node: which are done, which are under way, and which comes next."""
 
-    __slots__ = ("_cursor", "_status", "count", "errors", "failures", "in_flight", "limit", "outputs", "stopped",
-                 "width", "works")  # fmt: skip
+    __slots__ = ("_changes", "_cursor", "_errors_before", "_status", "as_of", "count", "errors", "failures",
+                 "given_up", "goes_on", "in_flight", "is_handed_out", "is_mending", "limit", "outputs", "width",
+                 "works")  # fmt: skip
 
-    def __init__(self, count: int, width: int, limit: int) -> None:
+    def __init__(self, count: int, width: int, limit: int, *, goes_on: bool = False, as_of: int = 0) -> None:
         self.count = count
         self.width = width
         self.limit = limit
+        # Whether every item is tried whatever failed.
+        self.goes_on = goes_on
+        # How many changes to other maps its list was made with.
+        self.as_of = as_of
         self.works: dict[int, Work] = {}
         self.outputs: list[Any] = [None] * count
         self.errors: dict[int, NodeError] = {}
         self.in_flight = 0
         self.failures = 0
-        self.stopped = False
+        # Whether it has failed too often in this opening, and its failures are dead letters.
+        self.given_up = False
+        # Whether it has succeeded, and a failure that it tolerated is being mended.
+        self.is_mending = False
+        # Whether others may have the list of outputs, so that it is not to be changed.
+        self.is_handed_out = False
+        self._changes: list[Change] = []
+        self._errors_before: dict[int, NodeError] = {}
         self._status = bytearray(count)
         self._cursor = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no new item starts."""
+        return self.given_up and not self.goes_on
 
     @property
     def has_failed(self) -> bool:
@@ -120,16 +148,20 @@ class Map:
             yield self.works.setdefault(item, Work(node, item))
 
     def _seek(self) -> int | None:
-        while self._cursor < self.count:
-            if self._status[self._cursor] == _UNSTARTED:
-                return self._cursor
-            self._cursor += 1
-        return None
+        found = self._status.find(_UNSTARTED, self._cursor)
+        self._cursor = self.count if found < 0 else found
+        return None if found < 0 else found
 
     def succeed(self, item: int, output: Any) -> None:
         self.works.pop(item)
-        self.outputs[item] = output
+        self._put(item, output)
         self._end(item, _SUCCEEDED)
+
+    def _put(self, item: int, output: Any) -> None:
+        if self.is_handed_out:
+            self.outputs = self.outputs.copy()
+            self.is_handed_out = False
+        self.outputs[item] = output
 
     def fail(self, item: int, error: RunError, attempts: int) -> None:
         self.errors[item] = NodeError(error.type, error.message, attempts, item, error.status)
@@ -147,7 +179,7 @@ class Map:
     def fix(self, item: int, output: Any) -> None:
         del self.errors[item]
         self.works.pop(item)
-        self.outputs[item] = output
+        self._put(item, output)
         self._status[item] = _SUCCEEDED
         self.reopen()
 
@@ -167,7 +199,7 @@ class Map:
 
     def reopen(self) -> None:
         """Items that never ran have their turn again; failures are counted anew."""
-        self.stopped = False
+        self.given_up = False
         self.failures = 0
         self._cursor = 0
 
@@ -179,3 +211,37 @@ class Map:
                 work.revive()
         self.in_flight = 0
         self.reopen()
+
+    # After its success
+
+    def note(self, change: Change) -> None:
+        """Remember what changes, or has just changed; the first change is that a failure is taken up."""
+        if not self._changes:
+            self._errors_before = dict(self.errors)
+        self._changes.append(change)
+
+    def _is_as_it_was(self, number: int) -> bool:
+        return not self._changes or self._changes[-1].number <= number
+
+    def hand_out(self, number: int | None) -> list[Any]:
+        """The outputs after so many changes (None: after all), in a list that stays as it is."""
+        if number is None or self._is_as_it_was(number):
+            self.is_handed_out = True
+            return self.outputs
+        outputs = self.outputs.copy()
+        for change in self._changes:
+            if change.number > number and change.has_output:
+                outputs[change.item] = None
+        return outputs
+
+    def errors_at(self, number: int) -> dict[int, NodeError]:
+        """The failures after so many changes, in the order they came."""
+        if self._is_as_it_was(number):
+            return self.errors
+        errors = dict(self._errors_before)
+        for change in self._changes:
+            if change.number <= number:
+                errors.pop(change.item, None)
+                if change.error is not None:
+                    errors[change.item] = change.error
+        return errors

@@ -199,7 +199,7 @@ def _close_nodes(p: Books, is_cut_short: bool, at: int) -> None:
 def _reopened(p: Books, event: ExecutionReopened) -> None:
     row = p.execution
     row.state = ExecutionState.PENDING
-    row.finished = row.error = None
+    row.finished = row.error = row.output = row.blob = None
     p.opening += 1
     p.is_ending = p.is_started = False
     p.by = event.by

@@ -1,0 +1,81 @@
+"""What follows from the failure of a map's item, and when a map is over.
+
+| `onItemFailure` | `deadLetters` | when an item fails |
+|---|---|---|
+| `stop` | `beyondTolerance` | none is a dead letter within the tolerance; one too many stops the map, and all are |
+| `continue` | `beyondTolerance` | the same, but every item is tried before the map fails |
+| either | `always` | each is a dead letter at once, also one that is tolerated |
+
+An error edge handles the failure of its map: then there are no dead letters, unless the map succeeds and keeps those
+of the failures it tolerated.
+"""
+
+from ropewalk.core.errors import RunError
+from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed, NodeSucceeded
+from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.progress import Progress
+from ropewalk.core.execution.work import Map, Work
+from ropewalk.core.signals import Failed
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState
+
+
+def give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp | None, now: int,
+                 child: ExecutionState | None) -> None:  # fmt: skip
+    """An item has failed for good; one too many stops its map, unless that goes on whatever fails."""
+    map_, node = x.maps[work.node], x.plan.ids[work.node]
+    is_too_many = map_.failures + 1 > map_.limit
+    letter = why if why is GaveUp.MANUAL or _is_letter(x, work.node, is_too_many=is_too_many) else None
+    about = (now, node, item, work.attempt, report.error, letter)
+    record(x, ItemFailed(*about, report.inputs, child, report.inputs_blob))
+    if is_too_many and not map_.given_up:
+        record(x, ItemsGivenUp(now, node, _letters_of_failure(x, work.node)))
+    settle_map(x, work.node, now)
+
+
+def _is_letter(x: Progress, index: int, *, is_too_many: bool) -> bool:
+    """Whether an item that fails now is a dead letter at once; what was requeued and fails again is one again."""
+    if x.nodes[index] is NodeState.SUCCESS:
+        return True
+    return not x.plan.has_error_edge[index] and (is_too_many or bool(x.plan.keeps_letters[index]))
+
+
+def _letters_of_failure(x: Progress, index: int) -> tuple[int, ...]:
+    """The failures that become dead letters when their map fails: all that have none, unless an error edge does."""
+    return () if x.plan.has_error_edge[index] else _without_letters(x.maps[index])
+
+
+def _without_letters(map_: Map) -> tuple[int, ...]:
+    return tuple(each for each in map_.errors if _is_without_letter(map_.works[each]))
+
+
+def _is_without_letter(work: Work) -> bool:
+    """A failure becomes a dead letter once; a failed child keeps its own."""
+    return not work.gave_up and work.child is None
+
+
+def settle_map(x: Progress, index: int, now: int) -> None:
+    """End a map whose items are all done, or that has failed and has none under way."""
+    map_ = x.maps.get(index)
+    if map_ is None or x.nodes[index] is not NodeState.RUNNING or not map_.is_over:
+        return
+    if map_.has_failed:
+        _fail(x, index, map_, now)
+    else:
+        _succeed(x, index, map_, now)
+
+
+def _succeed(x: Progress, index: int, map_: Map, now: int) -> None:
+    node = x.plan.ids[index]
+    if x.plan.keeps_letters[index] and (letters := _without_letters(map_)):
+        record(x, ItemsGivenUp(now, node, letters))
+    record(x, NodeSucceeded(now, node))
+
+
+def _fail(x: Progress, index: int, map_: Map, now: int) -> None:
+    node = x.plan.ids[index]
+    # Failures of an earlier opening count for the end, though not for stopping in this one.
+    if not map_.given_up and (letters := _letters_of_failure(x, index)):
+        record(x, ItemsGivenUp(now, node, letters))
+    first = next(iter(map_.errors.values()))
+    message = f"{len(map_.errors)} of {map_.count} items failed, {map_.limit} tolerated; the first: {first.message}"
+    record(x, NodeFailed(now, node, RunError(first.type, message), handled=bool(x.plan.has_error_edge[index])))
