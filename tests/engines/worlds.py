@@ -41,7 +41,10 @@ def _edge(text: str) -> Json:
 
 def node(id: str, type: str = "noop", /, **given: Any) -> Json:  # noqa: A002 (the document's words)
     """A node; what is no field of a node is one of its parameters."""
-    fields = ("forEach", "concurrency", "failureTolerance", "retry", "timeout", "cache", "rateLimit")
+    fields = (
+        "forEach", "concurrency", "failureTolerance", "onItemFailure", "deadLetters", "retry", "timeout", "cache",
+        "rateLimit",
+    )  # fmt: skip
     parameters = {name: value for name, value in given.items() if name not in fields}
     # A child is tried again only where its node asks for it.
     retry = {} if type == "subworkflow" else {"retry": QUICK}

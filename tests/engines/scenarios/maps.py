@@ -1,7 +1,9 @@
 """Maps: SPEC §3.8."""
 
-from ropewalk.core.events import ItemFailed, ItemsStarted
+from ropewalk.core.events import ItemFailed, ItemsStarted, ItemSucceeded, RunWaiting
 from ropewalk.core.state import ExecutionState, Resolution
+from ropewalk.service.bulk import Outcome
+from ropewalk.store.dlq import Wanted
 from tests.engines.worlds import Json, World, act, flow, node
 
 FAILS_FOR_ODD = "{{ item % 2 == 1 ? 9 : 0 }}"
@@ -130,3 +132,95 @@ async def a_map_of_many_items_ends(world: World) -> None:
     ended = await world.run(mapped(concurrency=50), list(range(500)))
 
     assert ended.output == [10 * item for item in range(500)]
+
+
+# What becomes of items that fail
+
+
+async def fifty_of_two_thousand_items_fail_and_are_mended_in_bulk(world: World) -> None:
+    document = mapped(fails="{{ item % 40 == 7 ? 1 : 0 }}", kind="PERMANENT", concurrency=100, onItemFailure="continue")
+    ended = await world.run(document, list(range(2_000)))
+    letters = await world.letters(ended.execution)
+    assert (ended.state, len(letters)) == (ExecutionState.FAILED, 50)
+    assert [letter["item"] for letter in letters] == list(range(7, 2_000, 40))
+
+    await world.service.fix(letters[0]["id"], "by hand")
+    done = [each.outcome async for each in world.service.letters.requeue_all(Wanted(node="each"))]
+    ended = await world.ended(ended.execution)
+
+    assert done == [Outcome.REQUEUED] * 49
+    assert ended.state is ExecutionState.SUCCESS
+    assert ended.output == [10 * item if item != 7 else "by hand" for item in range(2_000)]
+    assert await world.letters(ended.execution) == []
+
+
+def tolerant(**given: object) -> Json:
+    kept = {"failureTolerance": "50%", "deadLetters": "always", "kind": "PERMANENT"}
+    return flow(
+        act("each", "{{ item }}", fails="{{ item % 2 }}", forEach="{{ input }}", **kept, **given),
+        act("after", "{{ length(nodes.each.errors) }}"), edges="each->after",
+        output=["{{ nodes.each.output }}", "{{ map(nodes.each.errors, e => e.index) }}", "{{ nodes.after.output }}"],
+    )  # fmt: skip
+
+
+async def what_a_map_tolerated_is_requeued_after_its_execution_succeeded(world: World) -> None:
+    ended = await world.run(tolerant(), [0, 1, 2, 3])
+    assert (ended.state, ended.output) == (ExecutionState.SUCCESS, [[0, None, 2, None], [1, 3], 2])
+    assert [letter["item"] for letter in await world.letters(ended.execution)] == [1, 3]
+
+    await world.requeue(ended.execution)
+    ended = await world.ended(ended.execution)
+
+    assert (ended.state, ended.output) == (ExecutionState.SUCCESS, [[0, 1, 2, 3], [], 2])
+    assert [world.outside.saw(ended.execution, "each", item) for item in range(4)] == [1, 2, 1, 2]
+    assert world.outside.saw(ended.execution, "after") == 1
+
+
+async def what_a_map_tolerated_is_mended_one_by_one_across_restarts(world: World) -> None:
+    ended = await world.run(tolerant(), [0, 1, 2, 3])
+    first, second = await world.letters(ended.execution)
+
+    await world.restart()
+    await world.service.fix(first["id"], "by hand")
+    ended = await world.ended(ended.execution)
+    assert ended.output == [[0, "by hand", 2, None], [3], 2]
+    await world.restart()
+    await world.service.requeue(second["id"])
+    ended = await world.ended(ended.execution)
+
+    assert (ended.state, ended.output) == (ExecutionState.SUCCESS, [[0, "by hand", 2, 3], [], 2])
+    assert await world.states(ended.execution) == "SUCCESS SUCCESS"
+
+
+async def mending_goes_on_after_a_crash(world: World) -> None:
+    document = flow(node("each", "gate", value="{{ item }}", forEach=[1], failureTolerance=1))
+    execution = await world.start(document)
+    await world.outside.gate().arrived()
+    await world.service.give_up(execution, "each", 0)
+    assert (await world.ended(execution)).output == {"each": [None]}
+    await world.requeue(execution)
+    await world.outside.gate().arrived()
+
+    await world.crash()
+    world.outside.gate().open()
+    await world.open()
+
+    assert (await world.ended(execution)).output == {"each": [1]}
+
+
+async def what_a_map_tolerated_is_mended_while_its_execution_goes_on(world: World) -> None:
+    document = flow(
+        act("each", "{{ item }}", fails="{{ item % 2 }}", forEach="{{ input }}", kind="PERMANENT",
+            failureTolerance=1, deadLetters="always"),
+        node("wait", "approval", title="Go on?"),
+        act("after", "{{ nodes.each.output }}"), edges="each->wait wait->after:approved",
+        output="{{ nodes.after.output }}",
+    )  # fmt: skip
+    execution = await world.start(document, [0, 1])
+    await world.until(execution, RunWaiting, "wait")
+
+    await world.requeue(execution)
+    await world.until(execution, ItemSucceeded, "each", 2)
+    await world.service.decide(execution, "wait", approved=True)
+
+    assert (await world.ended(execution)).output == [0, 1]
