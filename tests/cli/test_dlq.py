@@ -161,6 +161,29 @@ def test_all_that_failed_alike_are_tried_again_and_told_one_by_one(weak: list[st
     assert answer("dlq", "ls") == []
 
 
+TOLERANT = """
+ropewalk: 1
+name: tolerant
+nodes:
+  - { id: each, type: flaky, forEach: [1, 2], retry: { maxAttempts: 1 }, failureTolerance: 100%, deadLetters: always }
+output: "{{ nodes.each.output }}"
+"""
+
+
+def test_all_items_that_a_map_tolerated_are_tried_again_in_the_execution_that_succeeded(
+    invoke: Invoke, answer: Answer, project: Path
+):
+    (project / "tolerant.yaml").write_text(TOLERANT.lstrip(), encoding="utf-8")
+    before = answer("run", "tolerant.yaml")
+    assert (before["state"], before["output"]) == ("SUCCESS", [None] * 2)
+
+    result = invoke("dlq", "requeue", "--workflow", "tolerant", "--json")
+
+    assert [each["outcome"] for each in lines(result.stdout)] == ["REQUEUED"] * 2
+    after = answer("executions", "show", before["id"])
+    assert (after["state"], after["output"]) == ("SUCCESS", [2] * 2)
+
+
 def test_it_stops_when_they_fail_again(failed: str, invoke: Invoke, answer: Answer):
     for _ in range(2):
         invoke("run", "paid.yaml")

@@ -161,6 +161,18 @@ async def test_dead_letters_are_listed_and_worked_off_one_by_one(engine: LocalEn
     assert (await engine.dead_letter(letters[ids[0]]))["resolution"] == "FIXED"
 
 
+async def test_the_result_is_the_completed_one_when_a_tolerated_item_was_fixed_after_the_end(engine: LocalEngine):
+    workflow = Workflow("mended")
+    workflow.node("m", "fail", for_each=[1], failure_tolerance=1, dead_letters="always", message="no")
+    started = await engine.start(workflow)
+    assert await engine.execution(started.id).result() == {"m": [None]}
+
+    [letter] = [each["id"] async for each in engine.dead_letters()]
+    await engine.fix(letter, 7)
+
+    assert await started.result() == {"m": [7]}
+
+
 async def test_dead_letters_that_failed_alike_are_worked_off_together(engine: LocalEngine):
     await failed(engine, failing(), 3)
     await failed(engine, failing("others"), 2)

@@ -20,7 +20,7 @@ from ropewalk.core.state import NodeState
 from ropewalk.core.waits import ChildWait
 from ropewalk.service import payloads
 from ropewalk.service.facts import Alive, Around, Facts, Sight, gather
-from ropewalk.service.node_reasons import node_answer
+from ropewalk.service.node_reasons import is_mending, node_answer
 from ropewalk.service.reading import waiting_for
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.service.whole_reasons import holds_all, unreadable_reasons, whole_reasons
@@ -143,7 +143,7 @@ def _shown(f: Facts, node: str | None) -> tuple[list[int], int]:
         if node not in plan.index:
             raise NotFound(f"execution {f.id} has no node {node!r}")
         return [plan.index[node]], 0
-    unfinished = [index for index in plan.order if f.x.node_state(index) not in _DONE]
+    unfinished = [index for index in plan.order if f.x.node_state(index) not in _DONE or is_mending(f, index)]
     # Of too many, those that are merely behind others say least.
     chosen = sorted(unfinished, key=lambda index: f.x.node_state(index) in _LEAST_TELLING)[:MOST_NODES]
     kept = dict.fromkeys(chosen)

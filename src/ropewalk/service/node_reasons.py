@@ -35,7 +35,7 @@ def node_reason(f: Facts, index: int, held: Reason | None) -> Reason:
     state = f.x.node_state(index)
     match state:
         case NodeState.SUCCESS | NodeState.SKIPPED | NodeState.CANCELLED:
-            return _over(f, index, state)
+            return _mending(f, index) if is_mending(f, index) else _over(f, index, state)
         case NodeState.FAILED:
             return _failed(f, index)
         case NodeState.WAITING | NodeState.BLOCKED:
@@ -75,7 +75,13 @@ def _over(f: Facts, index: int, state: NodeState) -> Reason:
     row = f.nodes[f.story.plan.ids[index]]
     at = "" if row.finished is None else f" at {clock(row.finished, f.now)}"
     words = {NodeState.SUCCESS: "succeeded", NodeState.SKIPPED: "was skipped: no edge into it is live"}
-    return Reason(Cause(state), f"{words.get(state, 'was cancelled')}{at}", {"at": moment(row.finished)})
+    why, details = f"{words.get(state, 'was cancelled')}{at}", {"at": moment(row.finished)}
+    letters = [letter.id for letter in f.letters if letter.node == row.node]
+    if not letters:
+        return Reason(Cause(state), why, details)
+    kept = {"deadLetters": letters[:FEW], "deadLetterCount": len(letters)}
+    why = f"{why}; of its items that failed and were tolerated, {count(len(letters), 'dead letter')} can be requeued"
+    return Reason(Cause(state), why, {**details, **kept}, command("dlq", "requeue", letters[0]))
 
 
 def _failed(f: Facts, index: int) -> Reason:
@@ -138,11 +144,22 @@ def _map(f: Facts, index: int, map_: Map) -> Reason:
         "left": left,
         "concurrency": map_.width,
     }
-    if map_.stopped:
-        return Reason(Cause.ITEMS, f"{why}; too many failed, so no more start", details)
+    if map_.given_up:
+        then = "but every item is tried" if map_.goes_on else "so no more start"
+        return Reason(Cause.ITEMS, f"{why}; too many failed, {then}", details)
     if left and map_.in_flight >= map_.width:
         return Reason(Cause.MAP_CONCURRENCY, f"{why}; concurrency {map_.width} is reached, {left} wait", details)
     return Reason(Cause.ITEMS, why, details)
+
+
+def is_mending(f: Facts, index: int) -> bool:
+    """Whether the node is a map that has succeeded, and items that it tolerated are under way again."""
+    return index in f.x.maps and f.x.maps[index].is_mending
+
+
+def _mending(f: Facts, index: int) -> Reason:
+    reason = _map(f, index, f.x.maps[index])
+    return replace(reason, why=f"succeeded, and what it tolerated is tried again: {reason.why}")
 
 
 def _stuck_items(f: Facts, index: int) -> list[Work]:

@@ -94,6 +94,9 @@ def _ended(f: Facts) -> Reason:
     if state.is_reopenable:
         again = "retry reopens it, and so does the requeue or fix of a dead letter"
         return Reason(Cause.ENDED, why, details, command("retry", f.id), again)
+    if letters and state is ExecutionState.SUCCESS and f.story.accepted.parent is None:
+        again = "requeue or fix of a dead letter reopens it, and completes the output of its map"
+        return Reason(Cause.ENDED, why, details, command("dlq", "requeue", letters[0]), again)
     return Reason(Cause.ENDED, why, details, command("replay", f.id), f"{state} is final; a replay is a new execution")
 
 

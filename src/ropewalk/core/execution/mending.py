@@ -18,6 +18,11 @@ def may_mend(x: Progress, work: Work) -> bool:
     return x.state is ExecutionState.SUCCESS and is_tolerated and not is_child
 
 
+def has_tolerated(x: Progress) -> bool:
+    """Whether failures that maps tolerated are left, so that success need not be the end of it."""
+    return x.place is None and any(map_.errors for map_ in x.maps.values())
+
+
 def taken_up(x: Progress, index: int, item: int, *, is_fixed: bool = False) -> None:
     """A failure is about to be forgotten: its item is under way again, or has its output from a person."""
     _note(x, x.maps[index], Change(x.mends + 1, item, has_output=is_fixed))

@@ -16,6 +16,7 @@ from ropewalk.core.events import (
     ExecutionSucceeded,
     ExecutionTimedOut,
 )
+from ropewalk.core.execution.mending import has_tolerated
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
 from ropewalk.engines.native.commit import Committed
@@ -30,7 +31,7 @@ TERMINAL = {
     ExecutionTimedOut: ExecutionState.TIMEOUT,
 }
 FINAL = (ExecutionSucceeded, ExecutionCancelled)
-"""The ends after which no execution is reopened."""
+"""The ends after which an execution is reopened at most for failures that its maps tolerated."""
 Item = tuple[int, Event] | Unavailable | None
 EVERY = 0.1
 """How often the logs of those followed are looked at, without a hint (s)."""
@@ -106,6 +107,8 @@ class Followers:
         if committed.is_ended:
             if is_followed:
                 self._put(execution, None)
+            if self._expected and type(events[-1]) in FINAL and not has_tolerated(committed.live.execution):
+                self._note_end(execution, events[-1])
             self._tell_end(execution, events[-1])
 
     def _tell_watchers(self, committed: Committed) -> None:
@@ -123,9 +126,11 @@ class Followers:
         end = self._expected[execution] = End()
         return end
 
-    def _tell_end(self, execution: str, last: Event) -> None:
-        if self._expected and type(last) in FINAL and (end := self._expected.get(execution)) is not None:
+    def _note_end(self, execution: str, last: Event) -> None:
+        if (end := self._expected.get(execution)) is not None:
             end.ended = ending(execution, last)
+
+    def _tell_end(self, execution: str, last: Event) -> None:
         for waiting in self._waiting.pop(execution, ()):
             if not waiting.done():
                 waiting.set_result(ending(execution, last))
