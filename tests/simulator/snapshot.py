@@ -17,7 +17,7 @@ WHOLE: Final = (
 )  # fmt: skip
 WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides", "reserved", "as_of")
 ITEMS: Final = (
-    "count", "width", "limit", "outputs", "errors", "in_flight", "failures", "given_up", "goes_on", "as_of",
+    "count", "width", "limit", "outputs", "errors", "in_flight", "failures", "given_up", "stopped", "goes_on", "as_of",
     "is_mending", "_changes", "_errors_before",
 )  # fmt: skip
 

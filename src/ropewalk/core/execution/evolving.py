@@ -208,10 +208,10 @@ def item_failed(x: Progress, event: ItemFailed) -> None:
 
 def items_given_up(x: Progress, event: ItemsGivenUp) -> None:
     map_ = x.maps[x.plan.index[event.node]]
-    map_.given_up = True
+    map_.give_up()
     for item in event.items:
         map_.works[item].gave_up = True
-    if map_.goes_on:
+    if not map_.stopped:
         return
     for item, work in list(map_.works.items()):
         if work.phase is Phase.READY and not work.used:

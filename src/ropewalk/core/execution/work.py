@@ -99,8 +99,8 @@ class Map:
     """The items of one map node: which are done, which are under way, and which comes next."""
 
     __slots__ = ("_changes", "_cursor", "_errors_before", "_status", "as_of", "count", "errors", "failures",
-                 "given_up", "goes_on", "in_flight", "is_handed_out", "is_mending", "limit", "outputs", "width",
-                 "works")  # fmt: skip
+                 "given_up", "goes_on", "in_flight", "is_handed_out", "is_mending", "limit", "outputs",
+                 "stopped", "width", "works")  # fmt: skip
 
     def __init__(self, count: int, width: int, limit: int, *, goes_on: bool = False, as_of: int = 0) -> None:
         self.count = count
@@ -115,8 +115,8 @@ class Map:
         self.errors: dict[int, NodeError] = {}
         self.in_flight = 0
         self.failures = 0
-        # Whether it has failed too often in this opening, and its failures are dead letters.
-        self.given_up = False
+        # Whether it has failed too often in this opening, and whether no new item starts therefore.
+        self.given_up = self.stopped = False
         # Whether it has succeeded, and a failure that it tolerated is being mended.
         self.is_mending = False
         # Whether others may have the list of outputs, so that it is not to be changed.
@@ -125,11 +125,6 @@ class Map:
         self._errors_before: dict[int, NodeError] = {}
         self._status = bytearray(count)
         self._cursor = 0
-
-    @property
-    def stopped(self) -> bool:
-        """Whether no new item starts."""
-        return self.given_up and not self.goes_on
 
     @property
     def has_failed(self) -> bool:
@@ -154,14 +149,15 @@ class Map:
 
     def succeed(self, item: int, output: Any) -> None:
         self.works.pop(item)
-        self._put(item, output)
+        if self.is_handed_out:
+            self._renew_outputs()
+        self.outputs[item] = output
         self._end(item, _SUCCEEDED)
 
-    def _put(self, item: int, output: Any) -> None:
-        if self.is_handed_out:
-            self.outputs = self.outputs.copy()
-            self.is_handed_out = False
-        self.outputs[item] = output
+    def _renew_outputs(self) -> None:
+        """Leave the list to those who have it."""
+        self.outputs = self.outputs.copy()
+        self.is_handed_out = False
 
     def fail(self, item: int, error: RunError, attempts: int) -> None:
         self.errors[item] = NodeError(error.type, error.message, attempts, item, error.status)
@@ -179,7 +175,9 @@ class Map:
     def fix(self, item: int, output: Any) -> None:
         del self.errors[item]
         self.works.pop(item)
-        self._put(item, output)
+        if self.is_handed_out:
+            self._renew_outputs()
+        self.outputs[item] = output
         self._status[item] = _SUCCEEDED
         self.reopen()
 
@@ -197,9 +195,14 @@ class Map:
         self.reopen()
         return self.works[item]
 
+    def give_up(self) -> None:
+        """More items have failed than are tolerated."""
+        self.given_up = True
+        self.stopped = not self.goes_on
+
     def reopen(self) -> None:
         """Items that never ran have their turn again; failures are counted anew."""
-        self.given_up = False
+        self.given_up = self.stopped = False
         self.failures = 0
         self._cursor = 0
 
