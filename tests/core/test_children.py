@@ -2,7 +2,7 @@
 
 import pytest
 
-from ropewalk.core.commands import CancelChild, PauseChild, ReopenChild, ResumeChild, StartChild
+from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.signals import (
@@ -217,3 +217,64 @@ def test_a_child_called_off_with_its_parent_has_not_failed(ending: list[Signal],
     assert states(execution)["c"] is NodeState.CANCELLED
     tell(execution, Retry("ann"), Start(), at=NOON + MINUTE)
     assert "c#2" in runs(execution)
+
+
+# What its family ought to know follows from the log alone
+
+
+def test_a_paused_parent_has_its_child_paused_and_a_resumed_one_has_it_resumed():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, Pause("ann"))
+    paused = execution.outstanding()
+    tell(execution, Resume("ann"))
+
+    assert PauseChild("c1") in paused
+    assert ResumeChild("c1") in execution.outstanding()
+
+
+def test_a_parent_that_is_ending_has_its_child_cancelled_also_when_it_is_over():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, Cancel("ann"))
+    ending = execution.outstanding()
+    tell(execution, Due(), at=NOON + MINUTE)
+
+    assert CancelChild("c1") in ending
+    assert {CancelChild("c1"), Finish(ExecutionState.CANCELLED)} <= {*execution.outstanding()}
+
+
+def test_a_child_is_reopened_once_for_each_end_that_its_parent_knows():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED, opening=0))
+
+    tell(execution, Retry("ann"), Start())
+
+    assert ReopenChild("c1", 0) in execution.outstanding()
+    assert not tell(execution, ChildEnded("a", 1, FAILED, opening=0))
+    assert tell(execution, ChildEnded("a", 1, FAILED, opening=1))
+
+
+def test_an_end_that_stands_is_taken_though_it_is_known():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, FAILED, opening=0))
+    tell(execution, Retry("ann"), Start())
+
+    assert tell(execution, ChildEnded("a", 1, FAILED, opening=0, stands=True))
+
+
+def test_a_retry_for_an_end_of_long_ago_changes_nothing():
+    execution = after(workflow([once("a")]), bad("a"))
+    tell(execution, Retry("parent", 0), Start(), bad("a", attempt=2))
+
+    assert not tell(execution, Retry("parent", 0))
+    assert execution.take_commands()[-1] == Finish(FAILED)
+    assert tell(execution, Retry("parent", 1))
+
+
+def test_a_child_that_was_cancelled_is_not_waited_for_again():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, ChildEnded("a", 1, ExecutionState.CANCELLED, opening=0))
+
+    with pytest.raises(InvalidTransition, match="final"):
+        tell(execution, ChildReopened("a", 1, "ann"))

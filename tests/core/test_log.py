@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from ropewalk.core import events, log, signals
+from ropewalk.core.commands import CancelChild, Finish
 from ropewalk.core.errors import UnknownVersion
 from ropewalk.core.events import Event, ExecutionAccepted, NodesStarted, NodeSucceeded
 from ropewalk.core.execution import Execution
@@ -76,7 +77,9 @@ def test_a_recorded_history_is_folded_as_it_was_then(path):
 
     assert execution.state == history["state"]
     assert states(execution) == history["nodes"]
-    assert [msgspec.to_builtins(command) for command in execution.outstanding()] == history["outstanding"]
+    # What its family is told once more was not written down then.
+    outstanding = [command for command in execution.outstanding() if not isinstance(command, Finish | CancelChild)]
+    assert [msgspec.to_builtins(command) for command in outstanding] == history["outstanding"]
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

@@ -76,7 +76,7 @@ SHELL = (
     Bug("fence check removed", store.Store.is_current, "row.fence == commit.fence and ", ""),
     Bug("fence and sequence check removed", store.Store.is_current,
         "row.fence == commit.fence and len(row.log) == commit.seq", "True"),
-    Bug("gap in the sequence after a takeover", store.Store._write,
+    Bug("gap in the sequence after a takeover", store.Store._append,
         "range(commit.seq + 1, commit.seq + 1 +", "range(commit.seq + row.fence, commit.seq + row.fence +"),
     Bug("takeover forgets what was lost", worker.Worker.declare_lost, "isinstance(command, RunNode) and", "False and"),
     Bug("lost answer taken for a failure", worker.Worker._is_written, "len(commit.row.log) > commit.seq", "False"),
@@ -187,6 +187,19 @@ CONTROL = (
     Bug("finished children not waited for again", evolving_whole._child_resumed, "x.open_nodes += 1", "pass"),
 )  # fmt: skip
 
+KIN = (
+    Bug("child never started after a loss", machine.Execution._outstanding_child,
+        "[StartChild(node, work.attempt, wait, work.item)]", "[]"),
+    Bug("child never reopened after a loss", machine.Execution._outstanding_child,
+        "commands.append(ReopenChild(wait.child, work.opening))", "pass"),
+    Bug("child never paused after a loss", machine.Execution._outstanding_child,
+        "commands.append(PauseChild(wait.child))", "pass"),
+    Bug("abandoned child never cancelled after a loss", machine.Execution.outstanding,
+        "commands += (CancelChild(child) for child in self.called_off)", "pass"),
+    Bug("end never told after a loss", machine.Execution.outstanding, "commands.append(Finish(self.state))", "pass"),
+    Bug("child reopened twice for one end", verbs.retry, "request.opening < x.opening", "False"),
+)  # fmt: skip
+
 SLOTS = (
     Bug("attempt twice in line", progress.Progress.next_in_line, " and work.turn == turn", ""),
     Bug("slot kept while parked", settling.go_on, "record(x, SlotReleased(now))", "pass"),
@@ -207,4 +220,4 @@ TRAIL = (
         "{node: copy(work) for node, work in self.works.items()}", "dict(self.works)"),
 )  # fmt: skip
 
-BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *SLOTS, *TRAIL)
+BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *KIN, *SLOTS, *TRAIL)

@@ -7,6 +7,8 @@ KINDS: Final[dict[str, float]] = {
     "abort": 0.02,
     "lost answer": 0.02,
     "crash before commit": 0.01,
+    "crash after log": 0.02,
+    "crash before kin are told": 0.2,
     "crash after commit": 0.015,
     "crash between commands": 0.01,
     "freeze": 0.01,

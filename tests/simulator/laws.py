@@ -30,6 +30,7 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
+from ropewalk.core.signals import BY_PARENT
 from tests.simulator.outside import TOLD, is_output, output_of, told_by
 
 Log = list[Event]
@@ -44,6 +45,7 @@ def broken_laws(plan: Plan, log: Log) -> Iterator[str]:
         stop_is_obeyed,
         maps_stop_when_they_fail,
         time_limits_are_kept,
+        parents_resume_what_they_have_paused,
         grace_is_granted,
     ):
         yield from (f"{law.__name__}: {broken}" for broken in law(plan, log))
@@ -127,6 +129,16 @@ def time_limits_are_kept(plan: Plan, log: Log) -> Iterator[str]:
         elif isinstance(event, ExecutionReopened):
             deadline = left = None
             is_paused = False
+
+
+def parents_resume_what_they_have_paused(plan: Plan, log: Log) -> Iterator[str]:
+    """What a person has paused, and the parent has not, the parent does not resume."""
+    by: str | None = None
+    for event in log:
+        if isinstance(event, ExecutionPaused):
+            by = event.by
+        elif isinstance(event, ExecutionResumed) and event.by == BY_PARENT != by:
+            yield f"paused by {by}: {event}"
 
 
 def grace_is_granted(plan: Plan, log: Log) -> Iterator[str]:

@@ -1,37 +1,27 @@
 """The simulated store: logs behind fences, inboxes, the queue for slots. A commit is one step: all of it or nothing.
 
 What an execution tells other executions (its children, its parent) is written in the same commit as the events that
-cause it, as an engine on one database does.
+cause it, as an engine on one database does. In a world that is log-first a writer may die between the two.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ropewalk.core.commands import (
-    CancelChild,
-    Command,
-    Finish,
-    PauseChild,
-    ReopenChild,
-    ResumeChild,
-    StartChild,
-)
+from ropewalk.core.commands import Command, Finish, StartChild
 from ropewalk.core.events import (
     Event,
     ExecutionAccepted,
-    ExecutionCancelled,
-    ExecutionFailed,
     ExecutionPaused,
     ExecutionReopened,
     ExecutionResumed,
     ExecutionStarted,
-    ExecutionSucceeded,
-    ExecutionTimedOut,
     ItemFailed,
     ItemsGivenUp,
     NodeFailed,
@@ -39,8 +29,9 @@ from ropewalk.core.events import (
     SlotReleased,
     SlotTaken,
 )
+from ropewalk.core.kinship import ENDS, end_of_child, verb_of_parent
 from ropewalk.core.plan import Plan
-from ropewalk.core.signals import Cancel, ChildEnded, Fix, Pause, Requeue, Resume, Retry, Signal, Start
+from ropewalk.core.signals import Fix, Requeue, Retry, Signal, Start
 from ropewalk.core.state import ExecutionState
 
 if TYPE_CHECKING:
@@ -48,18 +39,10 @@ if TYPE_CHECKING:
     from tests.simulator.world import World
 
 WORKSPACE: Final = "w"
-PARENT: Final = "parent"
 RIVAL: Final = "bob"
 Letter = tuple[str, int | None]
 RunKey = tuple[str, int | None, int]
 RunFence = tuple[RunKey, int]
-
-ENDS: Final[dict[type[Event], ExecutionState]] = {
-    ExecutionSucceeded: ExecutionState.SUCCESS,
-    ExecutionFailed: ExecutionState.FAILED,
-    ExecutionCancelled: ExecutionState.CANCELLED,
-    ExecutionTimedOut: ExecutionState.TIMEOUT,
-}
 
 
 class Answer(Enum):
@@ -69,6 +52,7 @@ class Answer(Enum):
     REFUSED = "refused"
     ABORTED = "aborted"
     LOST = "lost"
+    CUT = "in the log, and its writer died before anything followed"
 
 
 class Slot(Enum):
@@ -91,6 +75,12 @@ class Entry(Struct, frozen=True):
     is_for_parent: bool = False
 
 
+def _cut_of(commit: Commit) -> str:
+    """The fault that comes between a log and what follows; more often where another execution is to be told."""
+    is_for_kin = any(isinstance(each, StartChild | Finish) or verb_of_parent(each) for each in commit.commands)
+    return "crash before kin are told" if is_for_kin else "crash after log"
+
+
 class Row:
     """Everything the store knows about one execution."""
 
@@ -101,6 +91,9 @@ class Row:
         self.parent = accepted.parent
         self.log: list[Event] = [accepted]
         self.seqs = [1]
+        # How much of the log the columns below know, and what of the inbox was handled by what they do not know.
+        self.projected = 1
+        self.handled: list[Entry] = []
         self.fence = 0
         self.owner: Worker | None = None
         self.wake_at: int | None = None
@@ -203,6 +196,9 @@ class Store:
             if faults.coin():
                 self._write(commit)
             return Answer.LOST
+        if self.world.is_log_first and faults.strike(_cut_of(commit)):
+            self._append(commit)
+            return Answer.CUT
         self._write(commit)
         return Answer.WRITTEN
 
@@ -213,18 +209,28 @@ class Store:
 
     def _write(self, commit: Commit) -> None:
         row = commit.row
+        self._append(commit)
+        self.catch_up(row)
+        self._follow_up(row, commit)
+        self.tell(row, commit.commands)
+
+    def _append(self, commit: Commit) -> None:
+        row = commit.row
         row.seqs.extend(range(commit.seq + 1, commit.seq + 1 + len(commit.events)))
         row.log += commit.events
-        for entry in commit.entries:
-            row.inbox.popleft()
+        row.handled += commit.entries
+
+    def catch_up(self, row: Row) -> None:
+        """Project what the columns do not know yet; an entry of the log names what of the inbox it has handled."""
+        unknown, handled = row.log[row.projected :], row.handled
+        row.projected, row.handled = len(row.log), []
+        for entry in handled:
+            row.inbox.remove(entry)
             if entry.run is not None and row.leases.get(entry.run[0]) == entry.run[1]:
                 del row.leases[entry.run[0]]
-        for event in commit.events:
+        for event in unknown:
             self._project(row, event)
-        self._settle_slot(row, commit.entries)
-        self._follow_up(row, commit)
-        for command in commit.commands:
-            self._tell(row, command)
+        self._settle_slot(row, handled)
 
     def _project(self, row: Row, event: Event) -> None:
         """Keep the columns others look at."""
@@ -241,6 +247,9 @@ class Store:
         elif isinstance(event, ExecutionStarted | SlotTaken):
             row.slot = Slot.HELD
             row.has_started = True
+            # It had its key already, and lost it if it ended and was reopened in the same commit.
+            if row.key is not None and row.id not in self.keys[row.key]:
+                self.keys[row.key].append(row.id)
         elif isinstance(event, ExecutionReopened):
             row.end = None
         elif isinstance(event, ExecutionPaused | ExecutionResumed):
@@ -255,43 +264,33 @@ class Store:
         elif isinstance(event, RunWaiting):
             self.world.outside.expect(row, event)
 
-    def _tell(self, row: Row, command: Command) -> None:
-        """Write what a command says to another execution into that one's inbox."""
-        match command:
-            case StartChild():
+    def tell(self, row: Row, commands: Iterable[Command]) -> None:
+        """Write what commands say to other executions into the inboxes of those."""
+        for command in commands:
+            if isinstance(command, StartChild):
                 self.world.start_child(row, command)
-            case CancelChild(child):
-                self._post_child(child, Cancel(PARENT))
-            case PauseChild(child):
-                self._post_child(child, Pause(PARENT))
-            case ResumeChild(child):
-                self._post_child(child, Resume(PARENT))
-            case ReopenChild(child):
-                self._post_child(child, Retry(PARENT))
-            case Finish(state):
-                self._tell_parent(row, state)
-            case _:
-                pass
+            elif isinstance(command, Finish):
+                self._tell_parent(row)
+            elif (verb := verb_of_parent(command)) is not None and verb[0] in self.rows:
+                self.post(self.rows[verb[0]], Entry(verb[1], is_for_parent=True))
 
-    def _post_child(self, child: str, signal: Signal) -> None:
-        self.post(self.rows[child], Entry(signal, is_for_parent=True))
-
-    def _tell_parent(self, row: Row, state: ExecutionState) -> None:
-        if (parent := row.parent) is not None:
-            jitter = self.world.chance.random()
-            ended = ChildEnded(parent.node, parent.attempt, state, row.id, item=parent.item, jitter=jitter)
-            self.post(self.rows[parent.execution], Entry(ended))
+    def _tell_parent(self, row: Row, *, stands: bool = False) -> None:
+        if row.parent is not None:
+            end = next(event for event in reversed(row.log) if type(event) in ENDS)
+            opening = sum(isinstance(event, ExecutionReopened) for event in row.log)
+            ended = end_of_child(row.parent, end, opening, self.world.chance.random())
+            self.post(self.rows[row.parent.execution], Entry(replace(ended, output=row.id, stands=stands)))
 
     def _follow_up(self, row: Row, commit: Commit) -> None:
         for entry in commit.accepted:
             if entry.then is not None:
                 self.post(self.rows[entry.then[0]], Entry(entry.then[1], is_for_parent=True))
-        # A parent that waits for a child which could not be reopened is told again how it ended.
+        # A parent that waits for a child which could not be reopened is told that its end stands.
         is_asked = any(
             entry.is_for_parent and isinstance(entry.signal, Retry | Requeue | Fix) for entry in commit.entries
         )
         if is_asked and row.end is not None and not any(type(event) in ENDS for event in commit.events):
-            self._tell_parent(row, row.end)
+            self._tell_parent(row, stands=True)
 
     # Slots
 

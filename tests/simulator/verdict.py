@@ -6,6 +6,7 @@ from ropewalk.checker import History, check, check_growth, check_together
 from ropewalk.core.events import Event, ExecutionStarted, SignalReceived
 from ropewalk.core.execution import Execution
 from ropewalk.core.state import NodeState
+from tests.simulator.families import broken_families
 from tests.simulator.laws import broken_laws
 from tests.simulator.outside import is_output
 from tests.simulator.snapshot import differences, snapshot
@@ -25,7 +26,7 @@ def judge(world: World, earlier: dict[str, list[Event]], *, is_quiescent: bool) 
             now = History(row.plan, row.log, is_quiescent=is_quiescent)
             violations += map(str, check_growth(History(row.plan, earlier[row.id], is_quiescent=False), now))
         violations += _laws(row, world)
-    return violations
+    return [*violations, *broken_families(rows)]
 
 
 def _history(world: World, row: Row, *, is_quiescent: bool) -> History:

@@ -93,10 +93,14 @@ class Worker:
     def take(self, row: Row) -> None:
         """Become the owner: fold the log, and see to everything that ought to be under way."""
         previous = row.owner
+        self.world.store.catch_up(row)
         held = Held(row, self.world.store.own(row, self), take_up(row))
         self.held[row.id] = held
         self.world.note(self, "takes {} from {} with fence {}", row, previous, held.fence)
         commands = held.execution.outstanding()
+        if previous is not None and self.world.is_log_first:
+            # The one before may have died between the log and all that was to follow.
+            self.world.store.tell(row, commands)
         if previous is not None:
             self.declare_lost(held, commands)
             commands = [command for command in commands if not isinstance(command, RunNode)]
@@ -218,7 +222,10 @@ class Worker:
         held, commit = prepared.held, prepared.commit
         answer = self.world.store.write(commit)
         self.world.note(self, "{} commit of {} after {}: {}", held.row, len(commit.events), commit.seq, answer.value)
-        if self.world.faults.strike("crash after commit"):
+        if answer is Answer.CUT:
+            self.world.sometimes["crash between the log and its rows"] += 1
+            self.crash()
+        elif self.world.faults.strike("crash after commit"):
             self.world.sometimes["crash between commit and reply"] += 1
             self.crash()
         elif answer is Answer.REFUSED:

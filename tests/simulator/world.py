@@ -38,6 +38,8 @@ class World:
         self.trace: list[str] | None = [] if is_traced else None
         self.sometimes: Counter[str] = Counter()
         self.faults = Faults(self.chance)
+        # Whether the log is written ahead of everything that follows from it.
+        self.is_log_first = self.chance.random() < 0.3
         self.workflows = workflows_of(seed)
         self._agenda: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0

@@ -51,7 +51,10 @@ class ResumeChild(_Command, frozen=True):
 
 
 class ReopenChild(_Command, frozen=True):
+    """Have a child go on that has failed after so many reopenings."""
+
     child: str
+    opening: int | None = None
 
 
 class EvaluateOutput(_Command, frozen=True):

@@ -214,7 +214,9 @@ class NodeSucceeded(_Event, frozen=True):
 
 
 class NodeFailed(_Event, frozen=True):
-    """The node has failed for good; `gave_up` if its last run became a dead letter."""
+    """The node has failed for good; `gave_up` if its last run became a dead letter. `child` is how its child ended,
+    after `opening` reopenings, if that is why.
+    """
 
     node: str
     error: RunError
@@ -224,6 +226,7 @@ class NodeFailed(_Event, frozen=True):
     inputs: Any = None
     child: ExecutionState | None = None
     inputs_blob: Blob | None = None
+    opening: int | None = None
 
 
 class NodesReset(_Event, frozen=True):
@@ -288,6 +291,7 @@ class ItemFailed(_Event, frozen=True):
     inputs: Any = None
     child: ExecutionState | None = None
     inputs_blob: Blob | None = None
+    opening: int | None = None
 
 
 class ItemsGivenUp(_Event, frozen=True):

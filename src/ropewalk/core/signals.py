@@ -132,7 +132,10 @@ class Released(_Signal, frozen=True):
 
 
 class ChildEnded(_Signal, frozen=True):
-    """The child execution of a node ended. `jitter` in [0, 1) spreads the retry."""
+    """The child execution of a node ended, after so many reopenings. `jitter` in [0, 1) spreads the retry.
+
+    An end that is known is told again to no effect, unless `stands`: the child was asked to go on, and refused.
+    """
 
     node: str
     attempt: int
@@ -142,6 +145,8 @@ class ChildEnded(_Signal, frozen=True):
     item: int | None = None
     blob: Blob | None = None
     jitter: float = 0.0
+    opening: int | None = None
+    stands: bool = False
 
 
 class ChildReopened(_Signal, frozen=True):
@@ -183,9 +188,10 @@ class Cancel(_Signal, frozen=True):
 
 
 class Retry(_Signal, frozen=True):
-    """Every unhandled failed node again."""
+    """Every unhandled failed node again; with `opening` only if it has been reopened so many times so far."""
 
     by: str
+    opening: int | None = None
 
 
 class Requeue(_Signal, frozen=True):

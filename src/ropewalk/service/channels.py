@@ -16,9 +16,10 @@ from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, reading_of
 from ropewalk.core.events import Event
 from ropewalk.core.instant import moment, rfc3339
+from ropewalk.core.kinship import ENDS
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.commit import Committed
-from ropewalk.engines.native.followers import TERMINAL, Followers
+from ropewalk.engines.native.followers import Followers
 from ropewalk.service import reading
 from ropewalk.service.payloads import EXECUTION, NODE, shown, shown_event
 from ropewalk.service.reading.recorded import apart
@@ -245,7 +246,7 @@ class ExecutionChannel(Channel):
         except BaseException:
             self._followers.unwatch(self.execution, self)
             raise
-        self._state = TERMINAL.get(type(last))
+        self._state = ENDS.get(type(last))
         if self._is_behind:
             self._fall_behind()
 
@@ -275,7 +276,7 @@ class ExecutionChannel(Channel):
     def _add(self, first: int, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events, first):
             if seq == self.head + 1:
-                self._state = TERMINAL.get(type(event))
+                self._state = ENDS.get(type(event))
                 self.put(Message(self.execution, seq, event))
 
     def _fall_behind(self) -> None:
@@ -307,7 +308,7 @@ class ExecutionChannel(Channel):
         except RopewalkError:
             self._is_outdated = True
             raise
-        self._state = TERMINAL.get(type(last))
+        self._state = ENDS.get(type(last))
         self.renew(head)
 
     # What readers ask

@@ -21,8 +21,9 @@ from ropewalk.core import log
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError, Unreadable, reading_of
 from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.kinship import ENDS
 from ropewalk.engines.native.commit import Committed
-from ropewalk.engines.native.followers import TERMINAL, Followers
+from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.interests import of_workspace
 from ropewalk.service.channels import Channel, Message
 from ropewalk.store import log as stored_log
@@ -95,7 +96,7 @@ class RoomChannel(Channel):
             self._leave_out(head.execution, error)
             return
         # The engine may have told of it meanwhile, and then it is known from there.
-        self._known.setdefault(head.execution, Known(head.workflow, seq, type(last) in TERMINAL))
+        self._known.setdefault(head.execution, Known(head.workflow, seq, type(last) in ENDS))
 
     def _leave_out(self, execution: str, error: Unreadable) -> None:
         """One that cannot be read keeps nobody from hearing of the others; that is said once."""
@@ -157,7 +158,7 @@ class RoomChannel(Channel):
     def _add(self, execution: str, known: Known, first: int, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events, first):
             if seq == known.seq + 1:
-                known.seq, known.is_over = seq, type(event) in TERMINAL
+                known.seq, known.is_over = seq, type(event) in ENDS
                 self.put(Message(execution, seq, event, f"{self._name}-{self.head + 1}"))
         self._known.move_to_end(execution)
         if len(self._known) > MOST_KNOWN:
@@ -253,6 +254,6 @@ class RoomChannel(Channel):
         if self._workflow is not None and accepted.workflow != self._workflow:
             return None
         before = [event for event in events if event.at < self._since]
-        is_over = bool(before) and type(before[-1]) in TERMINAL
+        is_over = bool(before) and type(before[-1]) in ENDS
         known = self._known[execution] = Known(accepted.workflow, len(before), is_over)
         return known

@@ -250,6 +250,8 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
     work = _waiting(x, signal.node, signal.item)
     if work is None or not isinstance(work.wait, ChildWait) or work.attempt != signal.attempt:
         return
+    if _is_known(work, signal) and not signal.stands:
+        return  # and the child has been reopened since, or will be
     if signal.state is ExecutionState.SUCCESS:
         arrive(x, work, signal.output, now, signal.blob)
         return
@@ -263,7 +265,11 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
         delay = delay_after(x.plan.retries[work.node], work.used, signal.jitter)
         retry_later(x, work, failure, delay, now, child=signal.state)
     else:
-        give_up(x, work, failure, None, now, signal.state)
+        give_up(x, work, failure, None, now, signal)
+
+
+def _is_known(work: Work, signal: ChildEnded) -> bool:
+    return work.opening is not None and signal.opening is not None and signal.opening <= work.opening
 
 
 def _is_tried_again(x: Progress, work: Work, ended: ExecutionState) -> bool:
@@ -276,6 +282,8 @@ def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:
     work = x.work(signal.node, signal.item)
     if work is None or work.attempt != signal.attempt or work.child is None:
         raise InvalidTransition(f"{signal.node} does not depend on that child any more")
+    if not work.child.is_reopenable:
+        raise InvalidTransition(f"the child of {signal.node} is {work.child}, which is final")
     is_kept = x.nodes[work.node] is NodeState.SUCCESS and bool(x.plan.keeps_letters[work.node])
     if work.node not in x.unhandled and not _is_running_map(x, work) and not is_kept:
         raise InvalidTransition(f"the failure of {signal.node} was handled")

@@ -135,7 +135,7 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
     work = x.works[index]
     stop_waiting(x, work, event.child)
     _note_inputs(work, event)
-    work.child = event.child
+    work.child, work.opening = event.child, event.opening
     work.gave_up = event.gave_up is not None
     x.nodes[index] = NodeState.FAILED
     x.open_nodes -= 1
@@ -158,6 +158,7 @@ def _note_inputs(work: Work, event: NodeFailed | ItemFailed | RunFailed | RunWai
 def stop_waiting(x: Progress, work: Work, ended: ExecutionState | None = None) -> None:
     """Leave, and call off the child if one is still waited for, and has not ended."""
     if work.phase is Phase.WAITING and isinstance(work.wait, ChildWait) and x.ending is None and ended is None:
+        x.called_off[work.wait.child] = None
         x.commands.append(CancelChild(work.wait.child))
     x.leave(work)
 
@@ -198,7 +199,7 @@ def item_failed(x: Progress, event: ItemFailed) -> None:
     work = map_.works[event.item]
     stop_waiting(x, work, event.child)
     _note_inputs(work, event)
-    work.child = event.child
+    work.child, work.opening = event.child, event.opening
     work.gave_up = event.gave_up is not None
     map_.fail(event.item, event.error, event.attempt)
     x.feed(index)
@@ -232,6 +233,7 @@ def run_failed(x: Progress, event: RunFailed) -> None:
     work = _work(x, event)
     x.leave(work)
     _note_inputs(work, event)
+    work.opening = None
     work.lost += event.lost
     if event.retry_at is not None:
         x.rest(work, Phase.BACKOFF)

@@ -119,6 +119,7 @@ def _resumed(x: Progress, event: ExecutionResumed) -> None:
     _set_deadline(x, event.deadline)
     x.remaining = None
     x.is_paused_by_parent = False
+    x.was_resumed = True
     x.commands.extend(ResumeChild(wait.child) for wait in _children(x))
 
 
@@ -208,6 +209,7 @@ def _close_nodes(x: Progress) -> None:
     if x.ending is not None or x.open_nodes:
         x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
     if x.works or x.maps:
+        x.called_off.update((wait.child, None) for wait in _children(x))
         for work in x.active_works():
             x.leave(work)
     x.ready.clear()
@@ -221,7 +223,8 @@ def _close_nodes(x: Progress) -> None:
 
 def _reopened(x: Progress, event: ExecutionReopened) -> None:
     x.state = ExecutionState.PENDING
-    x.is_started = x.is_ended = False
+    x.opening += 1
+    x.is_started = x.is_ended = x.was_resumed = False
     x.new_failures.clear()
     x.slot_answered()
     for index, state in enumerate(x.nodes):
@@ -256,7 +259,7 @@ def _reset(x: Progress, event: NodesReset) -> None:
 def _begin_again(x: Progress, work: Work) -> None:
     """Reopen the failed child if there is one to reopen, else try the node anew."""
     if work.child is not None and work.child.is_reopenable:
-        x.commands.append(ReopenChild(_wait_again(x, work).child))
+        x.commands.append(ReopenChild(_wait_again(x, work).child, work.opening))
         _unfail(x, work.node)
         x.nodes[work.node] = NodeState.RUNNING
         x.open_nodes += 1
@@ -271,7 +274,7 @@ def _reset_items(x: Progress, index: int, map_: Map) -> None:
         work = map_.works[item]
         if work.child is not None and work.child.is_reopenable:
             map_.reattach(item)
-            x.commands.append(ReopenChild(_wait_again(x, work).child))
+            x.commands.append(ReopenChild(_wait_again(x, work).child, work.opening))
         else:
             map_.requeue(item).renew()
     _unfail(x, index)

@@ -11,25 +11,30 @@ of the failures it tolerated.
 """
 
 from ropewalk.core.errors import RunError
-from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed, NodeSucceeded
+from ropewalk.core.events import Blob, ItemFailed, ItemsGivenUp, NodeFailed, NodeSucceeded
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import Map, Work
-from ropewalk.core.signals import Failed
+from ropewalk.core.signals import ChildEnded, Failed
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 
 
 def give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp | None, now: int,
-                 child: ExecutionState | None) -> None:  # fmt: skip
+                 child: ChildEnded | None) -> None:  # fmt: skip
     """An item has failed for good; one too many stops its map, unless that goes on whatever fails."""
     map_, node = x.maps[work.node], x.plan.ids[work.node]
     is_too_many = map_.failures + 1 > map_.limit
     letter = why if why is GaveUp.MANUAL or _is_letter(x, work.node, is_too_many=is_too_many) else None
     about = (now, node, item, work.attempt, report.error, letter)
-    record(x, ItemFailed(*about, report.inputs, child, report.inputs_blob))
+    record(x, ItemFailed(*about, report.inputs, *end_of(child, report)))
     if is_too_many and not map_.given_up:
         record(x, ItemsGivenUp(now, node, _letters_of_failure(x, work.node)))
     settle_map(x, work.node, now)
+
+
+def end_of(child: ChildEnded | None, report: Failed) -> tuple[ExecutionState | None, Blob | None, int | None]:
+    """The last fields of a failure: how a child ended if that is why, and when in the child's life."""
+    return (None, report.inputs_blob, None) if child is None else (child.state, report.inputs_blob, child.opening)
 
 
 def _is_letter(x: Progress, index: int, *, is_too_many: bool) -> bool:

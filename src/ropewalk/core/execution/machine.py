@@ -14,7 +14,19 @@ The state is in `progress.py`; the rules are in `deciding.py` (reports, arrivals
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self
 
-from ropewalk.core.commands import Command, NeedSlot, RunNode, StartChild, StopRun, WakeAt
+from ropewalk.core.commands import (
+    CancelChild,
+    Command,
+    Finish,
+    NeedSlot,
+    PauseChild,
+    ReopenChild,
+    ResumeChild,
+    RunNode,
+    StartChild,
+    StopRun,
+    WakeAt,
+)
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.execution import deciding, trail, verbs
 from ropewalk.core.execution.evolving_whole import evolve
@@ -48,6 +60,7 @@ from ropewalk.core.signals import (
     Suspended,
     Tell,
 )
+from ropewalk.core.state import ExecutionState
 from ropewalk.core.waits import ChildWait
 
 
@@ -126,8 +139,16 @@ class Execution(Progress):
         self._latest = self.now
 
     def outstanding(self) -> list[Command]:
-        """Everything that ought to be under way, in document order."""
+        """Everything that ought to be under way, and what other executions ought to know, in document order.
+
+        All of it follows from the log alone, so an engine that has lost what it meant to do or to tell asks here. To
+        be told twice changes nothing.
+        """
         commands = [command for work in self.active_works() for command in self._outstanding(work)]
+        if self.place is None:
+            commands += (CancelChild(child) for child in self.called_off)
+        if self.is_ended:
+            commands.append(Finish(self.state))
         if self.needs_slot:
             commands.append(NeedSlot())
         if self.wake_at is not None:
@@ -139,9 +160,21 @@ class Execution(Progress):
         if work.phase is Phase.RUNNING:
             run = RunNode(node, work.attempt, work.item)
             return [run] if self.grace_until is None else [run, StopRun(node, work.attempt, work.item)]
-        if work.phase is Phase.WAITING and isinstance(work.wait, ChildWait) and self.ending is None:
-            return [StartChild(node, work.attempt, work.wait, work.item)]
+        if work.phase is Phase.WAITING and isinstance(work.wait, ChildWait):
+            return self._outstanding_child(node, work, work.wait)
         return []
+
+    def _outstanding_child(self, node: str, work: Work, wait: ChildWait) -> list[Command]:
+        if self.ending is not None:
+            return [CancelChild(wait.child)]
+        commands: list[Command] = [StartChild(node, work.attempt, wait, work.item)]
+        if work.opening is not None:
+            commands.append(ReopenChild(wait.child, work.opening))
+        if self.state is ExecutionState.PAUSED:
+            commands.append(PauseChild(wait.child))
+        elif self.was_resumed:
+            commands.append(ResumeChild(wait.child))
+        return commands
 
     def _tell_wake(self) -> None:
         self._wake_told = self.wake_at

@@ -29,12 +29,12 @@ class Progress:
     """Everything known about one execution; a pure function of its log."""
 
     __slots__ = (
-        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "commands", "continuing", "deadline", "ending",
-        "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended", "is_paused_by_parent",
-        "is_simple", "is_started", "is_timed", "listeners", "maps", "mends", "new_failures", "nodes", "now",
-        "open_nodes", "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first",
-        "remaining", "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers",
-        "to_skip", "unhandled", "waiting", "works",
+        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "called_off", "commands", "continuing",
+        "deadline", "ending", "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended",
+        "is_paused_by_parent", "is_simple", "is_started", "is_timed", "listeners", "maps", "mends", "new_failures",
+        "nodes", "now", "open_nodes", "opening", "output_asked", "outputs", "place", "plan", "ports", "ready",
+        "ready_count", "ready_first", "remaining", "resting", "room", "running", "seq", "signals", "started_at",
+        "state", "steps", "timers", "to_skip", "unhandled", "waiting", "was_resumed", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -93,6 +93,8 @@ class Progress:
         # Whether nodes have only become ready, started and succeeded so far: nothing is in line for a second time.
         self.is_simple = True
         self.waiting: dict[Key, Work] = {}
+        # The children that no node waits for any more, and that have not been heard to end.
+        self.called_off: dict[str, None] = {}
         self.listeners: dict[str, deque[Work]] = {}
         self.signals: dict[str, deque[Any]] = {}
 
@@ -108,7 +110,8 @@ class Progress:
         # Whether time alone could ever have changed something.
         self.is_timed = False
         self.started_at: int | None = None
-        self.is_started = self.is_ended = False
+        self.is_started = self.is_ended = self.was_resumed = False
+        self.opening = 0
         self.has_slot = self.is_paused_by_parent = False
         self.ending: ExecutionState | None = None
         self.deadline: int | None = None

@@ -29,12 +29,12 @@ from ropewalk.core.events import (
 )
 from ropewalk.core.execution.evolving import ARRIVED, EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
-from ropewalk.core.execution.items import give_up_item, settle_map
+from ropewalk.core.execution.items import end_of, give_up_item, settle_map
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.view import TooMuch, output_of
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import ExpressionError
-from ropewalk.core.signals import Failed, Succeeded
+from ropewalk.core.signals import ChildEnded, Failed, Succeeded
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 from ropewalk.core.waits import Hold, Timer
 
@@ -210,7 +210,7 @@ def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *
 
 
 def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: int,
-            child: ExecutionState | None = None) -> None:  # fmt: skip
+            child: ChildEnded | None = None) -> None:  # fmt: skip
     """A node or item has failed for good; a dead letter unless an error edge or a map's tolerance handles it."""
     if x.ending is ExecutionState.CANCELLED:
         retry_later(x, work, report, 0, now)
@@ -218,8 +218,8 @@ def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: in
         handled = bool(x.plan.has_error_edge[work.node]) and why is not GaveUp.MANUAL
         node = x.plan.ids[work.node]
         letter = None if handled else why
-        told = (handled, letter, report.inputs, child, report.inputs_blob)
-        record(x, NodeFailed(now, node, report.error, work.attempt, *told))
+        about = (now, node, report.error, work.attempt, handled, letter, report.inputs)
+        record(x, NodeFailed(*about, *end_of(child, report)))
     else:
         give_up_item(x, work, work.item, report, why, now, child)
 

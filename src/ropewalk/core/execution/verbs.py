@@ -5,7 +5,7 @@ time is refused.
 """
 
 from ropewalk.core.canonical import writable
-from ropewalk.core.commands import StopRun
+from ropewalk.core.commands import Finish, StopRun
 from ropewalk.core.errors import ErrorType, InvalidTransition, NotFound, RunError
 from ropewalk.core.events import (
     CancelRequested,
@@ -41,6 +41,8 @@ def resume(x: Progress, request: Resume, now: int) -> None:
     """Go on; what the parent has paused, the parent alone resumes."""
     if x.state in (ExecutionState.PENDING, ExecutionState.RUNNING) and x.ending is None:
         return
+    if request.by == BY_PARENT and x.state is ExecutionState.PAUSED and not x.is_paused_by_parent:
+        return  # told once more; a person has paused it since
     if x.state is not ExecutionState.PAUSED or x.ending is not None:
         raise x.refusal("resume")
     if x.is_paused_by_parent and request.by != BY_PARENT:
@@ -70,7 +72,11 @@ def abandon(x: Progress, request: Abandon, now: int) -> None:
 
 
 def retry(x: Progress, request: Retry, now: int) -> None:
-    """Every unhandled failed node, and whatever was cancelled, again."""
+    """Every unhandled failed node, and whatever was cancelled, again; at most once for each end that a parent knows."""
+    if request.opening is not None and request.opening < x.opening:
+        if x.is_ended:
+            x.commands.append(Finish(x.state))
+        return
     if not x.state.is_reopenable:
         raise x.refusal("retry")
     failed = tuple(x.plan.ids[node] for node in x.unhandled)

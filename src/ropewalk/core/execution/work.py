@@ -58,6 +58,8 @@ class Work(Struct, eq=False, gc=False):
     due: int | None = None
     wait: Wait | None = None
     child: ExecutionState | None = None
+    # After how many reopenings of its child the end came that is known: only a later one counts.
+    opening: int | None = None
     gave_up: bool = False
     inputs: Any = None
     overrides: dict[str, Any] | None = None
@@ -75,7 +77,7 @@ class Work(Struct, eq=False, gc=False):
         """Begin again after a reopening: a fresh budget and fresh inputs."""
         self.used = self.lost = 0
         self.again = self.gave_up = False
-        self.due = self.wait = self.child = self.inputs = self.held_since = self.reserved = None
+        self.due = self.wait = self.child = self.opening = self.inputs = self.held_since = self.reserved = None
         self.overrides = overrides
 
     def revive(self) -> None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import uuid_utils
 
-from ropewalk.core.commands import CancelChild, Command, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
+from ropewalk.core.commands import Command, Finish, ReopenChild, StartChild
 from ropewalk.core.definition.node_type import ARRIVED_PORT
 from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable, Unfinished
 from ropewalk.core.events import Event, ExecutionAccepted, ExecutionReopened, Parent
+from ropewalk.core.kinship import ENDS, end_of_child, verb_of_parent
 from ropewalk.core.reach import refusal, workflow_remedy
-from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
+from ropewalk.core.signals import ChildEnded, ChildReopened, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest, Version
-from ropewalk.engines.native.followers import ending
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.runner import cache_key
 from ropewalk.nodes.values import Output
@@ -50,31 +50,28 @@ class Children:
             self._write_down(live, command)
 
     def _write_down(self, live: Live, command: Command) -> None:
-        match command:
-            case Finish():
-                self._tell_parent(live)
-            case CancelChild(child):
-                self._post(live, child, Cancel(BY_PARENT))
-            case PauseChild(child):
-                self._post(live, child, Pause(BY_PARENT))
-            case ResumeChild(child):
-                self._post(live, child, Resume(BY_PARENT))
-            case ReopenChild(child):
-                self._post(live, child, Retry(BY_PARENT))
-                # One that could not be started the first time is started now; one that is there hears the retry only.
-                for waited_for in live.execution.outstanding():
-                    if isinstance(waited_for, StartChild) and waited_for.wait.child == child:
-                        self._post(live, live.id, waited_for)
-            case StartChild():
-                # To itself: the child is started from the letter, by whoever owns the parent then.
+        if isinstance(command, Finish):
+            self._tell_parent(live)
+        elif isinstance(command, StartChild):
+            # To itself: the child is started from the letter, by the worker that owns the parent then.
+            self._post(live, live.id, command)
+        elif (verb := verb_of_parent(command)) is not None:
+            self._post(live, *verb)
+            if isinstance(command, ReopenChild):
+                self._start_if_missing(live, command.child)
+
+    def _start_if_missing(self, live: Live, child: str) -> None:
+        """One that could not be started the first time is started now; one that is there hears the retry only."""
+        for command in live.execution.outstanding():
+            if isinstance(command, StartChild) and command.wait.child == child:
                 self._post(live, live.id, command)
 
     def _tell_parent(self, live: Live) -> None:
         parent = live.accepted.parent
-        if parent is not None:
-            end = ending(live.id, live.events[-1])
-            outcome = (end.state, end.output, end.error)
-            report = ChildEnded(parent.node, parent.attempt, *outcome, parent.item, end.blob, random.random())
+        # Without an end in this commit it was told of with the commit that had it.
+        end = next((event for event in reversed(live.events) if type(event) in ENDS), None)
+        if parent is not None and end is not None:
+            report = end_of_child(parent, end, live.execution.opening, random.random())
             self._post(live, parent.execution, report)
 
     def _post(self, live: Live, execution: str, signal: Signal | StartChild) -> None:

@@ -9,14 +9,9 @@ from weakref import WeakValueDictionary
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, Unreadable, reading_of
-from ropewalk.core.events import (
-    Event,
-    ExecutionCancelled,
-    ExecutionFailed,
-    ExecutionSucceeded,
-    ExecutionTimedOut,
-)
+from ropewalk.core.events import Event, ExecutionCancelled, ExecutionSucceeded
 from ropewalk.core.execution.mending import has_tolerated
+from ropewalk.core.kinship import ENDS, error_of
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
 from ropewalk.engines.native.commit import Committed
@@ -24,12 +19,6 @@ from ropewalk.engines.native.interests import FOLLOW, MOVED, Interests, of_works
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Store
 
-TERMINAL = {
-    ExecutionSucceeded: ExecutionState.SUCCESS,
-    ExecutionFailed: ExecutionState.FAILED,
-    ExecutionCancelled: ExecutionState.CANCELLED,
-    ExecutionTimedOut: ExecutionState.TIMEOUT,
-}
 FINAL = (ExecutionSucceeded, ExecutionCancelled)
 """The ends after which an execution is reopened at most for failures that its maps tolerated."""
 Item = tuple[int, Event] | Unavailable | None
@@ -236,7 +225,7 @@ class Followers:
             except Unreadable as error:
                 _log.error("its end cannot be told: %s", error)
                 continue
-            if type(last) in TERMINAL:
+            if type(last) in ENDS:
                 self._tell_end(execution, last)
 
     def _announce(self) -> None:
@@ -315,7 +304,7 @@ class Followers:
         for seq, last in await self._recorded(execution, self._seen.get(execution, 1)):
             self._put(execution, (seq, last))
             self._seen[execution] = seq
-        if last is not None and type(last) in TERMINAL:
+        if last is not None and type(last) in ENDS:
             self._seen.pop(execution, None)
             self._put(execution, None)
             self._tell_end(execution, last)
@@ -331,7 +320,7 @@ class Followers:
                     seen = seq
                     yield seq, last
             # An end in the middle of the log was followed by a reopening; only the last event tells.
-            if type(last) in TERMINAL and queue.empty():
+            if type(last) in ENDS and queue.empty():
                 return
             while (item := await queue.get()) is not None:
                 if isinstance(item, Unavailable):
@@ -374,11 +363,10 @@ def _numbered(entry: bytes) -> Iterator[tuple[int, Event]]:
 
 def _end_of(execution: str, entry: bytes) -> Ended | None:
     last = log.decode(entry)[1][-1]
-    return ending(execution, last) if type(last) in TERMINAL else None
+    return ending(execution, last) if type(last) in ENDS else None
 
 
 def ending(execution: str, event: Event) -> Ended:
     if type(event) is ExecutionSucceeded:
         return Ended(execution, ExecutionState.SUCCESS, event.output, None, event.blob)
-    error = event.error if isinstance(event, ExecutionFailed | ExecutionTimedOut) else None
-    return Ended(execution, TERMINAL[type(event)], None, error)
+    return Ended(execution, ENDS[type(event)], None, error_of(event))
