@@ -4,12 +4,14 @@ import asyncio
 import sqlite3
 import subprocess
 import threading
+from collections.abc import AsyncIterator
 
 import pytest
 
 from ropewalk.core.errors import Conflict
 from ropewalk.store.errors import StaleWriter
 from ropewalk.store.sqlite import SqliteReader, SqliteStore
+from ropewalk.store.sqlite.bulk import Message
 from ropewalk.store.sqlite.store import MARK_EVERY
 from tests.store.conftest import Start
 from tests.store.samples import NOON, SECOND, ask, entries, tell
@@ -240,3 +242,48 @@ async def test_the_time_of_a_store_that_is_thrown_away_can_be_moved_and_no_other
     with pytest.raises(ValueError, match="forward only"):
         thrown_away.skip(-1)
     await thrown_away.close()
+
+
+# On the loop, or beside it
+
+
+@pytest.fixture
+async def movable(path: str) -> AsyncIterator[SqliteStore]:
+    """A store whose time can be moved."""
+    store = await SqliteStore.open(path, is_thrown_away=True)
+    yield store
+    await store.close()
+
+
+class Disk:
+    """Says which threads write, and takes as long over it as it is told (µs of store time)."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.taken = 0
+        self.is_beside: list[bool] = []
+        self._write, self._store = store._commits.write, store
+        store._commits.write = self.write  # type: ignore[method-assign]  # the disk itself cannot be slowed down here
+
+    def write(self, message: Message, mark: int | None) -> None:
+        self.is_beside.append(threading.current_thread() is not threading.main_thread())
+        self._write(message, mark)
+        self._store.skip(self.taken)
+
+
+async def test_a_few_rows_are_written_on_the_loop_and_much_text_is_not(movable: SqliteStore):
+    disk = Disk(movable)
+
+    await movable.write([("insert_log", [("e1", 1, b"{}")])])
+    await movable.write([("insert_log", [("e1", 2, b"x" * 2**20)])])
+
+    assert disk.is_beside == [False, True]
+
+
+async def test_the_loop_waits_for_a_slow_disk_once(movable: SqliteStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ropewalk.store.sqlite.store.SLOW", 60 * SECOND)
+    disk = Disk(movable)
+    for seq, taken in enumerate([61 * SECOND, 61 * SECOND, 0, 0]):
+        disk.taken = taken
+        await movable.write([("insert_log", [("e1", seq, b"{}")])])
+
+    assert disk.is_beside == [False, True, True, False]

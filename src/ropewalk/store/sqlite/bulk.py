@@ -53,6 +53,11 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
             self.forms = tuple([form for form, _ in told])
             self.arguments = (b"".join(self._parts), *chain.from_iterable([said for _, said in told]))
 
+    @property
+    def size(self) -> int:
+        """How many bytes of log entries there are in it."""
+        return len(self.arguments[0]) if self.arguments else 0
+
     def __getitem__(self, place: Any) -> Any:
         return self._batch[place]
 

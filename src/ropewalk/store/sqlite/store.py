@@ -40,6 +40,10 @@ from ropewalk.store.texts import normal, normal_rows
 WORKER: Final = "local"
 INLINE_ROWS: Final = 256
 """So many rows are written, in about a millisecond, before a thread gets its turn beside a busy loop."""
+INLINE_BYTES: Final = 64 * 1024
+"""So much of log entries is written without a thread."""
+SLOW: Final = 5_000
+"""A disk that takes longer over a commit (µs) is waited for by the thread, until it is faster again."""
 MUCH_AHEAD: Final = 5_000_000
 """How far (µs) store time may be ahead of the machine's before anybody is told."""
 MARK_EVERY: Final = 50_000
@@ -99,6 +103,8 @@ class SqliteStore:
         self.on_lost: Callable[[str], None] = lambda why: None
         self.blobs = BlobFiles(f"{os.path.realpath(path)}.blobs")
         self._statements = statements()
+        # Whether the disk took long over the last commit: the loop does not wait for the next one.
+        self._is_slow = False
         self._turn = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
         # What the thread has begun with before anyone had the turn; whoever gets it waits for that.
@@ -220,7 +226,7 @@ class SqliteStore:
         A large one is begun with at once if it is nobody else's turn.
         """
         message = self.prepared(batch)
-        is_small = sum(len(rows) for _, rows in batch) <= self.inline_rows
+        is_small = self._is_brief(sum(len(rows) for _, rows in batch)) and message.size <= INLINE_BYTES
         if not is_small and self._is_at_rest():
             self._begun = asyncio.get_running_loop().run_in_executor(self._thread, self._write, message)
             return finished(self._begun)
@@ -234,6 +240,10 @@ class SqliteStore:
                 self._write(message)
             else:
                 await self._in_thread(partial(self._write, message))
+
+    def _is_brief(self, rows: int) -> bool:
+        """Whether writing so many rows keeps the loop for less time than it takes to ask the thread."""
+        return rows <= self.inline_rows and not self._is_slow
 
     def _is_at_rest(self) -> bool:
         """Whether it is nobody's turn, and the thread has nothing to do."""
@@ -313,6 +323,7 @@ class SqliteStore:
             else:
                 self._write_row_by_row(message)
             self._soundness.require_files()
+            self._is_slow = self.now() - self._now > SLOW
         except sqlite3.Error as error:
             raise self._ours(error) from error
         finally:
@@ -351,12 +362,14 @@ class SqliteStore:
         return marked.rowcount == 1
 
     def _commit(self) -> None:
+        began = self.now()
         self._connection.execute("commit")
+        self._is_slow = self.now() - began > SLOW
         if self._is_to_be_marked():
             self._marked = self._now
 
     async def _finish(self, changes: int) -> None:
-        if changes <= self.inline_rows:
+        if self._is_brief(changes):
             self._commit()
         else:
             await self._in_thread(self._commit)
