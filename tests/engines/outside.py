@@ -165,7 +165,7 @@ class Watched(NodeType):
     """Any node type, with the world watching."""
 
     def __init__(self, watched: NodeType, outside: Outside) -> None:
-        self.name = watched.name
+        self.name, self.only_shapes = watched.name, watched.only_shapes
         self._watched = watched
         self._outside = outside
 

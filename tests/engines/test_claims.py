@@ -80,7 +80,7 @@ async def test_what_is_on_its_way_into_memory_is_claimed_when_it_has_left(
 
     with monkeypatch.context() as patched:
         patched.setattr(engine.store.blobs, "get", slowly)
-        engine.memory.forget_values()
+        engine.memory.values.forget()
         telling = asyncio.create_task(engine.tell(execution, request_, "ann"))
         await at_most(20, asked.wait())
         await engine.claims._claim()

@@ -210,7 +210,7 @@ async def test_a_child_tells_its_end_though_a_large_value_of_its_parent_was_gone
     await world.until(parent, SlotReleased)
     (blobs,) = tmp_path.glob("*.blobs")
     hidden = blobs.rename(tmp_path / "elsewhere")
-    world.service.engine.memory.forget_values()
+    world.service.engine.memory.values.forget()
     world.outside.gate().open()
     async with asyncio.timeout(20):
         while "restore it from a backup" not in caplog.text:

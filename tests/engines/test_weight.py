@@ -176,7 +176,7 @@ async def test_a_node_that_looks_at_too_many_large_values_fails_for_good(world: 
 async def test_an_output_of_many_small_values_is_measured_while_it_is_written(
     world: World, monkeypatch: pytest.MonkeyPatch, output: str | None
 ):
-    monkeypatch.setattr("ropewalk.engines.native.shelf.LARGEST_OUTPUT", 2 * MIB)
+    monkeypatch.setattr("ropewalk.nodes.recording.LARGEST_OUTPUT", 2 * MIB)
     document = flow(act("each", "y" * 60_000, forEach="{{ input }}"), **({} if output is None else {"output": output}))
 
     ended = await world.run(document, list(range(50)))

@@ -58,7 +58,8 @@ class ReopenChild(_Command, frozen=True):
 
 
 class EvaluateOutput(_Command, frozen=True):
-    """The output takes long to evaluate: do so beside everything else, then signal `Evaluated` with the same `seq`."""
+    """The output is large or takes long: evaluate it beside everything else, keep it elsewhere if it is too large for
+    the log, then signal `Evaluated` with the same `seq`."""
 
     seq: int
 

@@ -159,11 +159,13 @@ class ChildReopened(_Signal, frozen=True):
 
 
 class Evaluated(_Signal, frozen=True):
-    """The execution's output as it was after so many events, or why there is none; the answer to `EvaluateOutput`."""
+    """The execution's output as it was after so many events, where it lies if it is too large for the log, or why there
+    is none; the answer to `EvaluateOutput`."""
 
     seq: int
     output: Any = None
     error: str | None = None
+    blob: Blob | None = None
 
 
 # Requests of people

@@ -5,6 +5,7 @@ inputs → cache → rate limits → breaker → the node's own code → a class
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from math import isfinite
 from typing import Any, Protocol
@@ -13,9 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.core.breaker import Wait as HeldBack
+from ropewalk.core.brief import copied, copied_briefly
 from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_key, writable
 from ropewalk.core.duration import HOUR, SECOND, format_duration
-from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.errors import ErrorType, RunError, Unfinished
 from ropewalk.core.events import Blob
 from ropewalk.core.rate_limit import LATEST
 from ropewalk.core.reach import refusal
@@ -32,7 +34,8 @@ from ropewalk.nodes.base import (
     failure_of,
 )
 from ropewalk.nodes.failure import LONGEST_BODY, LONGEST_DETAIL, LONGEST_MESSAGE, shortened
-from ropewalk.nodes.values import recorded
+from ropewalk.nodes.recording import Large, kept_apart, recorded, recorded_briefly
+from ropewalk.nodes.values import plain_briefly
 from ropewalk.telemetry.failures import STOPPED_MESSAGE
 
 INLINE_LIMIT = 64 * 1024
@@ -62,14 +65,18 @@ class Run(Struct, eq=False):
     held_since: int | None
     cache_ttl: int | None
     rate_limit: str | None
+    inputs_at: Blob | None
+    """Where the inputs lie, if they are too large for the log."""
+    is_little: bool
+    """Whether the inputs are known to be some MiB at most."""
 
     def reserved(self) -> RateLimitWait | None:
         """The slots of rate limits that the attempt holds."""
         raise NotImplementedError
 
-    async def keep(self, text: bytes, desk: "Desk") -> Blob:
+    async def keep(self, large: Large, desk: "Desk") -> Blob:
         """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
-        return await desk.shelf.keep(text)
+        return await desk.shelf.keep(large.text)
 
     def config_hash(self) -> str:
         """What the node is told to do, whatever its inputs; computed when asked for."""
@@ -79,9 +86,12 @@ class Run(Struct, eq=False):
         """The actors that bound what its execution reaches."""
         raise NotImplementedError
 
+    def inputs_hash(self) -> str:
+        return content_hash(self.inputs) if self.inputs_at is None else self.inputs_at.hash
+
     def idempotency_key(self) -> str:
         return idempotency_key(
-            self.workspace, self.execution, self.node, self.item, content_hash(self.inputs), self.config_hash()
+            self.workspace, self.execution, self.node, self.item, self.inputs_hash(), self.config_hash()
         )
 
 
@@ -109,6 +119,10 @@ class Shelf(Protocol):
     def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None: ...
 
 
+Beside = Callable[[Run, Callable[[], Any]], Awaitable[Any]]
+"""Gives what some work for a run gives, which goes through a large value: done beside the loop, when it is its turn."""
+
+
 class Desk(Struct, frozen=True):
     """What a worker has at hand for every run."""
 
@@ -117,6 +131,7 @@ class Desk(Struct, frozen=True):
     breakers: Breakers
     limits: RateLimits
     shelf: Shelf
+    beside: Beside
     most_stored: int = 2**62
     """How many bytes one execution may store."""
 
@@ -129,8 +144,13 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
         desk.types.miss(run.type)
         return _suspended(run, TypeWait(run.type, run.now + TYPE_MISSING_PAUSE))
     try:
-        # A copy: parts of the inputs are other nodes' outputs and the definition itself, and nodes may change theirs.
-        parameters = node_type.accept(_copied(run.inputs) if run.inputs else {})
+        try:
+            # A copy: parts of them are other nodes' outputs and the definition itself, and nodes may change theirs.
+            given = copied_briefly(run.inputs, is_little=run.is_little) if run.inputs else {}
+        except Unfinished:
+            parameters = await _accepted(run, desk, node_type)
+        else:
+            parameters = node_type.accept(given)
         if run.cache_ttl is not None:
             return await _through_cache(run, desk, node_type, parameters, run.cache_ttl)
         target = node_type.target(parameters)
@@ -145,7 +165,7 @@ async def run_node(run: Run, desk: Desk) -> Outcome:
 
 async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: Any, ttl: int) -> Outcome:
     """The same inputs and configuration in the same workspace give the result that is kept."""
-    key = cache_key(run.config_hash(), run.inputs, run.bounded_by())
+    key = cache_key(run.config_hash(), run.inputs_hash(), run.bounded_by())
     known = await desk.shelf.cached(run.workspace, key)
     if known is not None:
         return Succeeded(run.node, run.attempt, known.value, known.ports, run.item, run.inputs or None)
@@ -158,12 +178,12 @@ async def _through_cache(run: Run, desk: Desk, node_type: NodeType, parameters: 
     return outcome
 
 
-def cache_key(config_hash: str, inputs: Any, bounded_by: tuple[str, ...] = ()) -> str:
+def cache_key(config_hash: str, inputs_hash: str, bounded_by: tuple[str, ...] = ()) -> str:
     """Under what a result is kept for the same work with the same inputs.
 
     Executions that reach less than the workspace share their results with no other.
     """
-    about = [config_hash, content_hash(inputs)]
+    about = [config_hash, inputs_hash]
     return content_hash([*about, list(bounded_by)] if bounded_by else about)
 
 
@@ -234,18 +254,25 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         deadline=run.deadline,
     )
     try:
-        result = await node_type.run(parameters, context)
+        running = node_type.run(parameters, context)
+        if run.inputs_at is not None and node_type.only_shapes:
+            result = await desk.beside(run, partial(_at_once, running))
+        else:
+            result = await running
     except BaseException as raised:
         if not context.secrets or isinstance(raised, asyncio.CancelledError):
             raise
         # Not chained: what is below says what is masked here.
         raise context.masked_failure(raised) from None
     if context.secrets:
-        result = context.masked_result(result)
+        result = await _masked(run, desk, context, result)
     if not isinstance(result, Output):
         return _suspended(run, _checked_wait(result))
     # One that fits goes into the log, a larger one is kept apart.
-    value, large = recorded(result.value, INLINE_LIMIT)
+    try:
+        value, large = recorded_briefly(result.value, INLINE_LIMIT)
+    except Unfinished:
+        value, large = await desk.beside(run, partial(recorded, result.value, INLINE_LIMIT))
     if result.ports != ():
         _check_ports(run, node_type, result.ports)
     if result.tokens is not None and not _is_count(result.tokens):
@@ -254,10 +281,30 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     return Succeeded(run.node, run.attempt, value, result.ports, run.item, run.inputs or None, blob, result.tokens)
 
 
-def _copied(value: Any) -> Any:
-    if type(value) is dict:
-        return {key: _copied(part) for key, part in value.items()}
-    return [_copied(part) for part in value] if type(value) is list else value
+async def _accepted(run: Run, desk: Desk, node_type: NodeType) -> Any:
+    """The parameters made of large inputs; these are kept first, if they are too large for the log."""
+    if run.inputs_at is None:
+        large = await desk.beside(run, partial(kept_apart, run.inputs, INLINE_LIMIT))
+        run.inputs_at = None if large is None else await run.keep(large, desk)
+    return await desk.beside(run, lambda: node_type.accept(copied(run.inputs)))
+
+
+async def _masked(run: Run, desk: Desk, context: NodeContext, result: Any) -> Any:
+    """What the node returned, without what was concealed."""
+    try:
+        plain_briefly(result.value if isinstance(result, Output) else None)
+    except Unfinished:
+        return await desk.beside(run, partial(context.masked_result, result))
+    return context.masked_result(result)
+
+
+def _at_once(running: Coroutine[Any, Any, Any]) -> Any:
+    """What a node returns that waits for nothing."""
+    try:
+        running.send(None)
+    except StopIteration as done:
+        return done.value
+    raise NodeFailure.permanent("a node type that only shapes values waits for something")
 
 
 def _checked_wait(result: Any) -> Wait:

@@ -174,6 +174,8 @@ class NodeType(ABC):
     # Which parameters name something beyond the workflow: an actor with a share alone may not have them name anything.
     reaches: Mapping[str, Reached] = MappingProxyType({})
     placement: Placement = Placement.LOOP
+    # Whether its run waits for nothing and reaches nothing: what it does with large values is done beside the loop.
+    only_shapes: bool = False
 
     def accept(self, inputs: Mapping[str, Any] | None) -> Any:
         """The parameters made of resolved inputs; a permanent failure names every field that does not fit."""

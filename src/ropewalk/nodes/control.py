@@ -27,6 +27,7 @@ def is_same(one: JSON, other: JSON) -> bool:
 class Set(NodeType):
     name = "set"
     summary = "Makes an object of the values it is given."
+    only_shapes = True
 
     class Parameters(Inputs):
         values: dict[str, JSON] = Field({})
@@ -58,6 +59,7 @@ class Case(Inputs):
 class Switch(NodeType):
     name = "switch"
     summary = "Goes on through the port of the first case that equals the value, else through `default`."
+    only_shapes = True
     ports = None
     takes_one_port = True
 
@@ -106,6 +108,7 @@ def _is_literal(port: JSON) -> bool:
 class Merge(NodeType):
     name = "merge"
     summary = "Joins branches: values that came become one object, a list, or the first of them."
+    only_shapes = True
 
     class Parameters(Inputs):
         mode: Literal["object", "list", "first"] = "object"
@@ -135,6 +138,7 @@ def _one_object(values: list[JSON]) -> dict[str, JSON]:
 class Filter(NodeType):
     name = "filter"
     summary = "Keeps the items whose fields have the wanted values, or those marked true; says if any is left."
+    only_shapes = True
     ports = ("some", "none")
     takes_one_port = True
     has_rules = True
@@ -173,6 +177,7 @@ def _field(item: JSON, path: str) -> JSON:
 class Noop(NodeType):
     name = "noop"
     summary = "Does nothing; hands on its value, if it has one."
+    only_shapes = True
 
     class Parameters(Inputs):
         value: JSON = None

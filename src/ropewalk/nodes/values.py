@@ -2,8 +2,7 @@
 
 Nearly every output is plain already, so a quick look says yes or "perhaps not"; only then a full walk converts (a
 tuple, a dataclass, a date) or says what is wrong and where. Plain values come back as the very same object. The
-encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word. Of a small object that has
-nothing but plain texts, flags and nulls in it, though, everything is known without encoding it.
+encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word.
 """
 
 import dataclasses
@@ -19,18 +18,16 @@ from uuid import UUID
 
 import msgspec
 
+from ropewalk.core.brief import BRIEF_TEXT
 from ropewalk.core.canonical import DEEPEST, LARGEST_INTEGER, step
+from ropewalk.core.errors import Unfinished
 from ropewalk.nodes.failure import NodeFailure
 
 LARGEST_OUTPUT = 64 * 1024 * 1024
 # What the walk counts is at most this many times too little: an integer of seventeen characters is counted as one.
 LARGEST_UNDERCOUNT = 20
-# The most that one character of ASCII takes in JSON, and all else that belongs to one part of an object.
-LONGEST_ESCAPE = 6
-LONGEST_FRAME = 11
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -41,52 +38,45 @@ class Output(msgspec.Struct, frozen=True):
     tokens: int | None = None
 
 
-def recorded(value: Any, longest: int) -> tuple[Any, bytes | None]:
-    """The value as the log will have it; if its JSON is longer than that, the JSON instead.
-
-    A copy: the node may still change what it handed on. What is no JSON fails as in `check_output`.
-    """
-    if type(value) is dict and _is_sure(value, longest):
-        return value.copy(), None
-    plain = check_output(value)
-    text = _encode(plain)
-    if len(text) > longest:
-        return None, text
-    return _decode(text) if type(plain) in (dict, list) else plain, None
-
-
-def _is_sure(value: dict[Any, Any], longest: int) -> bool:
-    """Whether there is nothing but flags, nulls and ASCII in it, and no more than fits, however it is escaped."""
-    # A plain loop: this is paid for every output of every node, and most have one or two parts.
-    for key, part in value.items():
-        if type(key) is not str or not key.isascii():
-            return False
-        longest -= len(key) * LONGEST_ESCAPE + LONGEST_FRAME
-        if type(part) is str:
-            if not part.isascii():
-                return False
-            longest -= len(part) * LONGEST_ESCAPE
-        elif part is not None and type(part) is not bool:
-            return False
-        if longest < 0:
-            return False
-    return True
-
-
 def check_output(value: Any, limit: int = LARGEST_OUTPUT) -> Any:
     """The value as plain JSON; a permanent failure that names the place for what JSON cannot say."""
-    try:
-        left = _left(value, limit, 0)
-    except (_NotPlain, UnicodeEncodeError):
-        value, left = _walked(value, limit)
+    value, left = checked(value, limit)
     # Digits, escapes and wide characters were not counted: only the encoder knows the exact size of a large one.
-    if limit - left > limit // LARGEST_UNDERCOUNT and len(msgspec.json.encode(value)) > limit:
+    if limit - left > limit // LARGEST_UNDERCOUNT and len(_encode(value)) > limit:
         raise NodeFailure.permanent(f"output: {_too_large(limit)}")
     return value
 
 
+def plain_briefly(value: Any) -> Any:
+    """The value as plain JSON; Unfinished if it is large, or no JSON: `checked` finds out which."""
+    try:
+        _left(value, BRIEF_TEXT, 0)
+    except _TooMuch as much:
+        raise Unfinished from much
+    except (_NotPlain, UnicodeEncodeError):
+        try:
+            return _Walk(BRIEF_TEXT).plain(value, 0)
+        except _Refusal as refusal:
+            raise Unfinished from refusal
+    return value
+
+
+def checked(value: Any, limit: int) -> tuple[Any, int]:
+    """The value as plain JSON, and how much of the limit is left as far as that was counted."""
+    try:
+        return value, _left(value, limit, 0)
+    except (_NotPlain, UnicodeEncodeError):
+        return _walked(value, limit)
+    except RuntimeError as error:
+        raise NodeFailure.permanent("output: was changed while it was being recorded") from error
+
+
 class _NotPlain(Exception):
     """The quick look met something it does not know."""
+
+
+class _TooMuch(_NotPlain):
+    """The quick look met more than fits."""
 
 
 def _left(value: Any, left: int, depth: int) -> int:
@@ -130,7 +120,7 @@ def _left_after(parts: Iterable[Any], left: int, depth: int) -> int:
         else:
             raise _NotPlain
         if left < 0:
-            raise _NotPlain
+            raise _TooMuch
     return left
 
 

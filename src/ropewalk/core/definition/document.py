@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from ropewalk.core.brief import fits
 from ropewalk.core.canonical import JSON, canonical, content_hash, json_problems
 from ropewalk.core.definition.node_type import NodeTypes
 from ropewalk.core.definition.topology import Topology
 from ropewalk.core.definition.validation import DEFAULT_LIMITS, Limits, check_document
-from ropewalk.core.errors import InvalidDefinition, InvalidInput
+from ropewalk.core.errors import InvalidDefinition, InvalidInput, Unfinished
 from ropewalk.core.schema import Allowance, validate
+
+CHECKED_AT_ONCE = 100_000
+"""An input that counts more (see `brief.py`) takes long to check, whatever its schema."""
 
 
 class Definition:
@@ -62,6 +66,8 @@ class Definition:
 
         `allowance` is shared by inputs that are checked together. Unfinished if it takes long and was to be brief.
         """
+        if (is_brief or (allowance is not None and allowance.is_brief)) and not fits(value, CHECKED_AT_ONCE):
+            raise Unfinished
         problems = json_problems(value, ("input",))
         if not problems and "input" in self.document:
             allowed = allowance or Allowance(is_brief=is_brief)

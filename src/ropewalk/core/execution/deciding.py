@@ -183,8 +183,10 @@ def evaluated(x: Progress, report: Evaluated, now: int) -> None:
     """The output is there; if anything has happened since it was asked for, it is asked for again."""
     is_over = x.state is ExecutionState.RUNNING and x.ending is None and not x.open_nodes
     if is_over and not x.unhandled and report.seq == x.seq + len(x.events):
-        failed = report.error is not None
-        record(x, ExecutionFailed(now, f"output: {report.error}") if failed else ExecutionSucceeded(now, report.output))
+        if report.error is not None:
+            record(x, ExecutionFailed(now, f"output: {report.error}"))
+        else:
+            record(x, ExecutionSucceeded(now, report.output, report.blob))
 
 
 def returned(x: Progress, report: Returned, now: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import RopewalkError, Unfinished
 from ropewalk.core.events import TELLS_ERRORS, Blob, ExecutionAccepted
 from ropewalk.core.execution.progress import Progress
@@ -133,9 +134,17 @@ def about(x: Progress, accepted: ExecutionAccepted) -> dict[str, Any]:
 
 
 def output_of(x: Progress) -> Any:
-    """The `output` expression, else the outputs of the successful sinks by id; Unfinished if that takes long."""
-    if x.plan.output is not None:
-        return x.plan.output.resolve_briefly(scope(x))
+    """The `output` expression, else the outputs of the successful sinks by id; Unfinished if that takes long.
+
+    What it gives fits into the log: a large output is evaluated, written and kept elsewhere.
+    """
+    output = _of_sinks(x) if x.plan.output is None else x.plan.output.resolve_briefly(scope(x))
+    if not is_brief(output):
+        raise Unfinished
+    return output
+
+
+def _of_sinks(x: Progress) -> dict[str, Any]:
     ids, outputs = x.plan.ids, x.outputs
     return {ids[sink]: _handed_on(x, sink) for sink in x.plan.sinks if sink in outputs}
 
@@ -210,9 +219,11 @@ def items_later(x: Progress, node: int) -> Later:
 
 
 def output_later(x: Progress) -> Later:
-    """The `output` expression, to be evaluated elsewhere."""
-    assert x.plan.output is not None, "only an expression takes long"
-    return _later(x.plan.output, scope(x))
+    """The execution's output, to be evaluated elsewhere."""
+    if x.plan.output is not None:
+        return _later(x.plan.output, scope(x))
+    made = _of_sinks(x)
+    return lambda: made
 
 
 def _later(template: Template, around: Scope) -> Later:

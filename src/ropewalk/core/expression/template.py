@@ -8,6 +8,7 @@ objects are taken as they are. To have a literal `{{`, write `{{ "{{" }}`.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import Problem, Unfinished
 from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.parser import parse
@@ -16,6 +17,7 @@ from ropewalk.core.expression.run import BRIEF_STEPS, MAX_TREE_STEPS, MAX_VALUE,
 from ropewalk.core.expression.values import JSON, render, text_size
 
 MAX_TREE_DEPTH: Final = 64
+FEW_PARTS: Final = 16
 Resolve = Callable[[Scope], Any]
 Path = tuple[str | int, ...]
 
@@ -23,7 +25,7 @@ Path = tuple[str | int, ...]
 class Template:
     """A JSON value to be completed from a scope."""
 
-    __slots__ = ("_parts", "_resolve", "functions", "is_constant", "references", "value")
+    __slots__ = ("_parts", "_resolve", "functions", "is_constant", "is_little", "references", "value")
 
     def __init__(self, value: JSON, resolve: Resolve | None, expressions: Iterable[Expression]) -> None:
         self.value = value
@@ -31,6 +33,8 @@ class Template:
         self.is_constant = resolve is None
         known = list(expressions)
         self._parts = len(known)
+        # Whether what it gives is little if what its expressions give is: it names few, and is brief itself.
+        self.is_little = self._parts <= FEW_PARTS and is_brief(value)
         self.references = tuple(dict.fromkeys(path for found in known for path in found.references))
         self.functions = tuple(dict.fromkeys(name for found in known for name in found.functions))
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import uuid_utils
 
+from ropewalk.core.canonical import content_hash
 from ropewalk.core.commands import Command, Finish, ReopenChild, StartChild
 from ropewalk.core.definition.node_type import ARRIVED_PORT
 from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable, Unfinished
-from ropewalk.core.events import Event, ExecutionAccepted, ExecutionReopened, Parent
+from ropewalk.core.events import Blob, Event, ExecutionAccepted, ExecutionReopened, Parent
 from ropewalk.core.kinship import ENDS, end_of_child, verb_of_parent
 from ropewalk.core.reach import refusal, workflow_remedy
 from ropewalk.core.signals import ChildEnded, ChildReopened, Signal
@@ -154,7 +155,8 @@ class Children:
         # As of any other node, large results are not kept.
         if ttl is not None and end.blob is None:
             inputs = {} if work.inputs is None else work.inputs
-            key = cache_key(plan.config_hash(work.node), inputs, live.accepted.bounded_by)
+            digest = inputs.hash if isinstance(inputs, Blob) else content_hash(inputs)
+            key = cache_key(plan.config_hash(work.node), digest, live.accepted.bounded_by)
             self._engine.shelf.cache(live.accepted.workspace, key, Output(end.output, (ARRIVED_PORT,)), ttl)
 
     # Verbs that concern both

@@ -40,7 +40,7 @@ from ropewalk.engines.native.rate_limits import RateLimits
 from ropewalk.engines.native.recovery import Recovery
 from ropewalk.engines.native.reports import Reports
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
-from ropewalk.engines.native.shelf import WorkerShelf, shrink_output
+from ropewalk.engines.native.shelf import WorkerShelf
 from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
 from ropewalk.engines.runner import Desk
@@ -82,9 +82,10 @@ class NativeEngine:
         )
         self.shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         self.rate_limits = RateLimits(store, settings.rate_limits)
-        desk = Desk(types, facilities, self.breakers, self.rate_limits, self.shelf, settings.execution_bytes)
+        large = (self.evaluating.of_run, settings.execution_bytes)
+        self._desk = desk = Desk(types, facilities, self.breakers, self.rate_limits, self.shelf, *large)
         self.reports = Reports(self)
-        self.hands = Hands(desk, settings.hands, store.now, self.memory.load_blob, self.reports.add, self.evaluating)
+        self.hands = Hands(desk, settings.hands, store.now, self.memory.values.load, self.reports.add, self.evaluating)
         self.timers: Timers[Live] = Timers(store.now, self._due)
         self.followers = Followers(store, self.memory.is_under_way)
         self.children = Children(self)
@@ -310,8 +311,6 @@ class NativeEngine:
         events = x.handle_all(signals, now)
         if events:
             live.events = [*live.events, *events] if live.events else events
-            if x.is_ended and not self._is_output_kept(live):
-                return []
         commands = x.take_commands()
         live.commands = [*live.commands, *commands] if live.commands else commands
         runs = 0
@@ -333,15 +332,6 @@ class NativeEngine:
         if not live.is_hungry:
             live.is_hungry = True
             self._hungry.append(live)
-
-    def _is_output_kept(self, live: Live) -> bool:
-        """Whether an output too large for the log could be put where it belongs; if not, nothing was decided."""
-        try:
-            shrink_output(live, self.store.blobs, self.settings.execution_bytes)
-        except Unavailable as error:
-            self.recovery.lost_the_store([live], error)
-            return False
-        return True
 
     def feed(self) -> None:
         """Start what was ready when all hands were busy, as far as there is room now."""
@@ -422,7 +412,12 @@ class NativeEngine:
                 return  # what concerns other executions was written down with the events, and is told from there
 
     async def _evaluate_output(self, live: Live, seq: int) -> None:
-        evaluated = await self.evaluating.output(live, seq)
+        try:
+            evaluated = await self.evaluating.output(live, seq, self._desk)
+        except Exception as error:  # noqa: BLE001 -- the execution is taken up again, and evaluates it once more
+            if self.memory.owns(live):
+                self.recovery.lost_the_store([live], error)
+            return
         if self.memory.owns(live):
             self.reports.add(live, evaluated)
 

@@ -19,9 +19,12 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from ropewalk.core.canonical import kind_of
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError, Unfinished
+from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_later
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
@@ -32,7 +35,7 @@ from ropewalk.engines.native.large import LargeValues
 from ropewalk.engines.native.live import Live, Load, Running
 from ropewalk.engines.native.stored import full
 from ropewalk.engines.native.timers import LATEST
-from ropewalk.engines.runner import STOPPED, Desk, overdue, run_node, with_inputs_at
+from ropewalk.engines.runner import STOPPED, Desk, Outcome, overdue, run_node, with_inputs_at
 from ropewalk.nodes.failure import NodeFailure
 
 MOST_RESTING = 100
@@ -49,7 +52,7 @@ class Hands:
     def __init__(
         self, desk: Desk, count: int, now: Callable[[], int], load: Load, report: Report, evaluating: Evaluating
     ) -> None:
-        self._desk = desk
+        self._desk = msgspec.structs.replace(desk, beside=self._beside)
         self._evaluating = evaluating
         self.large = LargeValues(load, desk, evaluating)
         self._load = load
@@ -102,7 +105,7 @@ class Hands:
         name, deadline = plan.ids[node], now + (plan.timeouts[node] or DEFAULT_ATTEMPT_TIMEOUT)
         running = Running(
             live.id, live.accepted.workspace, name, plan.types[node], work.attempt, item, None, now, deadline,
-            work.held_since, plan.cache_ttl[node], plan.rate_limits[node], live, work,
+            work.held_since, plan.cache_ttl[node], plan.rate_limits[node], None, False, live, work,
         )  # fmt: skip
         live.running[name, item] = running
         if not self._running:
@@ -161,13 +164,18 @@ class Hands:
             try:
                 live = running.live
                 if not live.is_plain:
+                    left = 0  # it may have taken a while: the clock is looked at before the next
                     signal = await self._look_around(running)
                 else:
+                    work, plan = running.work, live.execution.plan
                     try:
-                        running.inputs = inputs_briefly(live.execution, running.work)
+                        running.inputs = inputs_briefly(live.execution, work)
+                        running.is_little = plan.with_template(work.node).is_little
                     except Unfinished:
-                        running.inputs = await self._evaluate(running, inputs_later(live.execution, running.work))
+                        running.inputs = await self._evaluate(running, inputs_later(live.execution, work))
                     signal = await run_node(running, self._desk)
+                if running.inputs_at is not None and isinstance(signal, Outcome):
+                    signal = with_inputs_at(signal, running.inputs_at)
                 if type(signal) is not Succeeded or signal.blob is not None:
                     await live.expect(self._load, signal)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
@@ -186,8 +194,9 @@ class Hands:
         if item is None and live.execution.plan.for_each[work.node] is not None:
             return await self._expand(running, work)
         if live.has_large:
-            async with self.large.inputs(live, work, partial(self._evaluate, running)) as (running.inputs, blob):
-                return with_inputs_at(await run_node(running, self._desk), blob)
+            running.inputs_at = work.inputs if isinstance(work.inputs, Blob) else None
+            async with self.large.inputs(live, work, partial(self._evaluate, running)) as running.inputs:
+                return await run_node(running, self._desk)
         of = None if item is None else (await self.large.items(live, work.node))[item]
         try:
             running.inputs = inputs_briefly(live.execution, work, of)
@@ -201,10 +210,21 @@ class Hands:
         if now >= live.steps_until:
             live.execution.steps, live.steps_until = 0, now + SECOND
         inputs = await self._evaluating.beside(live, later)
-        running.deadline = self._now() + _limit(running)
+        self._limit_to(running, _limit(running))
+        return inputs
+
+    async def _beside(self, running: Running, work: Callable[[], Any]) -> Any:
+        """What goes through a large value of an attempt; the time of its node does not pass meanwhile."""
+        left, running.deadline = running.deadline - self._now(), NEVER
+        try:
+            return await self._evaluating.of_run(running, work)
+        finally:
+            self._limit_to(running, left)
+
+    def _limit_to(self, running: Running, left: int) -> None:
+        running.deadline = self._now() + left
         if running.deadline < self._timer_for:
             self._set_timer(running.deadline)
-        return inputs
 
     async def _expand(self, running: Running, work: Work) -> Signal:
         """Evaluate a map's list; it stays at hand for its items."""

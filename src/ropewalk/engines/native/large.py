@@ -7,18 +7,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import Unfinished
 from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_later, items_briefly, items_later
 from ropewalk.core.execution.work import Work
-from ropewalk.core.measured import TooLarge, measured
 from ropewalk.engines.native.budget import Budget
 from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.live import Live, Load
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, keep
 from ropewalk.engines.runner import INLINE_LIMIT, Desk
-from ropewalk.nodes.failure import NodeFailure
-from ropewalk.nodes.values import LARGEST_OUTPUT
+from ropewalk.nodes.recording import kept_apart
 
 AT_ONCE: Final = 512 * MIB
 """How much of large values the nodes that run at the same time are given together."""
@@ -35,8 +34,8 @@ class LargeValues:
         self._room = Budget(AT_ONCE)
 
     @asynccontextmanager
-    async def inputs(self, live: Live, work: Work, evaluate: Evaluate) -> AsyncIterator[tuple[Any, Blob | None]]:
-        """What an attempt is given, and where that lies if it is large; there is room for it until the end.
+    async def inputs(self, live: Live, work: Work, evaluate: Evaluate) -> AsyncIterator[Any]:
+        """What an attempt is given; there is room for it until the end.
 
         `evaluate` is asked for what takes long.
         """
@@ -47,7 +46,7 @@ class LargeValues:
                                 partial(inputs_later, live.execution, work, item))  # fmt: skip
             if isinstance(inputs, _Later):
                 inputs = await evaluate(inputs.later)
-            yield inputs, await self._kept(live, work, inputs)
+            yield inputs
 
     async def items(self, live: Live, node: int) -> Any:
         """What a map's `forEach` evaluates to; a list is evaluated once while the execution is in memory."""
@@ -73,15 +72,14 @@ class LargeValues:
         async with self._room.room_for(size):
             yield {blob.hash: await self._load(blob) for blob in blobs}
 
-    async def _kept(self, live: Live, work: Work, inputs: Any) -> Blob | None:
+    async def kept(self, live: Live, work: Work, inputs: Any) -> Blob | None:
+        """Where inputs lie that are too large for the log; None if they are not."""
         if isinstance(work.inputs, Blob):
             return work.inputs
-        try:
-            # By sorted keys: its hash is the hash of the inputs.
-            text = measured(inputs, LARGEST_OUTPUT, is_sorted=True)
-        except TooLarge as error:
-            raise NodeFailure.permanent(f"with: is larger than {LARGEST_OUTPUT // MIB} MiB; hand on less") from error
-        return None if len(text) <= INLINE_LIMIT else await keep(live, text, self._desk)
+        if is_brief(inputs):
+            return None
+        large = await self._evaluating.beside(live, partial(kept_apart, inputs, INLINE_LIMIT))
+        return None if large is None else await keep(live, large, self._desk)
 
 
 class _Later(Struct, frozen=True):

@@ -178,7 +178,7 @@ class Lending:
         """Large inputs lie elsewhere, and a runner is told them like any others."""
         if (blob := leased.work.inputs_blob) is None:
             return leased
-        return replace(leased, work=replace(leased.work, inputs=await self._engine.memory.load_blob(blob)))
+        return replace(leased, work=replace(leased.work, inputs=await self._engine.memory.values.load(blob)))
 
     async def _arrival(self, pool: str, seconds: float, gone: "asyncio.Future[None]") -> None:
         coming: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -197,7 +197,7 @@ class Letters:
         engine = self._engine
         while True:
             live = await engine.memory.load(letter.execution)
-            await live.expect(engine.memory.load_blob, signal)
+            await live.expect(engine.memory.values.load, signal)
             # Asked while it is ours: others, who had it before, may have read the same letter.
             waits, is_next = await self._turn(letter, signal)
             if engine.memory.owns(live):

@@ -21,6 +21,7 @@ from ropewalk.core.waits import EventWait, RateLimitWait
 from ropewalk.engines.base import Version
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, count, keep
 from ropewalk.engines.runner import Desk, Run
+from ropewalk.nodes.recording import Large
 from ropewalk.nodes.values import LARGEST_OUTPUT
 from ropewalk.telemetry.failures import Told
 
@@ -43,8 +44,8 @@ class Running(Run, eq=False):
     def config_hash(self) -> str:
         return self.live.execution.plan.config_hash(self.work.node)
 
-    async def keep(self, text: bytes, desk: Desk) -> Blob:
-        return await keep(self.live, text, desk)
+    async def keep(self, large: Large, desk: Desk) -> Blob:
+        return await keep(self.live, large, desk)
 
     def bounded_by(self) -> tuple[str, ...]:
         return self.live.accepted.bounded_by

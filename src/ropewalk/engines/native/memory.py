@@ -12,11 +12,12 @@ import uuid_utils
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
-from ropewalk.core.events import RULES, Blob, ExecutionAccepted
+from ropewalk.core.events import RULES, ExecutionAccepted
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.computing import Computing
+from ropewalk.engines.native.held_values import HeldValues
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
@@ -24,13 +25,10 @@ from ropewalk.engines.native.stored import count
 from ropewalk.store import log as stored_log
 from ropewalk.store import workflows
 from ropewalk.store.access import Store
-from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.queue import Claimed
 
 GoOn = Callable[[list[Live]], Awaitable[None]]
 MOST_VERSIONS = 1_000
-MOST_HELD = 64 * 2**20
-"""How much of large values is held for whoever looks at the same ones next."""
 LARGE_DOCUMENT = 64 * 1024
 """One with more bytes is compiled beside the loop, and whole."""
 VERSIONS_AT_ONCE = 20
@@ -52,9 +50,7 @@ class Memory:
         self._store = store
         self._computing = computing
         self._ownership = ownership
-        # Large values that were looked at last, by hash, with their sizes.
-        self._values: OrderedDict[str, tuple[int, Any]] = OrderedDict()
-        self._held = 0
+        self.values = HeldValues(store.blobs, computing)
         self._versions: OrderedDict[tuple[str, int], Version] = OrderedDict()
         self._loading: dict[str, asyncio.Future[Any]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
@@ -401,7 +397,7 @@ class Memory:
     async def _load_final(self, live: Live) -> None:
         """The large results an execution's output is made of must be at hand when its last node ends."""
         if live.has_large and not live.execution.is_ended:
-            await live.load_output_blobs(self.load_blob)
+            await live.load_output_blobs(self.values.load)
 
     async def _version_of(self, accepted: ExecutionAccepted) -> Version:
         """The version an execution follows, which was there when it was accepted."""
@@ -429,11 +425,6 @@ class Memory:
             plan = await self._computing.of_caller(found.workflow, "", lambda: _compiled(document))
         self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
 
-    def forget_values(self) -> None:
-        """Large values are read again when they are needed."""
-        self._values.clear()
-        self._held = 0
-
     def forget_versions(self) -> None:
         """They are read again: of a database that went back, the same number may be another version."""
         self._versions.clear()
@@ -452,23 +443,6 @@ class Memory:
         if wanted is None:
             raise NotFound(f"workflow {name!r} has no published version")
         return await self.version(found.id, wanted)
-
-    async def load_blob(self, blob: Blob) -> Any:
-        """A large value. What many look at is read once, and held once as long as there is room for it."""
-        if blob.hash in self._values:
-            self._values.move_to_end(blob.hash)
-            return self._values[blob.hash][1]
-        try:
-            value = msgspec.json.decode(await self._store.blobs.get(blob.hash))
-        except NotFound as error:
-            # Not to be taken for an execution that never was: whoever waits for it waits until it is put back.
-            raise StoreCorrupted(f"the large value {blob.hash} is gone: restore it from a backup") from error
-        if blob.hash not in self._values:
-            self._values[blob.hash] = (blob.size, value)
-            self._held += blob.size
-        while self._held > MOST_HELD:
-            self._held -= self._values.popitem(last=False)[1][0]
-        return value
 
 
 def _compiled(document: bytes) -> Plan:

@@ -129,7 +129,8 @@ class Offers:
             if work is None or work.attempt != command.attempt:
                 return
             evaluate = partial(engine.evaluating.beside, live)
-            async with self._hands.large.inputs(live, work, evaluate) as (inputs, blob):
+            async with self._hands.large.inputs(live, work, evaluate) as inputs:
+                blob = await self._hands.large.kept(live, work, inputs)
                 if engine.memory.owns(live):
                     self._offer(live, command, None if blob is not None else inputs, blob)
         except NodeFailure as error:
@@ -258,19 +259,19 @@ class Offers:
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
         run = Leased(
             offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
-            now, now + work.timeout, work.held_since, work.cache_ttl, work.rate_limit, work.config_hash,
-            work.bounded_by, work.reserved,
+            now, now + work.timeout, work.held_since, work.cache_ttl, work.rate_limit, work.inputs_blob, False,
+            work.config_hash, work.bounded_by, work.reserved,
         )  # fmt: skip
-        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run, work.inputs_blob)))
+        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, run, work.timeout))
 
-    async def _run_node(self, run: Leased, blob: Blob | None) -> Outcome:
+    async def _run_node(self, run: Leased) -> Outcome:
         try:
-            if blob is not None:
-                run.inputs = await self._engine.memory.load_blob(blob)
+            if run.inputs_at is not None:
+                run.inputs = await self._engine.memory.values.load(run.inputs_at)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
             return failure(run, STOPPED if isinstance(error, asyncio.CancelledError) else failure_of(error))
-        return with_inputs_at(await run_node(run, self._desk), blob)
+        return with_inputs_at(await run_node(run, self._desk), run.inputs_at)
 
     async def _see_through(self, in_hand: InHand, run: Leased, limit: int) -> None:
         """Report how the run ended, or that its time is up: not every node stops when it is told to."""

@@ -300,7 +300,7 @@ class Recovery:
     async def _expect_blobs(self, live: Live, reports: list[Signal]) -> None:
         """Large results must be at hand before they are reported."""
         for report in reports:
-            await live.expect(self._engine.memory.load_blob, report)
+            await live.expect(self._engine.memory.values.load, report)
 
     # An answer was lost
 

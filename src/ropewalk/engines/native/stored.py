@@ -4,7 +4,6 @@ The sum follows from the log alone (the lengths of its entries, the sizes of the
 after a restart. An execution that has reached the limit records no further results: what it would run fails for good.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.signals import Failed, Signal, Succeeded
 from ropewalk.engines.runner import INLINE_LIMIT, Desk
 from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.recording import Large
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.live import Live
@@ -46,9 +46,9 @@ def _count(live: "Live", blob: Blob) -> None:
         live.stored += blob.size
 
 
-async def keep(live: "Live", text: bytes, desk: Desk) -> Blob:
+async def keep(live: "Live", large: Large, desk: Desk) -> Blob:
     """Keeps a large value, unless it is kept already; fails the attempt if there is no room for it."""
-    blob = Blob(hashlib.sha256(text).hexdigest(), len(text))
+    blob = Blob(large.hash, len(large.text))
     if live.blobs is not None and blob.hash in live.blobs:
         return blob
     if live.stored + blob.size > desk.most_stored:
@@ -56,7 +56,7 @@ async def keep(live: "Live", text: bytes, desk: Desk) -> Blob:
     # Before it is written: others are about to write theirs.
     live.stored += blob.size
     try:
-        await desk.shelf.keep(text)
+        await desk.shelf.keep(large.text)
     finally:
         live.stored -= blob.size
     _count(live, blob)
