@@ -22,6 +22,7 @@ from tests.faults.replaced import replaced_file
 from tests.faults.slow_names import silent_names
 from tests.faults.travel import time_travel
 from tests.faults.wake_ups import wake_ups
+from tests.faults.weight import heavy_executions
 from tests.faults.worst_documents import worst_documents
 
 MOST_SHOWN: Final = 20
@@ -34,6 +35,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
     "names": lambda folder, is_small: asyncio.run(silent_names(folder, 20 if is_small else 200)),
     "worst": lambda folder, is_small: worst_documents(folder, 2.0 if is_small else 5.0, 3 if is_small else None),
     "wakes": lambda _, is_small: wake_ups(500 if is_small else 10_000),
+    "weight": lambda folder, is_small: heavy_executions(folder, *((30, 20) if is_small else (3_000, 2_000))),
     "replaced": lambda folder, _: asyncio.run(replaced_file(folder)),
 }
 
