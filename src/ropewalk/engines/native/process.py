@@ -12,7 +12,7 @@ from ropewalk.store.loops import tell_in_a_line
 # An execution is some hundred objects that live until it ends and hardly ever form a cycle. With Python's own
 # thresholds the collector walks all of them again and again while they live: a fifth of the time of 1,000 at once.
 # It begins when more is alive than 2,000 of them bring along; at a third of that it still took a tenth of the time.
-# What has survived is looked at again the next time, and so in small numbers: after every twentieth time, one look at the
+# What has survived is looked at again the next time, and so in small numbers: every twentieth time, one look at the
 # millions of objects of a large plan held the interpreter for a second.
 _THRESHOLDS: Final = (150_000, 0, 1_500)
 # The thread that writes a file needs the interpreter twice for each commit, and a busy loop lets go of it when so much
