@@ -1,4 +1,4 @@
-"""Host names that no name server answers: they keep nobody waiting but the nodes that ask for them."""
+"""Host names that no name server answers: they keep only the nodes waiting that ask for them."""
 
 import asyncio
 import time

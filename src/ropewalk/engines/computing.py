@@ -1,8 +1,8 @@
 """Work that takes long, done beside the loop: by one thread, a piece at a time, in fair turns.
 
 The loop and the thread share the interpreter, which changes hands every half a millisecond: whatever takes a second
-here keeps nobody waiting there. Workspaces take turns, and within one its executions and callers. What computes for an
-execution has half of each second: after a piece it rests as long as that has taken.
+here keeps no other execution waiting there. Workspaces take turns, and within one its executions and callers. What
+computes for an execution has half of each second: after a piece it rests as long as that has taken.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Computing:
             return made
 
     async def of_caller(self, workspace: str, caller: str, work: Callable[[], Made]) -> Made:
-        """The same for somebody who asks, and is limited where he does."""
+        """The same for a caller, whose requests are limited at the door."""
         async with self._turns.turn(workspace, caller):
             return await self._done(work)
 
@@ -57,6 +57,6 @@ def _timed(work: Callable[[], Made]) -> tuple[Made | Exception, float]:
     began = time.thread_time()
     try:
         made: Made | Exception = work()
-    except Exception as error:  # noqa: BLE001 -- raised again by whoever waits for it
+    except Exception as error:  # noqa: BLE001 -- raised again where it is waited for
         made = error
     return made, time.thread_time() - began

@@ -1,6 +1,6 @@
 """Fair turns: one after the other, in rotation between groups, and within a group between its members.
 
-A member that brings a hundred things waits with them for itself: whoever brings one has the next turn.
+A member that brings a hundred things waits with them for itself: a member that brings one has the next turn.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class FairTurns:
 
 
 class Turn:
-    """One turn under way; whoever has it may say how long its member is to rest afterwards (s)."""
+    """One turn under way; the member that has it may say how long its member is to rest afterwards (s)."""
 
     __slots__ = ("rest",)
 

@@ -41,7 +41,7 @@ from ropewalk.telemetry.failures import STOPPED_MESSAGE
 INLINE_LIMIT = 64 * 1024
 LONGEST_HOLD = HOUR
 LONGEST_TARGET = 1_000
-# Long enough to be parked meanwhile, so that whoever has room takes it up, and not the same worker again.
+# Long enough to be parked meanwhile, so that a worker with room takes it up, and not the same worker again.
 TYPE_MISSING_PAUSE = 30 * SECOND
 STOPPED = RunError(ErrorType.TRANSIENT, STOPPED_MESSAGE)
 """How an attempt ends that was told to."""

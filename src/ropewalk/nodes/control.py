@@ -1,4 +1,4 @@
-"""Nodes that shape values and choose ways; they reach nobody and take no time."""
+"""Nodes that shape values and choose ways; they reach nothing outside and take no time."""
 
 from collections.abc import Mapping
 from itertools import compress

@@ -1,6 +1,6 @@
 """The native engine: signal → commit → commands, and nothing else.
 
-A worker owns executions; they live in its memory and nobody else moves them. What only waits is parked: a row
+A worker owns executions; they live in its memory and no other worker moves them. What only waits is parked: a row
 with a wake-up time, no memory. Whatever was under way when the process died is found again by folding its log.
 """
 
@@ -297,7 +297,10 @@ class NativeEngine:
     # The loop: signal → commit → commands
 
     def signal(self, live: Live, signal: Signal) -> list[Event]:
-        """Let the machine decide; what it says goes into the next commit. Whoever was let go of is told nothing."""
+        """Let the machine decide; what it says goes into the next commit.
+
+        An execution that was let go of is told nothing.
+        """
         if live.reports:
             self.reports.take(live)
         return self.tell_together(live, (signal,), self.store.now())
@@ -352,7 +355,7 @@ class NativeEngine:
             # What is left of them after a failure has not been done, and its hands are free again.
             left = iter(each.commands)
             try:
-                # Of one that goes on in its slot nobody hears but those who listen.
+                # Of one that goes on in its slot only those hear who listen.
                 if not each.has_slot or each.live.written.event_waits:
                     self._after_commit(each)
                 if each.failures:

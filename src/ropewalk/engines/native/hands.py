@@ -2,7 +2,7 @@
 
 Attempts stand in line, and a hand is a task that takes one after another: most nodes end without ever waiting for
 anything, and cost no task of their own. Before a hand begins with one, it sees to it that another hand comes for the
-rest of the line, so a node that waits keeps nobody waiting.
+rest of the line, so a node that waits keeps no other waiting.
 
 One look at the clock serves all time limits: the loop's timer is set for the earliest, and what is overdue then is
 reported at once, whether or not its code can be stopped.
@@ -258,7 +258,7 @@ class Hands:
         if running.task is not None:
             running.task.cancel()
         else:
-            self._end(running, _failed(running, STOPPED))  # still in line: nobody begins with it any more
+            self._end(running, _failed(running, STOPPED))  # still in line: no hand begins with it any more
 
     def drop(self, live: Live) -> None:
         """Stop everything of an execution that is not ours any more; nothing of it is reported."""

@@ -64,7 +64,7 @@ async def keep(live: "Live", large: Large, desk: Desk) -> Blob:
 
 
 def admitted(live: "Live", signal: Signal, most: int) -> Signal:
-    """What somebody else reports of an attempt, unless there is no room for its result."""
+    """What another worker or a runner reports of an attempt, unless there is no room for its result."""
     if not isinstance(signal, Succeeded) or signal.blob is None or signal.blob.hash in (live.blobs or ()):
         return signal
     if live.stored + signal.blob.size <= most:
