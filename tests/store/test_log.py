@@ -45,3 +45,13 @@ async def test_a_log_is_read_page_by_page_and_a_page_has_so_many_bytes(
 
     assert [list(page) async for page in log.pages(store, "e1", start=start, most=most)] == pages
     assert [page async for page in log.pages(store, "nobody")] == []
+
+
+async def test_a_short_log_is_one_page_that_one_question_gives(store: Store):
+    await store.write([("insert_log", [*ENTRIES, LogEntry("e2", 1, b"other")])])
+
+    assert [list(page) async for page in log.pages(store, "e1")] == [[b"one", b"two", b"three"]]
+    assert await store.fetch("short_log", "e1", 4, 2, 8) == [(4, b"two"), (8, b"three")]
+    assert await store.fetch("short_log", "e1", 0, 2, 100) == []
+    assert await store.fetch("short_log", "e1", 0, 3, 10) == []
+    assert await store.fetch("short_log", "nobody", 0, 3, 10) == []

@@ -11,6 +11,7 @@ import pytest
 from ropewalk.store.bulk import bulk
 from ropewalk.store.postgres.bulk import composed
 from ropewalk.store.postgres.connection import CHANGING, READING, WRITING, parsed, statements
+from ropewalk.store.postgres.together import KINDS, of_many
 from ropewalk.store.rows import ROWS
 from tests.postgres import PostgresServer
 from tests.store.test_queries import INDEXED
@@ -143,6 +144,15 @@ def scanned(found: str) -> set[str]:
 @pytest.mark.parametrize("name", HOT)
 async def test_a_hot_statement_reads_no_table_from_end_to_end(filled: str, name: str):
     found = await plan(filled, statements()[name], settings_for(name), arguments=ARGUMENTS.get(name))
+
+    assert scanned(found) == set(), found
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_question_of_many_callers_reads_no_table_from_end_to_end(filled: str, name: str):
+    text = re.sub(r"cast\(\$\d+ as (\w+)\[\]\)", r"array_fill(cast('7' as \1), array[20])", of_many(name))
+
+    found = await plan(filled, text, READING, arguments="")
 
     assert scanned(found) == set(), found
 

@@ -225,8 +225,9 @@ async def get_execution(call: Caller, request: Request, execution_id: ExecutionI
 
 async def _details(call: Call, execution: str) -> dict[str, Any]:
     """An execution as the caller may see it."""
-    store = call.office.store
-    found = await reading.get_execution(store, store.blobs, call.workspace, execution, largest=LARGEST_INLINE)
+    store, at_hand = call.office.store, call.service.engine.memory.version_at_hand
+    about = (store, store.blobs, call.workspace, execution)
+    found = await reading.tell_execution(*about, largest=LARGEST_INLINE, at_hand=at_hand)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
 
 

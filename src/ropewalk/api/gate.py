@@ -16,6 +16,7 @@ from ropewalk.access.rights import BEYOND, NOTHING, RIGHTS, Right, Role
 from ropewalk.api.office import Office
 from ropewalk.api.proofs import authenticate
 from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
+from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service
 from ropewalk.service.reading.recorded import asking
 from ropewalk.store import acl, dlq, executions, workflows
@@ -71,6 +72,14 @@ class Call:
             raise NotFound(absent)
         await self.allow(found.workflow, absent)
         return found
+
+    async def has_ended(self, execution: str) -> bool:
+        """Whether an execution this route may be used on is over. Nothing is read of one that is under way here."""
+        accepted = self.service.engine.memory.under_way(execution)
+        if accepted is None or accepted.workspace != self.workspace:
+            return ExecutionState((await self.execution(execution)).state).is_ended
+        await self.allow(accepted.workflow, f"there is no execution {execution}")
+        return False
 
     async def workflow(self, workflow: str) -> workflows.Workflow:
         """A workflow this route may be used on."""

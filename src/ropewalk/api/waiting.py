@@ -11,8 +11,6 @@ from starlette.requests import Request
 from ropewalk.api.gate import Call, enter_workspace
 from ropewalk.api.proofs import authenticate
 from ropewalk.core.duration import MINUTE, SECOND, parse_duration
-from ropewalk.core.state import ExecutionState
-from ropewalk.store.executions import Execution
 
 LONGEST: Final = MINUTE
 BELIEVED: Final = 1.0
@@ -45,14 +43,12 @@ async def until_all_ended(call: Call, request: Request, executions: Sequence[str
         await _wait(call, request, ended, seconds)
 
 
-async def once_ended(call: Call, request: Request, execution: str, seconds: float) -> Execution:
-    """The execution as it was found; returns when it has ended, or the time is over."""
+async def once_ended(call: Call, request: Request, execution: str, seconds: float) -> None:
+    """Returns when the execution has ended, or the time is over."""
     with call.service.engine.followers.awaiting(execution) as ended:
         # Afterwards, so that no end is missed, and first: who may not see it is not told when it ends.
-        row = await call.execution(execution)
-        if not ExecutionState(row.state).is_ended:
+        if not await call.has_ended(execution):
             await _wait(call, request, ended, seconds)
-    return row
 
 
 async def _wait(call: Call, request: Request, ended: asyncio.Future[Any], seconds: float) -> None:

@@ -10,6 +10,9 @@ PAGE_ENTRIES: Final = 500
 PAGE_BYTES: Final = 4 * 2**20
 """How much of one log is in memory at once for whoever reads it page by page; a longer entry comes alone."""
 
+LITTLE: Final = 64 * 1024
+"""A log of so many bytes is read at once, by the shortest question there is."""
+
 
 async def heads(reader: Reader, executions: Iterable[str]) -> dict[str, int]:
     """The number of the newest entry of each of these logs."""
@@ -49,7 +52,7 @@ class pages:  # noqa: N801 -- called like the functions beside it
         self._most = most or PAGE_ENTRIES
         self._first: int | None = 0 if start == 1 else None
         self._page: list[bytes] = []
-        self._is_last = False
+        self._is_begun = self._is_last = False
 
     def __aiter__(self) -> Self:
         return self
@@ -63,14 +66,23 @@ class pages:  # noqa: N801 -- called like the functions beside it
     async def next(self) -> list[bytes]:
         """The next page; nothing if there is no more."""
         self._page.clear()
-        if self._is_last:
-            return []
+        if not self._is_last:
+            is_first, self._is_begun = not self._is_begun, True
+            self._page = (is_first and await self._all()) or await self._some()
+        return self._page
+
+    async def _all(self) -> list[bytes]:
+        """Everything, if that is little, as it mostly is; else nothing."""
         if self._first is None:
             holding = await self._reader.fetch_one("entry_holding", self._execution, self._start)
             self._first = 0 if holding is None else holding[0]
+        rows = await self._reader.fetch("short_log", self._execution, self._first, self._most, min(LITTLE, PAGE_BYTES))
+        self._is_last = bool(rows)
+        return [row[1] for row in rows]
+
+    async def _some(self) -> list[bytes]:
         rows = await self._reader.fetch("log_page", self._execution, self._first, self._most, PAGE_BYTES)
         self._is_last = not rows or len(rows) == rows[0][2] < self._most
         if rows:
             self._first = rows[-1][0] + 1
-        self._page = [row[1] for row in rows]
-        return self._page
+        return [row[1] for row in rows]

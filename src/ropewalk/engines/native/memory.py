@@ -81,8 +81,12 @@ class Memory:
 
     def is_under_way(self, execution: str) -> bool:
         """Whether its end, if it comes, will be told from here."""
+        return self.under_way(execution) is not None
+
+    def under_way(self, execution: str) -> ExecutionAccepted | None:
+        """How it was accepted, if it is under way here."""
         live = self.lives.get(execution)
-        return live is not None and not live.execution.is_ended
+        return None if live is None or live.execution.is_ended else live.accepted
 
     def forget(self, live: Live) -> bool:
         """It is not here any more; False if it was not."""
@@ -416,6 +420,10 @@ class Memory:
             await self._keep_stored(found)
         self._versions.move_to_end(key)
         return self._versions[key]
+
+    def version_at_hand(self, workflow: str, version: int) -> Version | None:
+        """The same if nothing need be read for it."""
+        return self._versions.get((workflow, version))
 
     async def _keep_stored(self, found: workflows.Version) -> None:
         document = found.document.encode()

@@ -14,6 +14,7 @@ from ropewalk.service.reading.executions import (
     nodes_of,
     page_of_events,
     summary_of,
+    tell_execution,
     waiting_for,
 )
 from ropewalk.service.reading.letters import (
@@ -49,5 +50,6 @@ __all__ = [
     "page_of_runs",
     "recorded",
     "summary_of",
+    "tell_execution",
     "waiting_for",
 ]

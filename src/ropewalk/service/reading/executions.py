@@ -22,11 +22,13 @@ from ropewalk.core.rows import ExecutionRow, NodeRow, Rows, RunRow
 from ropewalk.core.state import ExecutionState, NodeState, RunState
 from ropewalk.service.reading.recorded import (
     MANY_EVENTS,
+    AtHand,
     Json,
     Recorded,
     apart,
     last_event,
     milliseconds,
+    nothing_at_hand,
     outlined,
     tokens_of,
     value_of,
@@ -92,28 +94,59 @@ async def get_execution(
 
     An output of more than `largest` bytes is named only.
     """
-    row = await executions.get(reader, workspace, execution)
-    if row is None:
-        raise NotFound(f"there is no execution {execution}")
-    story = await outlined(reader, execution, _is_end)
+    told, story, made = await _told(reader, blobs, workspace, execution, largest)
+    items = failed_items(made.nodes, made.runs)
+    return {**told, "nodes": [node_of(each, story, items) for each in made.nodes]}
+
+
+async def tell_execution(
+    reader: Reader, blobs: Blobs, workspace: str, execution: str, *, largest: int, at_hand: AtHand
+) -> Json:
+    """The same without its nodes."""
+    return (await _told(reader, blobs, workspace, execution, largest, at_hand))[0]
+
+
+async def _told(
+    reader: Reader, blobs: Blobs, workspace: str, execution: str, largest: int | None, at_hand: AtHand = nothing_at_hand
+) -> tuple[Json, Recorded, Rows]:
+    """All of it from the log: a row that is read beside it may say what the log did not say yet."""
+    story = await outlined(reader, execution, _is_end, at_hand)
     made = await story.rows()
+    whole = _execution(made)
+    if whole.workspace != workspace:
+        raise NotFound(f"there is no execution {execution}")
     # What succeeded waits for nothing, and has no failure to tell of.
-    is_over = _execution(made).state is ExecutionState.SUCCESS
+    is_over = whole.state is ExecutionState.SUCCESS
     folded = None if is_over else await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
-    names = await executions.workflow_names(reader, [row.workflow])
-    told = failed_items(made.nodes, made.runs)
-    return {
-        **summary_of(row, names.get(row.workflow, row.workflow)),
-        "workspaceId": row.workspace,
-        "traceId": story.trace_id,
+    told = {
+        **_summary(whole, story),
+        "workspaceId": whole.workspace,
         **_given(story),
-        **await _gave(blobs, _execution(made), largest),
-        "errorDetail": None if folded is None else _error_detail(folded, made, told),
+        **await _gave(blobs, whole, largest),
+        "errorDetail": None if folded is None else _error_detail(folded, made, failed_items(made.nodes, made.runs)),
         "waitingFor": None if folded is None else waiting_for(folded),
         "sourceExecutionId": story.source,
-        "sameOutput": await _same_output(reader, blobs, row, story, _execution(made)),
-        "metrics": _metrics(row, story, made),
-        "nodes": [node_of(each, story, told) for each in made.nodes],
+        "sameOutput": await _same_output(reader, blobs, story, whole),
+        "metrics": _metrics(whole, story, made),
+    }
+    return told, story, made
+
+
+def _summary(whole: ExecutionRow, story: Recorded) -> Json:
+    """The same as `summary_of` the row in the store, which is made of the log as well."""
+    return {
+        "id": whole.id,
+        "workflow": story.plan.definition.name,
+        "workflowId": whole.workflow,
+        "version": whole.version,
+        "state": whole.state,
+        "trigger": whole.trigger,
+        "parentExecutionId": None if whole.parent is None else whole.parent.execution,
+        "acceptedAt": rfc3339(whole.accepted),
+        "startedAt": moment(whole.started),
+        "finishedAt": moment(whole.finished),
+        "error": whole.error,
+        "traceId": story.trace_id,
     }
 
 
@@ -157,11 +190,11 @@ def _error_detail(folded: Execution, made: Rows, items: Mapping[str, RunRow]) ->
     return None if failed is None else detail_of(made.nodes[failed], items)
 
 
-def _metrics(row: executions.Execution, story: Recorded, made: Rows) -> Json:
+def _metrics(whole: ExecutionRow, story: Recorded, made: Rows) -> Json:
     counts = Counter(node.state for node in made.nodes)
     return {
-        "durationMs": milliseconds(row.started_at, row.finished_at),
-        "queueDelayMs": milliseconds(row.accepted_at, row.started_at),
+        "durationMs": milliseconds(whole.started, whole.finished),
+        "queueDelayMs": milliseconds(whole.accepted, whole.started),
         "nodes": {str(state): counts[state] for state in NodeState if counts[state]},
         "attempts": len(made.runs),
         "tokens": _tokens(story),
@@ -199,13 +232,11 @@ async def kept_output(reader: Reader, execution: str) -> bytes | Blob:
     return msgspec.json.encode(last.output) if last.blob is None else last.blob
 
 
-async def _same_output(
-    reader: Reader, blobs: Blobs, row: executions.Execution, story: Recorded, made: ExecutionRow
-) -> bool | None:
+async def _same_output(reader: Reader, blobs: Blobs, story: Recorded, made: ExecutionRow) -> bool | None:
     """Whether it gave what the execution gave that it does again; None if one of them has not ended, or is gone."""
     if story.source is None or not made.state.is_ended:
         return None
-    source = await executions.get(reader, row.workspace, story.source)
+    source = await executions.get(reader, made.workspace, story.source)
     if source is None or not ExecutionState(source.state).is_ended:
         return None
     if made.state is not ExecutionState.SUCCESS and source.state != ExecutionState.SUCCESS:

@@ -26,6 +26,7 @@ from ropewalk.core.outline import IsWanted, nothing, outline
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.rows import Rows, rows
 from ropewalk.core.trace import trace_id
+from ropewalk.engines.base import Version
 from ropewalk.engines.fair_turns import FairTurns
 from ropewalk.store import executions, workflows
 from ropewalk.store import log as stored_log
@@ -46,6 +47,14 @@ MOST_WAITING: Final = 32
 NOBODY: Final = ("", "")
 asking: Final[ContextVar[tuple[str, str]]] = ContextVar("asking", default=NOBODY)
 """The workspace and the caller something is read for; nobody if it is for this process itself."""
+
+
+AtHand = Callable[[str, int], Version | None]
+"""Gives the version of a workflow by its number, if it need not be read."""
+
+
+def nothing_at_hand(workflow: str, version: int) -> None:
+    """Every version is read."""
 
 
 class Recorded(msgspec.Struct):
@@ -92,12 +101,17 @@ async def recorded(reader: Reader, execution: str) -> Recorded:
     return await _told(reader, execution, log.decode)
 
 
-async def outlined(reader: Reader, execution: str, is_wanted: IsWanted = nothing) -> Recorded:
+async def outlined(
+    reader: Reader, execution: str, is_wanted: IsWanted = nothing, at_hand: AtHand = nothing_at_hand
+) -> Recorded:
     """The same without inputs and outputs, but for those of the events that are wanted."""
-    return await _told(reader, execution, lambda entry: outline(entry, is_wanted))
+    return await _told(reader, execution, lambda entry: outline(entry, is_wanted), at_hand)
 
 
-async def _told(reader: Reader, execution: str, decode: Callable[[bytes], tuple[int, list[Event]]]) -> Recorded:
+async def _told(
+    reader: Reader, execution: str, decode: Callable[[bytes], tuple[int, list[Event]]],
+    at_hand: AtHand = nothing_at_hand,
+) -> Recorded:  # fmt: skip
     events: list[Event] = []
     async for page in stored_log.pages(reader, execution):
         with reading_of(execution):
@@ -106,7 +120,12 @@ async def _told(reader: Reader, execution: str, decode: Callable[[bytes], tuple[
     if not events and await executions.load(reader, execution) is None:
         raise NotFound(f"there is no execution {execution}")
     with reading_of(execution):
-        version = await _version(reader, log.acceptance(events))
+        accepted = log.acceptance(events)
+        known = at_hand(accepted.workflow, accepted.version)
+        # By its hash too: a database that went back in time may have given the number to another version.
+        if known is not None and known.hash == accepted.hash:
+            return Recorded(execution, known.plan, events, known.bounded_by)
+        version = await _version(reader, accepted)
         return Recorded(execution, await _plan(version), events, version.bounded_by)
 
 

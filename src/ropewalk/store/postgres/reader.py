@@ -22,6 +22,7 @@ from ropewalk.store.postgres.connection import (
 )
 from ropewalk.store.postgres.faults import DRIVER_ERRORS, at_the_door, is_lost
 from ropewalk.store.postgres.migrating import require_current
+from ropewalk.store.postgres.together import KINDS, Together
 from ropewalk.store.texts import normal
 
 CONNECTIONS: Final = 4
@@ -127,6 +128,7 @@ class PostgresReader:
         self.path = address.place
         self._pool = Pool(address, READING, "ropewalk reader", most)
         self._statements = statements()
+        self._together = Together(self.ask)
 
     @classmethod
     async def open(cls, url: str, *, pooled: bool = False) -> Self:
@@ -153,6 +155,8 @@ class PostgresReader:
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives, of what is committed."""
+        if name in KINDS:
+            return await self._together.rows(name, normal(arguments))
         return await self.ask(self._statements[name], *normal(arguments))
 
     async def fetch_one(self, name: str, *arguments: Value) -> Row | None:

@@ -35,6 +35,19 @@ select coalesce(max(seq), 0)
   from log
  where execution = $1 and seq <= $2;
 
+-- short_log: the entries of a log from number $2 on, in order, if there are at most $3 of at most $4 bytes together; else
+-- none.
+select seq, entry
+  from log
+ where execution = $1 and seq >= $2
+   and (select count(*) <= $3 and sum(size) <= $4
+          from (select length(entry) as size
+                  from log
+                 where execution = $1 and seq >= $2
+                 order by seq
+                 limit $3 + 1) as rest)
+ order by seq;
+
 -- log_page: the entries of a log from number $2 on, in order, at most $3, and none that comes after $4 bytes or more; so
 -- there is at least one. With each: how many there would be if their bytes did not count.
 -- The lengths come first: to know the length of a long entry, a store need not read it.
