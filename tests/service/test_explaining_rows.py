@@ -102,7 +102,8 @@ async def test_a_claim_says_whose_since_when_and_when_it_ends(store: Store, hear
     await worker(store, "w1", heard=heard)
     await worker(store, "w2")
     await put(store, "e1", A)
-    await store.write([("claim_queue", [("w1", NOON, "e1")])])
+    async with store.transaction() as tx:
+        await tx.execute("claim_queue", '["e1"]', "w1", NOON)
 
     [reason] = (await explained(store, "e1"))["reasons"]
 

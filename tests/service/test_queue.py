@@ -46,7 +46,7 @@ async def test_an_item_that_waits_says_where_it_stands(store: Store):
 @pytest.mark.parametrize(
     ("statement", "row", "expected"),
     [
-        ("claim_queue", ("w1", NOON, "e1"), {"state": "CLAIMED", "claimedBy": "w1", "claimedAt": rfc3339(NOON)}),
+        ("claim_queue", ('["e1"]', "w1", NOON), {"state": "CLAIMED", "claimedBy": "w1", "claimedAt": rfc3339(NOON)}),
         ("return_queue", ("FAILED", NOON, 3, "no such version", "e1"),
          {"state": "FAILED", "attempts": 3, "error": "no such version"}),
     ],
@@ -55,7 +55,8 @@ async def test_an_item_that_went_on_has_no_position(
     store: Store, statement: str, row: tuple[Any, ...], expected: dict[str, Any]
 ):
     await put(store, "e1", A)
-    await store.write([(statement, [row])])
+    async with store.transaction() as tx:
+        await tx.execute(statement, *row)
 
     found = await queue_item(store, "default", "e1")
 

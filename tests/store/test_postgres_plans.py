@@ -56,8 +56,8 @@ select 'k' || n, 'w' || n % 50, '', '', 'viewer', 0, 0, '' from generate_series(
 insert into worker select 'o' || n, 1, '', 1, '', '', 0, 0, 0, n, 0, 0 from generate_series(1, 100) n
 """
 HOT = [
-    "claim_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry", "lease_offers",
-    "list_executions", "list_failed_executions", "list_inbox", "list_runs",
+    "claim_live", "claim_keyed_live", "claim_queue", "claimable", "count_slots", "due_live", "get_live", "last_entry",
+    "lease_offers", "list_executions", "list_failed_executions", "list_inbox", "list_runs",
     "list_workflow_executions", "log_entries", "next_wake", "owned_live",
     "take_due_live", "take_over_live", "whole_logs", "written_rows", "event_waits_of", "offers_of", "versions_of",
 ]  # fmt: skip
@@ -76,6 +76,8 @@ ARGUMENTS = {
     "due_live": "99999, 50",
     "take_due_live": "'o2', 99999, 50",
     "claimable": "'w1', 99999, 50",
+    "claim_live": """'["e00000005"]', 'w1'""",
+    "claim_queue": """'["e00000005"]', 'w1', 50""",
     "whole_logs": """'["e00000005"]'""",
     "written_rows": """'["e00000005"]'""",
     "event_waits_of": """'["e5"]'""",

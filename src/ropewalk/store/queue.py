@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.access import Reader, Transaction, json_list
 
 CANDIDATES: Final = 4
 """How many waiting workspaces one claim looks at, or as many as it could serve; the next begins after these."""
@@ -92,15 +92,18 @@ async def claim(
     """
     offers, last = await _offers(tx, now, limit, after, may)
     taken = _in_turns(offers, limit)
-    free = [entry for entry in taken if entry.concurrency_key is None]
-    await tx.execute_many("claim_live", [(worker, entry.execution) for entry in free])
-    await tx.execute_many("claim_queue", [(worker, now, entry.execution) for entry in taken])
+    if not taken:
+        return [], last
+    free = [entry.execution for entry in taken if entry.concurrency_key is None]
+    if free:
+        await tx.execute("claim_live", json_list(free), worker)
+    await tx.execute("claim_queue", json_list(entry.execution for entry in taken), worker, now)
     return [entry if entry.concurrency_key is None else await _with_key(tx, worker, entry) for entry in taken], last
 
 
 async def _with_key(tx: Transaction, worker: str, entry: Claimed) -> Claimed:
     """The same with its key."""
-    row = await tx.fetch_one("claim_live", worker, entry.execution)
+    row = await tx.fetch_one("claim_keyed_live", worker, entry.execution)
     return replace(entry, has_key=0 if row is None else row[0])
 
 

@@ -10,7 +10,7 @@ from ropewalk.core.errors import RunError
 from ropewalk.core.events import ItemFailed, ItemSucceeded, MapExpanded, NodeFailed, NodeSucceeded, given
 from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
-from ropewalk.core.rows.tables import Changes, ExecutionRow, LetterRow, NodeRow, RunRow, letter_id, run_id
+from ropewalk.core.rows.tables import Changes, ExecutionRow, LetterRow, NodeRow, Rows, RunRow, letter_id, run_id
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState
 
 Key = tuple[int, int | None]
@@ -66,6 +66,11 @@ class Books:
         )
         self._forget_changes()
         return changes
+
+    def all_rows(self) -> Rows:
+        """Every row of a whole log; not copies, so that nothing more is to be folded here."""
+        nodes = [self._nodes.get(index) or NodeRow(node) for index, node in enumerate(self.plan.ids)]
+        return Rows(self._row, nodes, list(self._changed_runs.values()), list(self._changed_letters.values()))
 
     def _forget_changes(self) -> None:
         self._changed_execution = False

@@ -106,10 +106,7 @@ def rows(plan: Plan, events: Iterable[Event]) -> Rows:
     """Every row the log stands for."""
     projection = Projection(plan)
     projection.add(events)
-    changes = projection.take_changes()
-    nodes = {row.node: row for row in changes.nodes}
-    every = [nodes.get(node) or NodeRow(node) for node in plan.ids]
-    return Rows(changes.execution, every, changes.runs, changes.letters)
+    return projection.all_rows()
 
 
 # The execution as a whole

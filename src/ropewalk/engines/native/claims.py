@@ -55,6 +55,8 @@ class Claims:
         self._looked_at_last = ""
         self._in_vain = 0
         self._is_anyone_waiting = True
+        # Whether somebody has said so since the last claim began: then nobody need be asked.
+        self._is_asked = False
         self._is_resting = False
         self._limits: dict[str, tuple[int, int | None]] = {}
 
@@ -70,7 +72,7 @@ class Claims:
 
     def asked(self) -> None:
         """Someone waits for a slot."""
-        self._is_anyone_waiting = True
+        self._is_anyone_waiting = self._is_asked = True
         self._in_vain = 0
         self._wake.set()
 
@@ -165,23 +167,31 @@ class Claims:
         room = min(engine.settings.claim_batch, engine.settings.executions - len(engine.memory.lives))
         now = engine.store.now()
         # Before the question: whoever comes meanwhile is not overlooked.
-        self._is_anyone_waiting = False
-        self._is_anyone_waiting |= await queue.any_waiting(engine.store, now)
-        if room <= 0 or not self._is_anyone_waiting:
-            self._in_vain = len(PAUSES)
+        is_asked, self._is_asked, self._is_anyone_waiting = self._is_asked, False, False
+        if not (is_asked and room > 0) and not await self._look_for_waiting(now, room):
             return False
         began_at = self._looked_at_last
         async with engine.ownership.claiming(), engine.store.transaction() as tx:
             claimed, last = await queue.claim(tx, tx.worker, now, room, after=began_at, may=engine.memory.lets_go)
         self._owed |= {entry.execution: entry for entry in claimed}
-        if engine.observer is not None and not claimed:
-            engine.observer.at_capacity()
         self._claimed_as = tx.worker
         self._looked_at_last = last
-        if claimed:
+        if not claimed:
+            is_held_up = not is_asked or await self._look_for_waiting(now, room)
+            if is_held_up and engine.observer is not None:
+                engine.observer.at_capacity()
+        else:
             # What begins now is dated after the end that freed its slot, though another worker dated that.
             await engine.store.tell_time()
         return bool(claimed) or last > began_at
+
+    async def _look_for_waiting(self, now: int, room: int) -> bool:
+        """Whether somebody waits, and there is room; if not, nothing need be tried before there is a hint."""
+        self._is_anyone_waiting |= await queue.any_waiting(self._engine.store, now)
+        if room > 0 and self._is_anyone_waiting:
+            return True
+        self._in_vain = len(PAUSES)
+        return False
 
     def _until_worth_asking(self) -> float:
         if self._owed:

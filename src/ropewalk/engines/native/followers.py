@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -202,7 +202,8 @@ class Followers:
             is_due, self._is_moved = self._is_moved or loop.time() >= looked_at + self._pace(), False
             try:
                 if self._ended:
-                    await self._read_ends()
+                    ended, self._ended = self._ended, {}
+                    await self._read_ends(ended)
                 if is_due:
                     looked_at = loop.time()
                     await self._look()
@@ -215,10 +216,9 @@ class Followers:
         is_new = asyncio.get_running_loop().time() < self._opened_at + UNKNOWN
         return EVERY if self._queues or self._watchers or is_new else max(EVERY, AT_LEAST)
 
-    async def _read_ends(self) -> None:
-        """Tell how those have ended whose owner hinted at it; one question for all."""
-        ended, self._ended = self._ended, {}
-        for execution, entry in await stored_log.last_entries(self._reader, ended):
+    async def _read_ends(self, executions: Iterable[str]) -> None:
+        """Tell how these have ended, if they have; one question for all."""
+        for execution, entry in await stored_log.last_entries(self._reader, executions):
             try:
                 with reading_of(execution):
                     last = log.decode(entry)[1][-1]
@@ -226,6 +226,7 @@ class Followers:
                 _log.error("its end cannot be told: %s", error)
                 continue
             if type(last) in ENDS:
+                self._seen.pop(execution, None)
                 self._tell_end(execution, last)
 
     def _announce(self) -> None:
@@ -244,11 +245,20 @@ class Followers:
         for execution in elsewhere:
             if execution not in heads:
                 self._tell_gone(execution)
+        moved: dict[str, int] = {}
         for execution, head in heads.items():
             for watcher in self._watching(execution):
                 watcher.moved(execution, head)
-            if head > self._seen.get(execution, 0):
+            if head <= self._seen.get(execution, 0):
+                continue
+            if execution in self._queues:
                 await self._read_on_by_itself(execution, head)
+            elif execution in self._waiting:
+                moved[execution] = head
+        if moved:
+            # Those who wait want to hear of nothing but the end.
+            await self._read_ends(moved)
+            self._seen |= {execution: head for execution, head in moved.items() if execution in self._waiting}
 
     async def _read_on_by_itself(self, execution: str, head: int) -> None:
         """What cannot be read is left until there is more of it, and keeps nobody else waiting."""
@@ -290,6 +300,7 @@ class Followers:
             others.remove(waiting)
             if not others:
                 del self._waiting[execution]
+                self._seen.pop(execution, None)
 
     async def catch_up(self, execution: str) -> None:
         """Tell what is in the log and may not have been told, since the answer to its commit was lost."""

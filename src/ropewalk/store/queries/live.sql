@@ -77,7 +77,12 @@ update live
  where execution = left_execution
 returning execution;
 
--- claim_live: the same, with a slot and its key, in the place after those that hold it: its ancestors.
+-- claim_live: these executions ($1: a JSON list), which have no key, are the worker's, each with a slot.
+update live
+   set owner = $2, fence = fence + 1, has_slot = 1
+ where execution in ({{each_of_the_list}});
+
+-- claim_keyed_live: the same for one with a key, in the place after those that hold it: its ancestors.
 -- Nobody wakes what has an owner; when to wake it stays for the case that it is not dispatched.
 update live
    set owner = $1, fence = fence + 1, has_slot = 1,

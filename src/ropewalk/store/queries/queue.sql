@@ -66,10 +66,10 @@ select queue.id, queue.workspace, execution.workflow, execution.version, live.fe
  order by queue.is_new, queue.priority desc, queue.enqueued_at, queue.id
  limit $3 {{skip_locked}};
 
--- claim_queue: the entry is in its owner's hands; it goes when the execution begins.
+-- claim_queue: these entries ($1: a JSON list) are in their owner's hands; each goes when its execution begins.
 update queue
-   set state = 'CLAIMED', claimed_by = $1, claimed_at = $2
- where id = $3 and state = 'PENDING';
+   set state = 'CLAIMED', claimed_by = $2, claimed_at = $3
+ where id in ({{each_of_the_list}}) and state = 'PENDING';
 
 -- return_queue: a claimed entry waits again; it could not be dispatched.
 update queue
