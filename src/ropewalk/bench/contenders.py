@@ -24,6 +24,10 @@ HTTP: Final = "http"
 """A program that asks a server."""
 FLEET: Final = "fleet"
 """A program that asks a server that accepts only, beside workers."""
+FLEET_1: Final = "fleet-1"
+"""The same with one worker."""
+FLEET_2: Final = "fleet-2"
+"""The same with two."""
 DOORS: Final = (PYTHON, HTTP, FLEET)
 
 Execute = Callable[[], Awaitable[None]]

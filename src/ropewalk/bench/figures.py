@@ -9,6 +9,7 @@ UNITS: Mapping[str, str] = {
     "latency_ms_p50": "ms",
     "latency_ms_p95": "ms",
     "latency_ms_p99": "ms",
+    "notice_ms_p95": "ms",
     "ms_per_node": "ms",
     "ms": "ms",
     "executions_per_s": "1/s",

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Final
 
@@ -19,7 +20,7 @@ import uvloop
 from msgspec import Struct
 
 from ropewalk.bench.contenders import Broken
-from ropewalk.bench.figures import Round
+from ropewalk.bench.figures import Round, percentile
 from ropewalk.bench.processes import LIMIT
 from ropewalk.bench.rounds import latency, timed
 from ropewalk.bench.shapes import Shape, diamond, single
@@ -89,6 +90,33 @@ async def _one_by_one(served: Served, repeats: int, limit: float) -> Sequence[fl
         for _ in range(max(5, repeats // 5)):
             await _execute(client, shape)
         return await timed(lambda: _execute(client, shape), repeats, limit)
+
+
+def notices(served: Served, repeats: int, limit: float) -> Round:
+    """From the end of an execution, as its worker dates it, until the caller who waits for it elsewhere has it: the
+    last commit, the notice of it, the reading and the answer."""
+    times = sorted(uvloop.run(_notices(served, repeats, limit)))
+    return {"notice_ms_p95": percentile(times, 95)}
+
+
+async def _notices(served: Served, repeats: int, limit: float) -> list[float]:
+    async with AsyncClient(served.url, served.token) as client:
+        shape = await _saved(client, single())
+        try:
+            async with asyncio.timeout(limit):
+                return [await _notice(client, shape) for _ in range(repeats)]
+        except TimeoutError:
+            raise Broken(f"{repeats} executions did not end within {limit:g} s") from None
+
+
+async def _notice(client: AsyncClient, shape: Shape) -> float:
+    """One in milliseconds. The worker's time is the database's, which is on this machine."""
+    execution = await client.start(shape.name)
+    ended = await execution.wait()
+    heard_at = time.time()
+    if (finished_at := ended["finishedAt"]) is None:
+        raise Broken(f"an execution did not end: it is {ended['state']}")
+    return (heard_at - datetime.fromisoformat(finished_at).timestamp()) * 1000
 
 
 def at_once(served: Served, executions: int, limit: float) -> Round:

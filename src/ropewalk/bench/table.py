@@ -7,12 +7,33 @@ from msgspec import Struct
 from rich import box
 from rich.table import Table
 
-from ropewalk.bench.contenders import DOORS, FLOOR, NATIVE, NATIVE_1, NATIVE_2, NATIVE_2_OWN, NATIVE_4, PYTHON
+from ropewalk.bench.contenders import (
+    DOORS,
+    FLEET_1,
+    FLEET_2,
+    FLOOR,
+    HTTP,
+    NATIVE,
+    NATIVE_1,
+    NATIVE_2,
+    NATIVE_2_OWN,
+    NATIVE_4,
+    PYTHON,
+)
 from ropewalk.bench.figures import Figure
 from ropewalk.bench.stores import SQLITE, STORES
 
 TIMES: Final = "×"
-BESIDE: Final = {NATIVE: FLOOR, NATIVE_1: NATIVE, NATIVE_2: NATIVE, NATIVE_2_OWN: NATIVE, PYTHON: NATIVE}
+BESIDE: Final = {
+    NATIVE: FLOOR,
+    NATIVE_1: NATIVE,
+    NATIVE_2: NATIVE,
+    NATIVE_2_OWN: NATIVE,
+    PYTHON: NATIVE,
+    HTTP: NATIVE,
+    FLEET_1: NATIVE,
+    FLEET_2: FLEET_1,
+}
 """Whose figure stands beside each engine's: the floor beneath one worker, one worker beneath several and beneath the
 doors to it."""
 
@@ -46,6 +67,13 @@ BARS: Final[Mapping[tuple[str, str, str], Bar]] = {
     ("W4", "executions_per_s", NATIVE_2): _SECOND_WORKER,
     ("W4", "executions_per_s", NATIVE_2_OWN): _SECOND_WORKER,
     ("W4", "executions_per_s", PYTHON): Bar(0.80, is_least=True),
+    ("W1", "latency_ms_p50", HTTP): Bar(4, 2.5, "ms"),
+    ("W4", "executions_per_s", HTTP): Bar(1_500, 2_500, "/s", is_least=True),
+    ("W1", "latency_ms_p50", FLEET_1): Bar(8, 5, "ms"),
+    ("W1", "latency_ms_p99", FLEET_1): Bar(30, 15, "ms"),
+    ("W1", "notice_ms_p95", FLEET_1): Bar(10, None, "ms"),
+    ("W4", "executions_per_s", FLEET_1): Bar(1_200, 2_000, "/s", is_least=True),
+    ("W4", "executions_per_s", FLEET_2): Bar(1.2, 1.5, is_least=True),
     **{("W4", "peak_rss_mb", each): Bar(120, 80, "MB") for each in BESIDE},
     ("W5", "seconds_lost", NATIVE): Bar(1, 0.3, "s", stores=(SQLITE,)),
     # The lease of 15 s, and 5 more.
@@ -76,8 +104,9 @@ def table(figures: Sequence[Figure]) -> Table:
 def _title(figures: Sequence[Figure]) -> str:
     found = dict.fromkeys(each.engine for each in figures)
     doors = [each for each in found if each.partition("-")[0] in DOORS]
-    above = ["several workers"] * (NATIVE_2 in found) + doors
-    return ", ".join([f"{figures[0].store}; ratio: native ÷ floor", *(f"{each} ÷ native" for each in above)])
+    above = {"several workers": NATIVE} if NATIVE_2 in found else {each: BESIDE[each] for each in doors}
+    beside = (f"{each} ÷ {below}" for each, below in above.items())
+    return ", ".join([f"{figures[0].store}; ratio: native ÷ floor", *beside])
 
 
 def rows(figures: Sequence[Figure]) -> Iterator[tuple[str, ...]]:
