@@ -8,6 +8,8 @@ import pytest
 from starlette.types import Message
 
 from ropewalk.access.rights import Role
+from ropewalk.api.server import ServerSettings, listen, serving
+from ropewalk.store.sqlite import SqliteReader
 from tests.api.asking import _scope
 from tests.api.house import API, House
 
@@ -196,6 +198,44 @@ async def test_a_waiter_that_hangs_up_leaves_nothing_behind(house: House):
 
     assert len(house.office.waiters) == 0
     assert not house.service.engine.followers._waiting
+
+
+@pytest.mark.parametrize("is_pipelined", [False, True])
+async def test_a_waiter_that_closes_its_connection_leaves_nothing_behind(house: House, is_pipelined: bool):
+    await house.save(TOLD)
+    execution = await started(house)
+    listener = listen("127.0.0.1", 0)
+    request = (
+        f"GET {API}/workflow/executions/{execution}?wait=60s HTTP/1.1\r\nhost: x\r\n"
+        f"authorization: Bearer {house.root}\r\n\r\n"
+    )
+    async with serving(house.app, listener, ServerSettings(drain=2)):
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(request.encode() * (2 if is_pipelined else 1))
+        await until_waiting(house, 1)
+        writer.close()
+        await until_waiting(house, 0)
+
+    assert not house.service.engine.followers._waiting
+
+
+async def test_a_result_is_read_by_one_question(house: House, monkeypatch: pytest.MonkeyPatch):
+    await house.save(TOLD)
+    execution = await started(house)
+    caller = Caller(house, "GET", f"/workflow/executions/{execution}?wait=60s")
+    await until_waiting(house, 1)
+    await house.service.signal(execution, "word", {"n": 1})
+    asked: list[str] = []
+    fetch = SqliteReader.fetch
+
+    async def noted(self: SqliteReader, name: str, *arguments: Any) -> Any:
+        asked.append(name)
+        return await fetch(self, name, *arguments)
+
+    monkeypatch.setattr(SqliteReader, "fetch", noted)
+    await asyncio.wait_for(caller.answer, 30)
+
+    assert (caller.json["state"], caller.json["workflow"], asked) == ("SUCCESS", "told", ["short_log"])
 
 
 async def test_ten_thousand_callers_wait_at_once_and_all_are_answered(house: House):

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ropewalk.api.problems import RETRY_AFTER, problem
+from ropewalk.api.waiters import DEPARTED
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
@@ -132,6 +133,7 @@ class HttpConnection(HttpToolsProtocol):
         self._head = self._received = 0
         self._refusal: Refusal | None = None
         self._is_deaf = False
+        self._departure: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -145,6 +147,19 @@ class HttpConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._doorkeeper.left(self._host)
         super().connection_lost(exc)
+        self._tell_departure()
+
+    def departed(self) -> asyncio.Future[None]:
+        """Done when the caller has hung up. One request is answered at a time, so only one asks."""
+        self.flow.resume_reading()
+        self._departure = self.loop.create_future()
+        if self._is_deaf or self.transport.is_closing():
+            self._departure.set_result(None)
+        return self._departure
+
+    def _tell_departure(self) -> None:
+        if self._departure is not None and not self._departure.done():
+            self._departure.set_result(None)
 
     # What the parser says
 
@@ -198,6 +213,8 @@ class HttpConnection(HttpToolsProtocol):
         self._require_one_reading()
         self._received = 0
         self._enter(Phase.BODY)
+        # The scope's type knows only the names of the standard.
+        cast(dict[str, Any], self.scope)[DEPARTED] = self.departed
         super().on_headers_complete()
 
     def _require_one_reading(self) -> None:
@@ -279,6 +296,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+        self._tell_departure()
         if not may_answer:
             self.transport.close()
             return

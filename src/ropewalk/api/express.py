@@ -11,6 +11,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute, iter_route_contexts
+from pydantic_core import SchemaSerializer, SchemaValidator
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -168,16 +169,17 @@ class _Answers:
 
     def __init__(self, route: APIRoute) -> None:
         self._status = route.status_code or 200
-        self._model = route.response_model
+        # What `model_validate` and `model_dump_json` call.
+        self._made: SchemaValidator = route.response_model.__pydantic_validator__
+        self._json: SchemaSerializer = route.response_model.__pydantic_serializer__
         self._is_short = route.response_model_exclude_unset
 
     def of(self, value: Any) -> "_Said":
         return _Said(self._status, self._written(value))
 
     def _written(self, value: Any) -> bytes:
-        made = self._model.model_validate(value)
-        text: str = made.model_dump_json(by_alias=True, exclude_unset=self._is_short)
-        return text.encode()
+        made = self._made.validate_python(value)
+        return self._json.to_json(made, by_alias=True, exclude_unset=self._is_short)
 
 
 class _Said:

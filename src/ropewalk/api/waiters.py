@@ -4,11 +4,14 @@ A wait ends with what is waited for, with its time, with the caller who hangs up
 """
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 
 from ropewalk.api.problems import Refused
+
+DEPARTED: Final = "ropewalk.departed"
+"""In the scope of a request: gives a future that is done when the caller has hung up; who asks for it cancels it."""
 
 
 class Waiters:
@@ -26,7 +29,7 @@ class Waiters:
         if self._is_ending:
             waiting.cancel()
             return
-        gone = asyncio.ensure_future(hung_up(request))
+        gone = _departure(request)
         self._there.add(waiting)
         try:
             await asyncio.wait((waiting, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -44,6 +47,15 @@ class Waiters:
         self._is_ending = True
         for waiting in self._there:
             waiting.cancel()
+
+
+def _departure(request: Request) -> asyncio.Future[None]:
+    """Done when the caller has hung up: our own server tells, of any other it has to be asked by a task."""
+    departed = request.scope.get(DEPARTED)
+    if departed is None:
+        return asyncio.ensure_future(hung_up(request))
+    gone: asyncio.Future[None] = departed()
+    return gone
 
 
 async def hung_up(request: Request) -> None:

@@ -154,7 +154,8 @@ async def get_by_name(reader: Reader, workspace: str, name: str) -> Workflow | N
 
 async def find(reader: Reader, workspace: str, named: str) -> Workflow | None:
     """The workflow of this id, else of this name, if the workspace has it."""
-    return await get(reader, workspace, named) or await get_by_name(reader, workspace, named)
+    row = await reader.fetch_one("find_workflow", workspace, named)
+    return None if row is None else Workflow(*row)
 
 
 async def listed(

@@ -34,6 +34,16 @@ select id, workspace, name, published, archived_at, created_at
   from workflow
  where workspace = $1 and id = $2;
 
+-- find_workflow: one workflow of a workspace by its id, else by its name.
+select id, workspace, name, published, archived_at, created_at
+  from workflow
+ where workspace = $1 and id = $2
+union all
+select id, workspace, name, published, archived_at, created_at
+  from workflow
+ where workspace = $1 and name = $2
+   and not exists (select 1 from workflow as named where named.workspace = $1 and named.id = $2);
+
 -- get_workflow_by_name: one workflow of a workspace by its name.
 select id, workspace, name, published, archived_at, created_at
   from workflow
