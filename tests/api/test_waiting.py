@@ -219,6 +219,29 @@ async def test_a_waiter_that_closes_its_connection_leaves_nothing_behind(house: 
     assert not house.service.engine.followers._waiting
 
 
+async def test_a_whole_answer_is_the_same_as_one_in_parts(house: House):
+    await house.save(ONE)
+    started = await house.ask("POST", f"{START}?wait=30s", json={"workflowDefinitionId": "one", "input": 7})
+    path = f"{API}/workflow/executions/{started.json()['executionId']}"
+    listener = listen("127.0.0.1", 0)
+    heads, bodies = [], []
+    async with serving(house.app, listener, ServerSettings(drain=2)):
+        # The second asks for the end of the connection, which is for the server's own way to see to.
+        for last in ("", "connection: close\r\n"):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            request = f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {house.root}\r\n{last}\r\n"
+            writer.write(request.encode())
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+            heads.append(sorted(line.partition(b":")[0] for line in head.splitlines()[1:-1]))
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            bodies.append(json.loads(await asyncio.wait_for(reader.readexactly(length), 30)))
+            writer.close()
+
+    assert sorted([*heads[0], b"connection"]) == heads[1]
+    assert bodies[0] == bodies[1]
+    assert bodies[0]["output"] == "secret 7"
+
+
 async def test_a_result_is_read_by_one_question(house: House, monkeypatch: pytest.MonkeyPatch):
     await house.save(TOLD)
     execution = await started(house)

@@ -10,15 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from starlette.types import Message
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ropewalk.api.problems import RETRY_AFTER, problem
 from ropewalk.api.waiters import DEPARTED
+from ropewalk.api.whole import WHOLE
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
@@ -157,6 +160,18 @@ class HttpConnection(HttpToolsProtocol):
             self._departure.set_result(None)
         return self._departure
 
+    def _write_whole(self, cycle: RequestResponseCycle, answer: Message) -> bool:
+        """Write a whole answer at once, so that the client reads it at once; False if it has to go the usual way."""
+        if cycle.disconnected or cycle.response_started or self.flow.write_paused or not cycle.keep_alive:
+            return False
+        headers = (*cycle.default_headers, *answer["headers"])
+        head = b"".join([part for name, value in headers for part in (name, b": ", value, b"\r\n")])
+        self.transport.write(b"".join((STATUS_LINE[answer["status"]], head, b"\r\n", answer["body"])))
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        self.on_response_complete()
+        return True
+
     def _tell_departure(self) -> None:
         if self._departure is not None and not self._departure.done():
             self._departure.set_result(None)
@@ -214,8 +229,12 @@ class HttpConnection(HttpToolsProtocol):
         self._received = 0
         self._enter(Phase.BODY)
         # The scope's type knows only the names of the standard.
-        cast(dict[str, Any], self.scope)[DEPARTED] = self.departed
+        scope = cast(dict[str, Any], self.scope)
+        scope[DEPARTED] = self.departed
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:
+            scope[WHOLE] = partial(self._write_whole, self.cycle)
 
     def _require_one_reading(self) -> None:
         """What a proxy on the way may have understood in another way is refused: to whom it goes, where it ends."""

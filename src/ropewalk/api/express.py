@@ -20,6 +20,7 @@ from ropewalk.api.intake import require_readable, understand, whole_body
 from ropewalk.api.problems import answered
 from ropewalk.api.routes import GatedRoute, known_queries, largest_of
 from ropewalk.api.turns import Turns
+from ropewalk.api.whole import ANSWER
 
 HOT: Final = frozenset({"startExecution", "getExecution"})
 PLAIN: Final = b"application/json"
@@ -193,5 +194,4 @@ class _Said:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [(b"content-length", str(len(self._body)).encode()), (b"content-type", PLAIN)]
-        await send({"type": "http.response.start", "status": self._status, "headers": headers})
-        await send({"type": "http.response.body", "body": self._body})
+        await send({"type": ANSWER, "status": self._status, "headers": headers, "body": self._body})

@@ -1,7 +1,7 @@
 """The walls beside the gate: there is no way in but the routes we know, and no telling from outside where they are."""
 
 import time
-from collections.abc import Awaitable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from ropewalk.api.problems import HEADERS, Refused, answer_to, problem
 from ropewalk.api.proofs import authenticate
 from ropewalk.api.rates import refusal
 from ropewalk.api.routes import GatedRoute, SocketGate
+from ropewalk.api.whole import ANSWER, WHOLE, in_parts
 from ropewalk.core.errors import RopewalkError
 
 # What the server answers a handshake; anything else that comes first is an answer with a status of its own.
@@ -99,7 +100,7 @@ class Walls:
             other = self._app if scope["type"] == "lifespan" else self._shake_hands
             await other(scope, receive, send)
             return
-        began, answer = time.perf_counter(), _Answer(send)
+        began, answer = time.perf_counter(), _Answer(send, scope.get(WHOLE))
         try:
             await (refusal(scope) or self._way(scope))(scope, receive, answer.send)
         finally:
@@ -119,19 +120,24 @@ class Walls:
 class _Answer:
     """One answer on its way out; the status of one that never begins is that of a fault."""
 
-    __slots__ = ("_send", "status")
+    __slots__ = ("_send", "_whole", "status")
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, whole: Callable[[Message], bool] | None) -> None:
         self._send = send
+        self._whole = whole
         self.status = 500
 
-    def send(self, message: Message) -> Awaitable[None]:
-        if message["type"] == "http.response.start":
+    async def send(self, message: Message) -> None:
+        is_whole = message["type"] == ANSWER
+        if is_whole or message["type"] == "http.response.start":
             self.status = message["status"]
             headers = message.setdefault("headers", [])
             there = {name for name, _ in headers}
             headers += [header for header in _HEADERS if header[0] not in there]
-        return self._send(message)
+        if not is_whole:
+            await self._send(message)
+        elif self._whole is None or not self._whole(message):
+            await in_parts(message, self._send)
 
 
 class _Handshake:
