@@ -10,6 +10,7 @@ from ropewalk.core.signals import (
     ChildEnded,
     Decide,
     Due,
+    GiveUp,
     Lost,
     Matched,
     Pause,
@@ -291,6 +292,17 @@ def test_a_run_that_is_held_by_a_breaker_after_its_slot_holds_it_no_longer():
 
 
 # Slots and parking
+
+
+def test_a_slot_that_came_too_late_is_asked_for_again_when_one_is_needed():
+    execution = waiting(workflow("a b c", "b->c"), BreakerWait("http shop", NOON + MINUTE))
+    tell(execution, Suspended("b", 1, Approval("?")))
+    tell(execution, Due(), at=NOON + MINUTE)
+    assert commands(execution, NeedSlot)
+
+    tell(execution, GiveUp("a", "ann"), Start(), Decide("b", True, "ann"), at=NOON + MINUTE)
+
+    assert commands(execution, NeedSlot)
 
 
 def test_an_execution_that_only_waits_gives_its_slot_back_and_asks_for_one_when_woken():

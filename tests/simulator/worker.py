@@ -71,6 +71,7 @@ class Worker:
         self.skew = skew
         self.is_alive = True
         self.is_stopping = False
+        self.is_frozen = False
         self.frozen_until = 0
         self.held: dict[str, Held] = {}
         self.running: dict[tuple[str, RunKey], Attempt] = {}
@@ -81,7 +82,7 @@ class Worker:
 
     @property
     def is_awake(self) -> bool:
-        return self.is_alive and self.world.now >= self.frozen_until
+        return self.is_alive and not self.is_frozen
 
     @property
     def clock(self) -> int:
@@ -309,14 +310,16 @@ class Worker:
         chance = self.world.chance
         length = chance.choice((1, 3, 18, 40)) * SECOND
         self.world.note(self, "freezes for {} s", length // SECOND)
+        self.is_frozen = True
         self.frozen_until = self.world.now + length
         self.world.at(self.frozen_until, self.thaw)
         self.world.after(LEASE + self.world.moment(), self.reap)
 
     def thaw(self) -> None:
         """Go on as if nothing had happened: first with the writes that were under way."""
-        if not self.is_awake:
+        if not self.is_alive:
             return
+        self.is_frozen = False
         self.world.note(self, "thaws")
         unwritten, self.unwritten = self.unwritten, []
         for prepared in unwritten:

@@ -6,6 +6,7 @@ A report about an attempt that is not under way (late, repeated, from before a r
 from msgspec.structs import replace
 
 from ropewalk.core.canonical import writable, writable_error
+from ropewalk.core.commands import CancelChild
 from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.events import (
     ChildResumed,
@@ -54,10 +55,12 @@ WORKER_LOST = RunError(ErrorType.TRANSIENT, "worker lost")
 
 
 def start(x: Progress, signal: Start, now: int) -> None:
-    """A slot is granted; taken only if it is still needed."""
-    if x.needs_slot and x.state is PENDING:
+    """A slot is granted; taken only if it is still needed, else asked for again when it is."""
+    if not x.needs_slot:
+        x.slot_answered()
+    elif x.state is PENDING:
         begin(x, now)
-    elif x.needs_slot:
+    else:
         record(x, SlotTaken(now))
 
 
@@ -252,8 +255,11 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
     work = _waiting(x, signal.node, signal.item)
     if work is None or not isinstance(work.wait, ChildWait) or work.attempt != signal.attempt:
         return
-    if _is_known(work, signal) and not signal.stands:
-        return  # and the child has been reopened since, or will be
+    if _is_known(work, signal):
+        if not signal.stands:
+            return  # the child has been reopened since, or will be
+        # It refused one request, and may have followed another that was told again: nothing depends on that any more.
+        x.commands.append(CancelChild(work.wait.child))
     if signal.state is ExecutionState.SUCCESS:
         arrive(x, work, signal.output, now, signal.blob)
         return
