@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.core.commands import Command, EvaluateOutput
+from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot
 from ropewalk.core.events import ExecutionAccepted, ExecutionFailed, ExecutionSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import output_later
@@ -60,6 +60,19 @@ def test_what_has_happened_meanwhile_makes_it_be_asked_for_again():
 
     assert during == late == []
     assert events == [ExecutionSucceeded(NOON, 2)]
+
+
+def test_an_execution_without_a_slot_asks_for_one_before_its_output_is_evaluated():
+    execution, _ = at_its_end(workflow("a", output=COSTLY))
+    execution.handle(Pause("me"), NOON)
+    execution.take_commands()
+
+    execution.handle(Resume("me"), NOON)
+
+    assert execution.needs_slot
+    assert execution.take_commands() == [NeedSlot()]
+    execution.handle(Start(), NOON)
+    assert execution.take_commands() == [EvaluateOutput(execution.seq)]
 
 
 def test_who_folds_the_log_asks_for_it_again():

@@ -124,12 +124,12 @@ class Progress:
 
     @property
     def needs_slot(self) -> bool:
-        """Whether something could start if there were a slot."""
+        """Whether something could start if there were a slot, or the output could be evaluated that takes long."""
         if self.has_slot or self.ending is not None:
             return False
         if self.state is PENDING:
             return True
-        return self.state is ExecutionState.RUNNING and self.may_start
+        return self.state is ExecutionState.RUNNING and (self.may_start or not self.open_nodes)
 
     @property
     def has_more(self) -> bool:

@@ -285,7 +285,9 @@ def finish(x: Progress, now: int) -> None:
 
 
 def conclude(x: Progress, now: int) -> None:
-    """The execution ended well, if its output can be told; one that takes long is asked of the worker, once."""
+    """The execution ended well, if its output can be told; one that takes long is asked of the worker that has a slot
+    for it, once.
+    """
     if x.output_asked is not None and x.output_asked == x.seq + len(x.events):
         return
     try:
@@ -293,8 +295,9 @@ def conclude(x: Progress, now: int) -> None:
     except (ExpressionError, TooMuch) as error:
         record(x, ExecutionFailed(now, writable(f"output: {error}")))
     except Unfinished:
-        x.output_asked = x.seq + len(x.events)
-        x.commands.append(EvaluateOutput(x.output_asked))
+        if x.has_slot:
+            x.output_asked = x.seq + len(x.events)
+            x.commands.append(EvaluateOutput(x.output_asked))
     else:
         record(x, ExecutionSucceeded(now, output))
 
