@@ -194,10 +194,7 @@ KIN = (
         "commands.append(ReopenChild(wait.child, work.opening))", "pass"),
     Bug("child never paused after a loss", machine.Execution._outstanding_child,
         "commands.append(PauseChild(wait.child))", "pass"),
-    Bug("abandoned child never cancelled after a loss", machine.Execution.outstanding,
-        "commands += (CancelChild(child) for child in self.called_off)", "pass"),
     Bug("end never told after a loss", machine.Execution.outstanding, "commands.append(Finish(self.state))", "pass"),
-    Bug("child reopened twice for one end", verbs.retry, "request.opening < x.opening", "False"),
 )  # fmt: skip
 
 SLOTS = (
