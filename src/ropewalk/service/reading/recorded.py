@@ -39,9 +39,11 @@ LARGE: Final = 256 * 1024
 SMALL: Final = 16 * 1024
 MOST_PLANS: Final = 100
 MANY_EVENTS: Final = 2_000
+AT_ONCE: Final = 2
+"""How many reads that compute go on at once."""
 # Of our own: however many read, the threads by which values are written and names resolved are not kept from it.
-_readers: Final = ThreadPoolExecutor(2, "reading")
-_turns: Final = FairTurns(2)
+_readers: Final = ThreadPoolExecutor(AT_ONCE, "reading")
+_turns: Final = FairTurns(AT_ONCE)
 MOST_WAITING: Final = 32
 """How many reads that compute a caller may have waiting at once."""
 NOBODY: Final = ("", "")
