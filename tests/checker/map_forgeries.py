@@ -14,7 +14,7 @@ from tests.core.executions import bad, each, ok, once
 
 KEPT = {"failureTolerance": 1, "deadLetters": "always"}
 READ = {"id": "b", "with": {"seen": "{{ nodes.m.output }}", "failed": "{{ nodes.m.errors }}"}}
-ERROR = {"type": "TRANSIENT", "message": "boom", "attempts": 1, "index": 0}
+ERROR = {"type": "TRANSIENT", "message": "boom", "attempts": 1, "status": None, "index": 0}
 GIVEN = {"seen": [None, 1], "failed": [ERROR]}
 
 
