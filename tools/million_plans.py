@@ -38,7 +38,7 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "get_execution": ("default", SOME),
     "lease_offers": ("default", 10, "w1", NOW, NOW),
     "expired_offers": (NOW, 100),
-    "list_executions": ("default", "~", None, None, None, 0, NOW, "", 50),
+    "list_executions": ("default", "~", None, None, None, 0, NOW, "", 50, None, 0, None, None),
     "list_runs": (SOME, "", None, None, 50),
 }
 WRITTEN: Final[dict[str, tuple[Any, ...]]] = {
