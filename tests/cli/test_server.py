@@ -197,11 +197,20 @@ def test_many_letters_are_tried_again_there(there: Invoke, answer_there: Answer)
     (group,) = answer_there("dlq", "groups")
 
     lines = there("dlq", "requeue", "--fingerprint", group["fingerprint"], "--limit", "2").stdout.splitlines()
+    # The command does not wait for their ends; the next command stops only if a letter is left when one has failed.
+    _until_they_failed_again(answer_there, 3)
     stopped = there("dlq", "requeue", "--workflow", "paid", "--stop-after-failures", "1")
 
     assert lines[-1] == "2 requeued"
     assert stopped.exit_code == 1
     assert "stopped: " in stopped.stdout
+
+
+def _until_they_failed_again(answer_there: Answer, count: int) -> None:
+    for _ in range(1000):
+        if len(answer_there("dlq", "ls")) == count:
+            return
+    raise AssertionError("they never fail again")
 
 
 def test_a_fixed_letter_a_retry_a_rerun_and_a_replay_go_on_there(there: Invoke, answer_there: Answer):
