@@ -30,6 +30,13 @@ REFUND: Final = "01a1ecb4-7863-72af-aa86-68725d213fbf"
 LETTER: Final = "01a1ecb4-85e6-7928-b32d-52674838b259"
 OTHER_LETTER: Final = "01a1ecb4-78b7-7609-8069-f43b4f13b1b6"
 REFUSED: Final = "ValueError: the card 4242-4242 was refused by the bank: insufficient funds (code 51), ask for another"
+TRACEBACK: Final = f"""\
+Traceback (most recent call last):
+  File "/srv/shop/orders.py", line 31, in charge_customer
+    receipt = bank.charge(card, amount_of(order), currency=order["currency"], reference=order["id"], timeout=10)
+  File "/srv/shop/bank.py", line 12, in charge
+    raise ValueError(f"the card {{card}} was refused by the bank: {{answer.reason}}")
+{REFUSED}"""
 AWAY: Final = "ConnectionError: cannot reach https://warehouse.example/api/v2/stock?item=rope: connection refused"
 
 _SHOP: Final[dict[str, Any]] = {
@@ -111,8 +118,22 @@ def executions_show() -> list[RenderableType]:
         ORDER, *_BEGUN[:-1], (Succeeded("stock", 1), 60), (Succeeded("enough", 1), 80),
         (Suspended("more", 1, Approval("Only 2 coils of rope left, Ann wants 30 by Friday. Make more?")), 90),
     )  # fmt: skip
-    shown = {"input": {"item": "rope", "quantity": 30}, "output": None, "metrics": {"tokens": None}}
-    return [details(shown, waiting, NOON + 3 * MINUTE)]
+    return [details(_shown([]), waiting, NOON + 3 * MINUTE)]
+
+
+def executions_show_failed() -> list[RenderableType]:
+    stopped = _picture(ORDER, *_BEGUN[:-1], (Failed("stock", 1, _SHORT), 60))
+    nodes = [
+        {"id": "price", "state": "SUCCESS", "error": None},
+        {"id": "stock", "state": "FAILED", "error": {"message": REFUSED, "detail": TRACEBACK}},
+    ]
+    return [details(_shown(nodes), stopped, NOON + SECOND)]
+
+
+def _shown(nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What `executions show` reads of an execution beside its picture."""
+    given = {"item": "rope", "quantity": 30}
+    return {"input": given, "output": None, "metrics": {"tokens": None}, "nodes": nodes}
 
 
 def explain() -> list[RenderableType]:
@@ -164,7 +185,17 @@ def dlq_show() -> list[RenderableType]:
 
 SCENES: Final[dict[str, Callable[[], list[RenderableType]]]] = {
     each.__name__: each
-    for each in (run_under_way, run_failed, executions_ls, executions_show, explain, dlq_groups, dlq_ls, dlq_show)
+    for each in (
+        run_under_way,
+        run_failed,
+        executions_ls,
+        executions_show,
+        executions_show_failed,
+        explain,
+        dlq_groups,
+        dlq_ls,
+        dlq_show,
+    )
 }
 
 
