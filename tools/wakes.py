@@ -27,11 +27,14 @@ from ropewalk.bench.stores import STORES
 from ropewalk.core import log
 from ropewalk.core.duration import SECOND
 from ropewalk.core.events import Event, ExecutionSucceeded, NodesStarted, NodeSucceeded
+from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Version
 from ropewalk.engines.native.process import settle_in
 from ropewalk.service import Service
-from ropewalk.store import live, queue
+from ropewalk.store import executions, live
 from ropewalk.store import log as stored_log
+from ropewalk.store.executions import Filter
+from ropewalk.store.workspaces import DEFAULT
 from ropewalk.wiring import Settings, open_service
 
 SIZE: Final = 10_000
@@ -100,26 +103,27 @@ async def parked(service: Service, version: Version, due: float, size: int) -> l
     return executions
 
 
-async def woken(service: Service, executions: Sequence[str], due: int) -> Woken:
+async def woken(service: Service, ids: Sequence[str], due: int) -> Woken:
     """Wait for all of them, and read what their logs say."""
     await asyncio.sleep(due / SECOND - time.time())
     async with asyncio.timeout(PATIENCE):
-        while service.engine.memory.lives or await live.next_wake(service.store) or await _is_any_queued(service):
+        while service.engine.memory.lives or await live.next_wake(service.store) or await _is_any_left(service):
             await asyncio.sleep(LOOK_EVERY)
     ends, starts, last, succeeded = [], [], due, 0
-    for first in range(0, len(executions), AT_ONCE):
-        logs = await stored_log.whole(service.store, executions[first : first + AT_ONCE])
+    for first in range(0, len(ids), AT_ONCE):
+        logs = await stored_log.whole(service.store, ids[first : first + AT_ONCE])
         for entries in logs.values():
             events = list(log.decode_all(entries))
             ends.append(_ended(events) - due)
             starts.append(_started(events) - due)
             last = max(last, events[-1].at)
             succeeded += isinstance(events[-1], ExecutionSucceeded)
-    return Woken(len(executions), succeeded, _late(ends), _late(starts), (last - due) / SECOND, peak_rss_mb())
+    return Woken(len(ids), succeeded, _late(ends), _late(starts), (last - due) / SECOND, peak_rss_mb())
 
 
-async def _is_any_queued(service: Service) -> bool:
-    return await queue.any_waiting(service.store, service.store.now())
+async def _is_any_left(service: Service) -> bool:
+    """Also one that is taken from its wait and not in memory yet."""
+    return bool(await executions.counted(service.store, DEFAULT, Filter(state=ExecutionState.RUNNING), limit=1))
 
 
 def _ended(events: Sequence[Event]) -> int:

@@ -74,7 +74,8 @@ async def test_the_failures_of_all_open_it_and_a_few_probe_at_a_time(crew: Fleet
     ends = await crew.states(ids)
     await crew.quiet()
 
-    assert {each.pid for each in before} == {member.pid for member in members}
+    # It may open before the second of them has called.
+    assert {each.pid for each in before} <= {member.pid for member in members}
     assert overlapping(probes, BRIEF.probes) == []
     assert ends == ["SUCCESS"] * EXECUTIONS
     assert await is_open(crew) == []

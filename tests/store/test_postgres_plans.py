@@ -66,10 +66,10 @@ READ = ("owning_workers", "whole_logs", "written_rows", "event_waits_of", "offer
 SMALL = ("worker", "workspace")
 VALUES = {"text": "'w1'", "int8": "50", "int4": "1", "bytea": "''"}
 ARGUMENTS = {
-    "list_executions": "'w1', '~', null, null, null, 0, 99999, '', 50, null, 1",
-    "list_failed_executions": "'w1', '~', null, 'FAILED', null, 0, 99999, '', 50, null, 1",
-    "list_workflow_executions": "'w1', '~', 'f1', null, null, 0, 99999, '', 50, null, 1",
-    "list_live_executions": "'w1', '~', null, 'RUNNING', null, 0, 99999, '', 50, null, 1",
+    "list_executions": "'w1', '~', null, null, null, 0, 99999, '', 50, null, 1, null, null",
+    "list_failed_executions": "'w1', '~', null, 'FAILED', null, 0, 99999, '', 50, null, 1, null, null",
+    "list_workflow_executions": "'w1', '~', 'f1', null, null, 0, 99999, '', 50, null, 1, null, null",
+    "list_live_executions": "'w1', '~', null, 'RUNNING', null, 0, 99999, '', 50, null, 1, null, null",
     "list_runs": "'e00000005', '', null, null, 50",
     "search_execution_dead_letters": "'w5', 'PENDING', '~', null, null, 0, 99999, null, 'e5', 50",
     "owned_live": "'o2', '', 50",

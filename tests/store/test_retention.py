@@ -44,7 +44,9 @@ async def remove(store: Store, after: str = "", limit: int = 100) -> tuple[int, 
 async def left(store: Store) -> list[str]:
     return [
         row[0]
-        for row in await store.fetch("list_executions", "default", "~", None, None, None, 0, 2**62, "", 100, None, 1)
+        for row in await store.fetch(
+            "list_executions", "default", "~", None, None, None, 0, 2**62, "", 100, None, 1, None, None
+        )
     ]
 
 
