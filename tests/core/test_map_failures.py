@@ -12,6 +12,7 @@ from ropewalk.core.signals import (
     ChildEnded,
     ChildReopened,
     Due,
+    Evaluated,
     Expanded,
     Fix,
     GiveUp,
@@ -127,6 +128,8 @@ def test_fifty_of_two_thousand_are_mended_in_the_same_execution():
     tell(execution, *(Requeue("m", "ann", item) for item in bad_ones[:25]))
     tell(execution, *(Fix("m", "ann", item, item=item) for item in bad_ones[25:]), Start())
     tell(execution, *(ok("m", item, item=item, attempt=2) for item in bad_ones[:25]))
+    # An output of so many is evaluated beside the loop.
+    tell(execution, Evaluated(execution.seq, list(range(2_000))))
 
     assert (execution.state, execution.outputs[0]) == (SUCCESS, list(range(2_000)))
 
