@@ -7,9 +7,8 @@ import msgspec
 from ropewalk.cli.looking import WORKSPACE, Json, Look, StoreLook
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import NotFound
-from ropewalk.core.instant import moment, rfc3339
+from ropewalk.service.definitions import document_of, summary_of, version_summary_of
 from ropewalk.store import workflows
-from ropewalk.store.workflows import Version, VersionSummary, Workflow
 
 if TYPE_CHECKING:
     from ropewalk.cli.server import ServerLook
@@ -39,23 +38,26 @@ class _OnStore:
     async def listed(self, prefix: str, *, archived: bool, limit: int) -> list[Json]:
         about = {"with_archived": archived, "prefix": prefix}
         found = await workflows.listed(self._reader, WORKSPACE, limit=limit, **about)  # type: ignore[arg-type]  # by name
-        return [_summary(each, each.latest) for each in found]
+        return [summary_of(each, each.latest) for each in found]
 
     async def summary(self, name: str) -> Json:
         found = await workflows.find(self._reader, WORKSPACE, name)
         if found is None:
             raise NotFound(f"there is no workflow {name!r}")
         newest = await workflows.latest(self._reader, found.id)
-        return _summary(found, 0 if newest is None else newest.version)
+        return summary_of(found, 0 if newest is None else newest.version)
 
     async def versions(self, workflow: str) -> list[Json]:
-        return [_version(each) for each in await workflows.versions(self._reader, workflow, limit=_PAGE)]
+        return [
+            _without_reach(version_summary_of(each))
+            for each in await workflows.versions(self._reader, workflow, limit=_PAGE)
+        ]
 
     async def version(self, workflow: str, version: int) -> Json:
         found = await workflows.get_version(self._reader, workflow, version)
         if found is None:
             raise NotFound(f"the workflow has no version {version}")
-        return {**_version(found), "document": msgspec.json.decode(found.document)}
+        return {**_without_reach(version_summary_of(found)), "document": document_of(found)}
 
     async def compared(self, workflow: str, before: int, after: int) -> Json:
         old, new = [(await self.version(workflow, each))["document"] for each in (before, after)]
@@ -86,26 +88,6 @@ class _OnServer:
 
     async def compared(self, workflow: str, before: int, after: int) -> Json:
         return await self._client.diff(workflow, before, after)
-
-
-def _summary(workflow: Workflow, latest: int) -> Json:
-    return {
-        "id": workflow.id,
-        "name": workflow.name,
-        "published": workflow.published,
-        "latest": latest,
-        "archivedAt": moment(workflow.archived_at),
-        "createdAt": rfc3339(workflow.created_at),
-    }
-
-
-def _version(version: VersionSummary | Version) -> Json:
-    return {
-        "version": version.version,
-        "hash": version.hash,
-        "createdAt": rfc3339(version.created_at),
-        "createdBy": version.created_by,
-    }
 
 
 def _without_reach(version: Any) -> Json:
