@@ -1,4 +1,4 @@
-"""What a terminal shows can be typed again; an output that nobody reads any more stops nothing."""
+"""What a terminal shows can be typed again; an output that is not read any more stops nothing."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_an_id_a_terminal_shows_is_understood_by_a_server(server: Any, invoke: I
     assert (several.exit_code, failed in several.stderr) == (2, True)
 
 
-# Nobody reads any more
+# The output is not read any more
 
 
 def unread(*arguments: str, stdout: bool = False, stderr: bool = False) -> subprocess.CompletedProcess[str]:

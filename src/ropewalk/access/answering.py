@@ -1,4 +1,4 @@
-"""Who may answer what waits for a person: whoever may execute its workflow."""
+"""Who may answer what waits for a person: those who may execute its workflow."""
 
 from typing import Any, Final
 

@@ -63,7 +63,7 @@ class Approval(Answer):
 async def list_approvals(
     call: Caller, workflow_id: ChosenWorkflow = None, limit: Limit = 50, cursor: Cursor = None
 ) -> dict[str, Any]:
-    """The approvals that nobody has answered yet, those of the newest executions first.
+    """The approvals that are not answered yet, those of the newest executions first.
 
     A page may be shorter than `limit` and go on all the same: then `next` is not null.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FLAG: Final = "--health-port"
 MOST_CONNECTIONS: Final = 100
-"""Whoever asks for health asks briefly; a worker's open files are for its nodes."""
+"""A check of health is brief; a worker's open files are for its nodes."""
 DRAIN: Final = 1.0
 
 

@@ -47,7 +47,7 @@ async def letter_id(look: Look, word: str) -> str:
 
 
 async def whole_fingerprint(look: Look, word: str | None) -> str | None:
-    """The one fingerprint that is meant; a word that none begins with may be that of letters nobody waits for."""
+    """The one fingerprint that is meant; a word that none begins with may be that of letters that are resolved."""
     if word is None or len(word) >= WHOLE_FINGERPRINT:
         return word
     found = [each for each in await look.groups(_MOST_GROUPS) if each["fingerprint"].startswith(word.lower())]

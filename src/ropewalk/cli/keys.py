@@ -27,7 +27,7 @@ def keys() -> None:
 
 
 def _server(project: Project) -> Server:
-    """Keys open a server; a store is open to whoever can read its file or log in to its database."""
+    """Keys open a server; a store is open to those who can read its file or log in to its database."""
     if project.server is None:
         raise InvalidInput("keys are for a server: name it with --server URL, or --profile after `ropewalk login`")
     return project.server

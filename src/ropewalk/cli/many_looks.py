@@ -119,5 +119,5 @@ class _OnServer:
 
 def _chosen(wanted: Search) -> "Chosen":
     said = {"workflow": wanted.workflow, "state": wanted.state, "search": wanted.search, "waiting": wanted.waiting}
-    # Whoever says nothing else has said on the command line that all are meant.
+    # A caller without a filter has said on the command line that all are meant.
     return cast("Chosen", {**{name: value for name, value in said.items() if value}, "all": True})

@@ -159,7 +159,7 @@ async def _require_store(project: Project) -> None:
 async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None",
                  brings_types: bool) -> tuple[Verbs, Executor | None, "BroughtModules | None"]:  # fmt: skip
     """An owner may come or go between looking and asking, so this is tried for a while."""
-    # Here, since whoever only looks does without.
+    # Here, since a command that only looks does without.
     from ropewalk.cli.bringing import OwnerLeft, bring_node_types
     from ropewalk.control.client import NoAnswer, RemoteService
 

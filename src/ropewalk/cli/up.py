@@ -144,7 +144,7 @@ def _server_settings(project: Project) -> "ServerSettings":
 
 
 def _introduce(project: Project, url: str, token: str | None) -> None:
-    """Where it is, and the token nobody can read again; on stdout, which is not the log and has its form."""
+    """Where it is, and the token, which cannot be read again; on stdout, which is not the log and has its form."""
     if project.is_json or project.settings.telemetry.log is LogForm.JSON:
         print_json_line({"url": url, "token": token, "db": project.place})
         return

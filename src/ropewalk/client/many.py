@@ -128,7 +128,7 @@ def filters(workflow: str | None, state: str | None, trigger: str | None, since:
 
 
 def _body(chosen: Chosen) -> dict[str, JSON]:
-    """The same where many executions are told something; what nobody says is left out."""
+    """The same where many executions are told something; what the caller does not say is left out."""
     wanted = filters(
         chosen.get("workflow"), chosen.get("state"), chosen.get("trigger"), chosen.get("since"), chosen.get("until"),
         chosen.get("search"),

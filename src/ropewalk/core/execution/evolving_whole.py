@@ -308,7 +308,7 @@ def _requeued(x: Progress, event: NodeRequeued) -> None:
 
 
 def _take_up(x: Progress, index: int, item: int, *, is_fixed: bool = False) -> None:
-    """A failure of an item is no more; whoever has started still sees one that its map had tolerated."""
+    """A failure of an item is no more; a node that has started still sees one that its map had tolerated."""
     if x.nodes[index] is NodeState.SUCCESS:
         mending.taken_up(x, index, item, is_fixed=is_fixed)
 

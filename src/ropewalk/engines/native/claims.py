@@ -55,7 +55,7 @@ class Claims:
         self._looked_at_last = ""
         self._in_vain = 0
         self._is_anyone_waiting = True
-        # Whether somebody has said so since the last claim began: then nobody need be asked.
+        # Whether a hint has said so since the last claim began: then the store need not be asked.
         self._is_asked = False
         self._is_resting = False
         self._limits: dict[str, tuple[int, int | None]] = {}
@@ -186,7 +186,7 @@ class Claims:
         return bool(claimed) or last > began_at
 
     async def _look_for_waiting(self, now: int, room: int) -> bool:
-        """Whether somebody waits, and there is room; if not, nothing need be tried before there is a hint."""
+        """Whether an execution waits, and there is room; if not, nothing need be tried before there is a hint."""
         self._is_anyone_waiting |= await queue.any_waiting(self._engine.store, now)
         if room > 0 and self._is_anyone_waiting:
             return True

@@ -28,7 +28,7 @@ START: Final[Place] = (NEWEST, 0)
 async def waiting_approvals(
     reader: Reader, workspace: str, wanted: Filter = executions.ANY, place: Place = START, limit: int = 50
 ) -> tuple[list[Json], Place | None]:
-    """Approvals that nobody has answered, those of the newest executions first, and where the next page begins."""
+    """Approvals that are not answered yet, those of the newest executions first, and where the next page begins."""
     found: list[Json] = []
     versions: dict[tuple[str, int], bool] = {}
     read, (first, skipped) = 0, place

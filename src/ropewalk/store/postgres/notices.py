@@ -18,7 +18,7 @@ _MOST: Final = 20
 """So many notifications are sent together at most."""
 _NOTIFY: Final = "select pg_notify($1, payload) from unnest(cast($2 as text[])) as payload"
 _HINTING: Final = {**CHANGING, "synchronous_commit": "off"}
-"""A hint may be lost: nobody waits for the disk."""
+"""A hint may be lost: no caller waits for the disk."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 
