@@ -286,4 +286,5 @@ async def test_a_database_that_could_not_be_looked_through_in_time_is_opened_all
     store = await SqliteStore.open(path)
 
     await store.write([MANY])
+    assert await entries(store, "many") == 999
     await store.close()

@@ -149,7 +149,7 @@ def test_many_expressions_are_not_evaluated_briefly():
 )
 @pytest.mark.parametrize("rows", [1_000, 10_000])
 def test_one_pass_over_a_large_list_fits_whatever_its_length(source, rows):
-    value_of(source, input=[{"a": number, "b": "t"} for number in range(rows)])
+    assert value_of(source, input=[{"a": number, "b": "t"} for number in range(rows)])
 
 
 def test_each_item_of_a_large_list_with_each_does_not_fit():
