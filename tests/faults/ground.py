@@ -123,6 +123,7 @@ class Ground:
         self.ledger = Ledger(server.folder / "clients.jsonl", Accepted)
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20))
         self._clients: list[asyncio.Task[None]] = []
+        self._under_way: set[asyncio.Task[Answer]] = set()
 
     async def save(self, document: dict[str, Any] = FORK, workspace: str = "default") -> str:
         """The id of the workflow, saved and published."""
@@ -163,11 +164,14 @@ class Ground:
         for client in clients:
             client.cancel()
         await asyncio.gather(*clients, return_exceptions=True)
+        await asyncio.gather(*self._under_way)
 
     async def _client(self, workflow: str) -> None:
         while True:
-            answer = await asyncio.shield(self._start(workflow))
-            if answer.status != 202:
+            start = asyncio.create_task(self._start(workflow))
+            self._under_way.add(start)
+            start.add_done_callback(self._under_way.discard)
+            if (await asyncio.shield(start)).status != 202:
                 await asyncio.sleep(PAUSE)
 
     async def _start(self, workflow: str) -> Answer:
@@ -211,8 +215,12 @@ class Ground:
     # What they say
 
     def forget(self, since: float, until: float) -> int:
-        """Take the starts that were accepted between these moments out of the ledger; how many there were."""
-        gone = {each.execution for each in self.answers if since <= each.answered_at <= until} - {None}
+        """Take the starts that were accepted between these moments out of the ledger; how many there were.
+
+        The first answer may be to a request from before, and the last may arrive after the later moment.
+        """
+        answers = (each for each in self.answers if each.sent_at <= until and since <= each.answered_at)
+        gone = {each.execution for each in answers} - {None}
         kept = [line for line in self.ledger.read() if line.execution not in gone]
         self.ledger.rewrite(kept)
         return len(gone)
