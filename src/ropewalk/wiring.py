@@ -32,7 +32,7 @@ from ropewalk.store.address import is_shared, path_of
 
 if TYPE_CHECKING:
     from ropewalk.access.secret_key import SecretKey
-    from ropewalk.api.office import Office
+    from ropewalk.api.backend import Office
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
@@ -285,8 +285,8 @@ async def open_office(
 ) -> AsyncIterator["Office"]:
     """What a server's handlers work with, on a Ropewalk of its own."""
     # Here, since whoever does not serve does without the web.
-    from ropewalk.api.metrics import Figures
-    from ropewalk.api.office import Office
+    from ropewalk.api.backend import Office
+    from ropewalk.api.nouns.metrics import Figures
     from ropewalk.service.sampling import Sampler
     from ropewalk.telemetry.metrics import Metrics
 
@@ -300,9 +300,9 @@ async def open_office(
 def office_for_health(service: "Service", settings: Settings, metrics: "Metrics | None") -> "Office":
     """What the health port of a worker works with; it signs nothing that another process would have to know again."""
     # Here, as in `open_office`.
-    from ropewalk.api.cursors import Cursors
-    from ropewalk.api.metrics import Figures
-    from ropewalk.api.office import Office
+    from ropewalk.api.backend import Office
+    from ropewalk.api.nouns.metrics import Figures
+    from ropewalk.api.shapes.cursors import Cursors
     from ropewalk.service.sampling import Sampler
 
     office = Office(service.store, service.of, Cursors(secrets.token_hex(32)), settings.access)

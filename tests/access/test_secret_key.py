@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ropewalk.access.secret_key import SecretKey, from_file, from_file_or_random, signing_key
-from ropewalk.api.cursors import Cursors
-from ropewalk.api.problems import Refused
+from ropewalk.api.shapes.cursors import Cursors
+from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import InvalidInput
 from ropewalk.store import secrets as kept
 from ropewalk.store.sqlite import SqliteStore

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from ropewalk.api.metrics import Figures
+from ropewalk.api.nouns.metrics import Figures
 from ropewalk.core.breaker import Breaker, BreakerState
 from ropewalk.core.duration import HOUR
 from ropewalk.core.events import RunFailed, RunWaiting

@@ -12,7 +12,7 @@ from ropewalk.access.rights import Role
 from ropewalk.access.secret_key import SecretKey
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import create_app
-from ropewalk.api.office import Office
+from ropewalk.api.backend import Office
 from ropewalk.service import Service
 from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, open_service

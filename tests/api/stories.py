@@ -9,7 +9,7 @@ import httpx2
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
-from ropewalk.api.office import Office
+from ropewalk.api.backend import Office
 from ropewalk.core.events import Event
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.store import acl

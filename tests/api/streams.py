@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ropewalk.api.server import ServerSettings, address_of, listen, serving
+from ropewalk.api.doors.server import ServerSettings, address_of, listen, serving
 from tests.api.house import API, House
 
 PATIENCE = 30.0

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from ropewalk.api.app import assemble
-from ropewalk.api.gate import PUBLIC
+from ropewalk.api.doors.authorization import PUBLIC
 from tests.api.house import API, House
 
 DESCRIPTION: dict[str, Any] = assemble("test").openapi()

@@ -29,16 +29,16 @@ def asked(server: Served, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def counted(server: Served, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    from ropewalk.api import walls
+    from ropewalk.api.doors import middleware
 
     seen: list[str] = []
-    way = walls.Walls._way
+    way = middleware.Walls._way
 
     def noted(self: Any, scope: Any) -> Any:
         seen.append(f"{scope['method']} {scope['path'].rpartition('/')[2]}")
         return way(self, scope)
 
-    monkeypatch.setattr(walls.Walls, "_way", noted)
+    monkeypatch.setattr(middleware.Walls, "_way", noted)
     return seen
 
 

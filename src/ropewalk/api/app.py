@@ -2,14 +2,17 @@
 
 from fastapi import FastAPI
 
-from ropewalk.api import (
+from ropewalk.api import openapi
+from ropewalk.api.backend import Office
+from ropewalk.api.doors import middleware
+from ropewalk.api.nouns import (
     acl,
     activity,
     approvals,
     breakers,
     bulk,
+    dead_letters,
     definitions,
-    dlq,
     events,
     execution_lists,
     executions,
@@ -20,19 +23,16 @@ from ropewalk.api import (
     members,
     metrics,
     node_types,
-    openapi,
-    problems,
     queue,
     resources,
     runs,
     sessions,
-    stream,
     verbs,
-    walls,
     workers,
     workspaces,
 )
-from ropewalk.api.office import Office
+from ropewalk.api.shapes import problems
+from ropewalk.api.streaming import streams
 
 PREFIX = "/api/v1"
 NOUNS = (
@@ -42,7 +42,7 @@ NOUNS = (
     breakers,
     bulk,
     definitions,
-    dlq,
+    dead_letters,
     events,
     execution_lists,
     executions,
@@ -55,7 +55,7 @@ NOUNS = (
     queue,
     runs,
     sessions,
-    stream,
+    streams,
     verbs,
     workers,
     workspaces,
@@ -75,7 +75,7 @@ def create_health_app(office: Office, version: str) -> FastAPI:
     app = _bare(version)
     for each in (health.routes, metrics.routes):
         each.install(app)
-    walls.install(app)
+    middleware.install(app)
     app.state.office = office
     return app
 
@@ -85,16 +85,16 @@ def assemble(version: str) -> FastAPI:
     app = _bare(version)
     for noun in NOUNS:
         noun.routes.install(app, PREFIX)
-    for others in (resources.routes, stream.seed_routes, health.routes, metrics.routes):
+    for others in (resources.routes, streams.seed_routes, health.routes, metrics.routes):
         others.install(app)
     openapi.install(app, (*NOUNS, health, metrics, resources))
-    walls.install(app)
+    middleware.install(app)
     return app
 
 
-def _bare(version: str) -> walls.WalledApp:
+def _bare(version: str) -> middleware.WalledApp:
     """An app without routes, which says no as ours do."""
-    app = walls.WalledApp(
+    app = middleware.WalledApp(
         title="Ropewalk",
         version=version,
         summary="A durable workflow engine.",

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api.gate import PUBLIC, WORKSPACE
+from ropewalk.api.doors.authorization import PUBLIC, WORKSPACE
 from ropewalk.api.routes import ANYWHERE, BY_BODY, LARGEST, RIGHT, Routes
-from ropewalk.api.shapes import Answer, Body, FieldProblem, Problem
+from ropewalk.api.shapes.base import Answer, Body, FieldProblem, Problem
 
 routes = Routes("", "Description")
 

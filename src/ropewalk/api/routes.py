@@ -11,9 +11,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api.gate import PUBLIC, WORKSPACE, Call, enter, enter_anywhere, enter_by_body
-from ropewalk.api.intake import LARGEST_BODY, StrictRequest, require_json, require_single
-from ropewalk.api.problems import MEDIA_TYPE
+from ropewalk.api.doors.authorization import PUBLIC, WORKSPACE, Call, enter, enter_anywhere, enter_by_body
+from ropewalk.api.doors.request_bodies import LARGEST_BODY, StrictRequest, require_json, require_single
+from ropewalk.api.shapes.problems import MEDIA_TYPE
 from ropewalk.core.errors import InvalidInput, Problem
 
 RIGHT: Final = "x-right"

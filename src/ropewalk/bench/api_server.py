@@ -19,7 +19,7 @@ from ropewalk.access.first import ensure_admin
 from ropewalk.access.rates import Limits
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import create_app
-from ropewalk.api.server import ServerSettings, address_of, listen, serving
+from ropewalk.api.doors.server import ServerSettings, address_of, listen, serving
 from ropewalk.bench.api_load import START, Ready
 from ropewalk.bench.contenders import FLOOR
 from ropewalk.bench.processes import say

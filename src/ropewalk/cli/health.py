@@ -16,7 +16,7 @@ from ropewalk.service import Service
 from ropewalk.wiring import Settings, office_for_health
 
 if TYPE_CHECKING:
-    from ropewalk.api.office import Office
+    from ropewalk.api.backend import Office
     from ropewalk.telemetry.metrics import Metrics
 
 FLAG: Final = "--health-port"
@@ -29,7 +29,7 @@ class HealthPort:
     """A socket that takes connections, and what is counted for those who ask."""
 
     def __init__(self, listener: socket.socket, metrics: "Metrics | None") -> None:
-        from ropewalk.api.server import address_of  # here, as in `open_port`
+        from ropewalk.api.doors.server import address_of  # here, as in `open_port`
 
         self.metrics = metrics
         self.url = address_of(listener)
@@ -40,8 +40,8 @@ class HealthPort:
     async def answering(self, service: Service, settings: Settings) -> AsyncIterator[None]:
         """Answers about this service until the block ends."""
         from ropewalk.api.app import create_health_app  # here, as in `open_port`
-        from ropewalk.api.connections import Patience
-        from ropewalk.api.server import ServerSettings, serving
+        from ropewalk.api.doors.connections import Patience
+        from ropewalk.api.doors.server import ServerSettings, serving
 
         self._office = office = office_for_health(service, settings, self.metrics)
         patience = Patience(connections=MOST_CONNECTIONS, per_address=MOST_CONNECTIONS)
@@ -63,7 +63,7 @@ def open_port(project: Project) -> HealthPort | None:
     if not said["server.allow_remote"]:
         require_local(said["server.host"])
     # Here, since most workers have no such port, and do without the web.
-    from ropewalk.api.server import listen
+    from ropewalk.api.doors.server import listen
     from ropewalk.telemetry.metrics import Metrics
 
     listener = listen(said["server.host"], said["health_port"], FLAG)

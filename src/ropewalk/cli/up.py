@@ -33,7 +33,7 @@ from ropewalk.store import workspaces
 from ropewalk.wiring import LogForm, Settings, open_office
 
 if TYPE_CHECKING:
-    from ropewalk.api.server import ServerSettings
+    from ropewalk.api.doors.server import ServerSettings
 
 
 @click.command()
@@ -81,7 +81,7 @@ async def _serve(project: Project, view: LogView, changes: Reload | None, number
     # Here, since every other command does without them.
     from ropewalk.access.first import another_admin, ensure_admin
     from ropewalk.api.app import create_app
-    from ropewalk.api.server import address_of, listen, serving
+    from ropewalk.api.doors.server import address_of, listen, serving
     from ropewalk.cli.crew import crew
 
     said = project.configuration
@@ -128,8 +128,8 @@ def _engine_settings(project: Project) -> Settings:
 
 def _server_settings(project: Project) -> "ServerSettings":
     """The patience that is configured; never more connections than there may be open files."""
-    from ropewalk.api.connections import Patience
-    from ropewalk.api.server import ServerSettings, room_for_connections
+    from ropewalk.api.doors.connections import Patience
+    from ropewalk.api.doors.server import ServerSettings, room_for_connections
 
     said = project.configuration
     patience = Patience(

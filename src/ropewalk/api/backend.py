@@ -1,0 +1,113 @@
+"""What the handlers work with: the store, a service per workspace, and who is who."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ropewalk.access.actor import Actor
+from ropewalk.access.keys import PREFIX, KeyRing
+from ropewalk.access.rates import SESSIONS, Buckets
+from ropewalk.access.secret_key import SecretKey, signing_key
+from ropewalk.access.sessions import Sessions
+from ropewalk.access.settings import AccessSettings
+from ropewalk.access.standing import Standings
+from ropewalk.api.doors.document_queue import DocumentQueue
+from ropewalk.api.shapes.cursors import Cursors
+from ropewalk.api.streaming.downloads import Downloads
+from ropewalk.api.streaming.waiters import Waiters
+from ropewalk.service import Service
+from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.store.access import Store
+
+if TYPE_CHECKING:
+    from ropewalk.api.nouns.metrics import Figures
+
+MOST_SERVICES: Final = 1_000
+
+
+class Office:
+    """One server's view of everything behind it. `serve` makes the service of a workspace."""
+
+    def __init__(
+        self,
+        store: Store,
+        serve: Callable[[str], Service],
+        cursors: Cursors,
+        access: AccessSettings,
+        stream_limits: StreamLimits | None = None,
+    ) -> None:
+        self.store = store
+        self.cursors = cursors
+        self.access = access
+        self.stream_limits = stream_limits or StreamLimits()
+        self.keys = KeyRing(store)
+        self.sessions = Sessions(store, self.keys)
+        self.standings = Standings(store)
+        self.rates = Rates(access)
+        self.documents = DocumentQueue()
+        self.downloads = Downloads()
+        self.waiters = Waiters()
+        self.figures: Figures | None = None
+        # Whether the process is about to end: it lives, and nothing more is to be given to it.
+        self.is_leaving = False
+        self._serve = serve
+        self._services: dict[str, Service] = {}
+        self._tokens = None
+        if access.issuers:
+            # The libraries behind it cost every start of a server, and many have no issuer.
+            from ropewalk.access.tokens import Tokens
+
+            self._tokens = Tokens(store.now, access.issuers)
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        serve: Callable[[str], Service],
+        access: AccessSettings | None = None,
+        stream_limits: StreamLimits | None = None,
+        key: SecretKey | None = None,
+    ) -> "Office":
+        """Servers with the same secret key take each other's cursors; without one, a server takes only its own."""
+        signed_with = await signing_key(store, key or SecretKey.random())
+        return cls(store, serve, Cursors(signed_with), access or AccessSettings(), stream_limits)
+
+    def service(self, workspace: str) -> Service:
+        """The service of a workspace."""
+        found = self._services.get(workspace)
+        if found is None:
+            if len(self._services) >= MOST_SERVICES:
+                self._services.clear()
+            found = self._services[workspace] = self._serve(workspace)
+        return found
+
+    async def actor(self, token: str) -> Actor | None:
+        """Whose token this is: one of our keys, or what an issuer says."""
+        if token.startswith(PREFIX):
+            return await self.keys.actor(token)
+        return None if self._tokens is None else await self._tokens.actor(token)
+
+    def believed(self, token: str) -> Actor | None:
+        """Whose token this was a moment ago, without a look anywhere."""
+        if token.startswith(PREFIX):
+            return self.keys.believed(token)
+        return None if self._tokens is None else self._tokens.believed(token)
+
+    def has_known(self, token: str) -> bool:
+        """Whether this token was good once, so that trying it again is no guess."""
+        return self.keys.has_known(token) or (self._tokens is not None and self._tokens.has_known(token))
+
+    def forget(self) -> None:
+        """Rights were changed here: this server looks everything up again, the others within seconds."""
+        self.keys.forget()
+        self.sessions.forget()
+        self.standings.forget()
+
+
+class Rates:
+    """How often each may come."""
+
+    def __init__(self, access: AccessSettings) -> None:
+        self.actors = Buckets(access.limits.per_actor)
+        self.addresses = Buckets(access.limits.per_address)
+        self.failures = Buckets(access.limits.failures)
+        self.sessions = Buckets(SESSIONS)

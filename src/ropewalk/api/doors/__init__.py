@@ -1,0 +1,1 @@
+"""Who may enter, and how: sockets, authentication, authorization, limits, and the bodies of requests."""

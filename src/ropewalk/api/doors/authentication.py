@@ -1,0 +1,161 @@
+"""Who asks: by a bearer token or by the cookie of a session, by one of them, and from nowhere else.
+
+What is asked with a cookie has to come from our own pages: browsers send it along with whatever a stranger's page makes
+them ask. A token in a query string is no proof: those end up in logs.
+"""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+
+from ropewalk.access.actor import Actor
+from ropewalk.access.keys import PREFIX
+from ropewalk.access.rates import address_of, is_loopback
+from ropewalk.access.sessions import Visit
+from ropewalk.api.backend import Office
+from ropewalk.api.shapes.problems import Refused
+from ropewalk.core.errors import Forbidden, Unauthenticated
+
+COOKIE: Final = "ropewalk"
+SECURE_COOKIE: Final = "__Host-ropewalk"
+CSRF_HEADER: Final = "X-CSRF-Token"
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+NOWHERE: Final = ("", None)
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+async def authenticate(connection: HTTPConnection) -> Actor:
+    """Who asks; there is no one to be taken for if nothing is said."""
+    office: Office = connection.app.state.office
+    if connection.scope["type"] == "websocket":
+        require_origin(connection)
+    # Asked of every request: the headers as an object cost more than to look through them.
+    said = [value.decode("latin-1") for name, value in connection.scope["headers"] if name == b"authorization"]
+    if said:
+        actor = await prove(connection, _bearer(connection, said))
+    else:
+        actor = (await visit(connection)).actor
+    admit(office, actor)
+    return actor
+
+
+def _bearer(connection: HTTPConnection, said: list[str]) -> str:
+    if len(said) > 1:
+        raise Refused(400, "comes more than once", "header.authorization")
+    kind, _, token = said[0].partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise _nobody(connection)
+    return token.strip()
+
+
+async def prove(connection: HTTPConnection, token: str) -> Actor:
+    """Whose token this is. Whoever has shown too many that prove nothing has to wait."""
+    office: Office = connection.app.state.office
+    known = office.believed(token)
+    if known is not None:
+        return known
+    # A key has to be looked up. What an issuer signed cannot be guessed, and changes often for one and the same person.
+    if token.startswith(PREFIX) and not office.has_known(token):
+        _require_patience(connection)
+    actor = await office.actor(token)
+    if actor is None:
+        raise _failed(connection)
+    return actor
+
+
+async def visit(connection: HTTPConnection) -> Visit:
+    """Whose browser this is, and whether its request is meant."""
+    office: Office = connection.app.state.office
+    cookie = session_cookie(connection)
+    if cookie is None:
+        raise _nobody(connection)
+    if not office.sessions.has_known(cookie):
+        _require_patience(connection)
+    found = await office.sessions.find(cookie)
+    if found is None:
+        raise _failed(connection)
+    _require_meant(connection, found)
+    return found
+
+
+def session_cookie(connection: HTTPConnection) -> str | None:
+    """What the cookie of a session says, if there is one."""
+    return connection.cookies.get(cookie_name(connection))
+
+
+def cookie_name(connection: HTTPConnection) -> str:
+    """The prefix keeps neighbours in the domain from setting it; without TLS there is no such prefix."""
+    return SECURE_COOKIE if is_secure(connection) else COOKIE
+
+
+def is_secure(connection: HTTPConnection) -> bool:
+    """Whether cookies are for TLS alone: everywhere but on this machine."""
+    host, _ = _place(f"http://{connection.headers.get('host', '')}")
+    return not (host == "localhost" or is_loopback(host))
+
+
+def _require_meant(connection: HTTPConnection, found: Visit) -> None:
+    if connection.scope["type"] == "http" and connection.scope["method"] in SAFE:
+        return
+    require_origin(connection, is_needed=True)
+    if connection.scope["type"] == "http" and not found.is_meant(connection.headers.get(CSRF_HEADER, "")):
+        raise Forbidden(f"with a session this needs the header {CSRF_HEADER}, as the session's answer gave it")
+
+
+def require_origin(connection: HTTPConnection, *, is_needed: bool = False) -> None:
+    """A page that asks has to be one of ours; programs do not say where they are from."""
+    origins = connection.headers.getlist("origin")
+    if not origins and not is_needed:
+        return
+    office: Office = connection.app.state.office
+    if len(origins) != 1 or not (origins[0] in office.access.origins or _is_here(connection, origins[0])):
+        raise Forbidden("pages of another origin may not ask this")
+
+
+def _is_here(connection: HTTPConnection, origin: str) -> bool:
+    """Whether host and port are those the request went to. Not the scheme: a proxy may have taken TLS off."""
+    scheme, _, _ = origin.partition("://")
+    return scheme in _PORTS and _place(origin) == _place(f"{scheme}://{connection.headers.get('host', '')}") != NOWHERE
+
+
+def _place(url: str) -> tuple[str, int | None]:
+    """Host and port; nowhere if it is no address at all."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return NOWHERE
+
+
+def admit(office: Office, actor: Actor) -> None:
+    """Not more often than everybody may. Root keys are the operator's own, who may set the limits anyway."""
+    if actor.is_root:
+        return
+    wait = office.rates.actors.take(actor.subject, office.store.now())
+    if wait is not None:
+        raise Refused(429, "too many requests of yours", retry_after=wait)
+
+
+def _require_patience(connection: HTTPConnection) -> None:
+    office: Office = connection.app.state.office
+    wait = office.rates.failures.wait(_address(connection), office.store.now())
+    if wait is not None:
+        raise Refused(429, "too many tokens from your address that prove nothing", retry_after=wait)
+
+
+def _failed(connection: HTTPConnection) -> Unauthenticated:
+    refusal = _nobody(connection)
+    office: Office = connection.app.state.office
+    office.rates.failures.take(_address(connection), office.store.now())
+    return refusal
+
+
+def _nobody(connection: HTTPConnection) -> Unauthenticated:
+    """The one refusal of whoever proves nothing: none, a wrong, a revoked and an expired token are answered alike."""
+    _require_patience(connection)
+    return Unauthenticated("say who you are: Authorization: Bearer <API key or token>")
+
+
+def _address(connection: HTTPConnection) -> str:
+    return "" if connection.client is None else address_of(connection.client.host)

@@ -1,0 +1,23 @@
+"""Not more often from one address than everybody may: said before anything is read or looked up."""
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from ropewalk.access.rates import address_of, is_loopback
+from ropewalk.api.backend import Office
+from ropewalk.api.shapes.problems import problem
+
+
+def refusal(scope: Scope) -> Response | None:
+    """The answer to somebody who comes too often; to a WebSocket it is given in place of the handshake.
+
+    This machine's own programs are not held back: they have other ways to be a burden.
+    """
+    client = scope.get("client")
+    if client is None or is_loopback(client[0]):
+        return None
+    office: Office = scope["app"].state.office
+    wait = office.rates.addresses.take(address_of(client[0]), office.store.now())
+    if wait is None:
+        return None
+    return problem(429, "too many requests from your address", headers={"Retry-After": str(wait)})

@@ -1,0 +1,177 @@
+"""The server: an app on a socket, from the first connection to the last answer."""
+
+import asyncio
+import errno
+import logging
+import math
+import resource
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, Final, cast
+
+import uvicorn
+from msgspec import Struct
+
+from ropewalk.api.doors.connections import Doorkeeper, HttpConnection, Patience, WebSocketConnection
+from ropewalk.api.nouns.leases import end_waiting
+from ropewalk.api.streaming.streams import drain
+from ropewalk.core.errors import RopewalkError
+
+_log = logging.getLogger("ropewalk.api")
+BACKLOG: Final = 4_096
+LARGEST_MESSAGE: Final = 64 * 1024
+MOST_FILES: Final = 65_536
+OTHER_FILES: Final = 500
+"""What is left for the store and for what nodes do."""
+
+
+class CannotListen(RopewalkError):
+    """The address is somebody else's, or nobody's."""
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """How patient a server is, and how long requests may still take when it leaves (s)."""
+
+    patience: Patience = Patience()
+    drain: float = 10.0
+
+
+def listen(host: str, port: int, flag: str = "--port") -> socket.socket:
+    """A socket that takes connections from now on; port 0 is any that is free. `flag` says where another is named."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"{host} is no address to listen on: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise CannotListen(_why(host, port, flag, error)) from error
+    listener.setblocking(False)
+    return listener
+
+
+def _why(host: str, port: int, flag: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        another = f"{flag} (0 is any)" if flag == "--port" else flag
+        return f"port {port} of {host} is taken: end what listens there, or choose another with {another}"
+    return f"nobody may listen on port {port} of {host} here: {error.strerror}"
+
+
+def address_of(listener: socket.socket) -> str:
+    """The URL under which a socket is reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which leaves signals to us, says when it is up, and cuts off whoever takes too long."""
+
+    def __init__(self, config: uvicorn.Config, doorkeeper: Doorkeeper) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+        self._doorkeeper = doorkeeper
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+    async def main_loop(self) -> None:
+        self._watching = asyncio.ensure_future(self._doorkeeper.watch(self.server_state.connections))
+        try:
+            await super().main_loop()
+        except Exception:
+            # Whoever is in gets an answer all the same; nobody else would ever get one, and the process is to end.
+            self.should_exit = True
+            await self.shutdown()
+            raise
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Also while it drains, nobody is waited for any longer than otherwise.
+        await super().shutdown(sockets)
+        self._watching.cancel()
+
+
+@asynccontextmanager
+async def serving(app: Any, listener: socket.socket, settings: ServerSettings) -> AsyncIterator[None]:
+    """The app answers on this socket; at the end no one is let in any more, and who was in gets an answer.
+
+    Should the server fail, the block is broken off: a process that answers nobody is not to stay.
+    """
+    doorkeeper = Doorkeeper(settings.patience)
+    server = _Server(_configured(app, settings, doorkeeper), doorkeeper)
+    running = asyncio.ensure_future(server.serve([listener]))
+    up = asyncio.ensure_future(server.is_up.wait())
+    await asyncio.wait((running, up), return_when=asyncio.FIRST_COMPLETED)
+    break_off = partial(_break_off, asyncio.current_task())
+    running.add_done_callback(break_off)
+    try:
+        yield
+    finally:
+        running.remove_done_callback(break_off)
+        up.cancel()
+        end_waiting(app)
+        await drain(app)
+        server.should_exit = True
+        await running
+
+
+def _break_off(block: "asyncio.Task[Any] | None", running: "asyncio.Future[None]") -> None:
+    if block is not None and not running.cancelled() and (error := running.exception()) is not None:
+        _log.critical("the server has failed, and ends", exc_info=error)
+        block.cancel()
+
+
+def _configured(app: Any, settings: ServerSettings, doorkeeper: Doorkeeper) -> uvicorn.Config:
+    _log_as_ours()
+    return uvicorn.Config(
+        app,
+        lifespan="off",
+        interface="asgi3",
+        http=cast(type[asyncio.Protocol], partial(HttpConnection, doorkeeper)),
+        ws=cast(type[asyncio.Protocol], partial(WebSocketConnection, doorkeeper)),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Whoever says on whose behalf they come is not believed: limits go by who is really there.
+        proxy_headers=False,
+        ws_max_size=LARGEST_MESSAGE,
+        ws_per_message_deflate=False,
+        timeout_keep_alive=math.ceil(settings.patience.idle),
+        timeout_graceful_shutdown=math.ceil(settings.drain),
+        backlog=BACKLOG,
+    )
+
+
+class _Forward(logging.Handler):
+    """What the server says, in our own log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _log.log(record.levelno, "%s", record.getMessage().strip(), exc_info=record.exc_info)
+
+
+def _log_as_ours() -> None:
+    """Errors alone: whoever sends what is no request is a warning to it, and could fill a disk."""
+    theirs = logging.getLogger("uvicorn.error")
+    theirs.setLevel(logging.ERROR)
+    theirs.propagate = False
+    if not any(isinstance(each, _Forward) for each in theirs.handlers):
+        theirs.addHandler(_Forward())
+
+
+def room_for_connections() -> int:
+    """How many connections the system allows this process, which asks for as many as it may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(1, wanted - OTHER_FILES)

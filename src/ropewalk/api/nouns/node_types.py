@@ -1,0 +1,66 @@
+"""Node types: what a node can be here, with the JSON Schema of its parameters."""
+
+from typing import Annotated, Any
+
+from fastapi import Path
+
+from ropewalk.access.rights import Right
+from ropewalk.api.routes import Caller, Routes
+from ropewalk.api.shapes.base import Answer, Cursor, Limit, Page, exemplified, page
+from ropewalk.core.definition import NodeTypeInfo
+from ropewalk.core.errors import NotFound
+
+routes = Routes("/workflow/node-types", "Node types")
+
+TypeName = Annotated[str, Path(alias="type", max_length=128, pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
+
+
+class NodeType(Answer):
+    """A kind of node. `ports` are those edges can name besides `error`; null if the parameters decide them."""
+
+    model_config = exemplified(
+        Answer,
+        {
+            "name": "if",
+            "description": "Takes the port true or false.",
+            "ports": ["true", "false"],
+            "isWait": False,
+            "parameters": {"type": "object", "required": ["condition"], "properties": {"condition": {}}},
+        },
+    )
+
+    name: str
+    description: str
+    ports: list[str] | None
+    is_wait: bool
+    parameters: dict[str, Any]
+
+
+@routes.get("", Right.READ, response_model=Page[NodeType])
+async def list_node_types(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
+    """Every node type of this server, by name."""
+    listing = call.listing("node-types")
+    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
+    infos = call.service.types.infos()
+    names = sorted(name for name in infos if name > after)[:limit]
+    found = [_shown(infos[name]) for name in names]
+    return page(call.office.cursors, listing, found, limit, names[-1] if names else None)
+
+
+@routes.get("/{type}", Right.READ, response_model=NodeType)
+async def get_node_type(call: Caller, name: TypeName) -> dict[str, Any]:
+    """One node type."""
+    info = call.service.types.infos().get(name)
+    if info is None:
+        raise NotFound(f"there is no node type {name!r}")
+    return _shown(info)
+
+
+def _shown(info: NodeTypeInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "description": info.summary,
+        "ports": None if info.ports is None else list(info.ports),
+        "isWait": info.is_wait,
+        "parameters": info.parameters,
+    }

@@ -1,0 +1,1 @@
+"""What bodies, answers, cursors and refusals look like."""

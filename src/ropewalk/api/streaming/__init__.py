@@ -1,0 +1,1 @@
+"""Answers that take their time: live streams, large downloads, and `?wait=`."""
