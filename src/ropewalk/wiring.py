@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ropewalk.nodes.functions import Functions
     from ropewalk.nodes.smtp import SmtpSettings
     from ropewalk.service import Service
-    from ropewalk.service.learning import Load
+    from ropewalk.service.node_types import Load
     from ropewalk.telemetry.metrics import Metrics
 
 DEFAULT_DB = "ropewalk.db"
@@ -256,7 +256,7 @@ async def open_service(
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
     from ropewalk.service import Service
-    from ropewalk.service.learning import Learning
+    from ropewalk.service.node_types import Learning
 
     types = node_types() if types is None else types
     policy = NetworkPolicy(allow=settings.allow_hosts)
@@ -287,7 +287,7 @@ async def open_office(
     # Here, since whoever does not serve does without the web.
     from ropewalk.api.backend import Office
     from ropewalk.api.nouns.metrics import Figures
-    from ropewalk.service.sampling import Sampler
+    from ropewalk.service.metrics import Sampler
     from ropewalk.telemetry.metrics import Metrics
 
     metrics = Metrics() if settings.telemetry.metrics else None
@@ -303,7 +303,7 @@ def office_for_health(service: "Service", settings: Settings, metrics: "Metrics 
     from ropewalk.api.backend import Office
     from ropewalk.api.nouns.metrics import Figures
     from ropewalk.api.shapes.cursors import Cursors
-    from ropewalk.service.sampling import Sampler
+    from ropewalk.service.metrics import Sampler
 
     office = Office(service.store, service.of, Cursors(secrets.token_hex(32)), settings.access)
     office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
@@ -355,7 +355,7 @@ async def _watched(
 @asynccontextmanager
 async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: str) -> AsyncIterator[None]:
     """The figures are sent now and then, and at the end."""
-    from ropewalk.service.sampling import Sampler
+    from ropewalk.service.metrics import Sampler
     from ropewalk.telemetry.sending import Sender
 
     sender, sampler = Sender(metrics, endpoint, service_name), Sampler(store)

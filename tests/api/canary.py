@@ -12,7 +12,7 @@ from ropewalk.core.duration import HOUR
 from ropewalk.core.events import RunFailed, RunWaiting
 from ropewalk.core.expression import ExpressionError, compile_expression
 from ropewalk.core.expression.functions import FUNCTIONS
-from ropewalk.service.sampling import Sampler
+from ropewalk.service.metrics import Sampler
 from ropewalk.store import breakers
 from ropewalk.telemetry.metrics import Metrics
 from tests.api.stories import EXECUTIONS, LETTERS, Json, Town

@@ -9,7 +9,7 @@ import pytest
 
 import ropewalk
 from ropewalk import LocalEngine, Workflow
-from ropewalk.service import saved
+from ropewalk.service import document_cache
 from ropewalk.store import workflows
 from tests.local.stores import address, engine
 
@@ -171,7 +171,7 @@ async def test_what_was_published_by_other_means_is_published_again_by_a_start(e
 
 
 async def test_names_that_are_made_by_the_program_are_not_all_kept(engine: LocalEngine, monkeypatch):
-    monkeypatch.setattr(saved, "MOST", 10)
+    monkeypatch.setattr(document_cache, "MOST", 10)
     for number in range(30):
         await outcome(engine, says(number, f"says-{number}"))
     checked = counted(engine, monkeypatch)

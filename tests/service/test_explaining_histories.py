@@ -7,11 +7,11 @@ import pytest
 from ropewalk.core.duration import SECOND
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.plan import Plan
+from ropewalk.service.execution_reasons import holds_all, whole_reasons
 from ropewalk.service.facts import Around, Facts, told_by_log
 from ropewalk.service.node_reasons import node_answer
 from ropewalk.service.reading import Recorded
 from ropewalk.service.reasons import Cause
-from ropewalk.service.whole_reasons import holds_all, whole_reasons
 from ropewalk.store.executions import Execution
 from ropewalk.store.sqlite import SqliteStore
 from ropewalk.store.workers import Worker

@@ -16,7 +16,7 @@ from ropewalk.cli.logs import logging_as
 from ropewalk.cli.view import LogView
 from ropewalk.configuration import resolve
 from ropewalk.core.errors import InvalidInput
-from ropewalk.service.sampling import Sampler
+from ropewalk.service.metrics import Sampler
 from ropewalk.telemetry.metrics import Sample
 from ropewalk.wiring import LogForm, Settings, TelemetrySettings, open_service
 from tests.telemetry.receiver import receiving

@@ -15,7 +15,7 @@ from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import RopewalkError, Unavailable
 from ropewalk.core.events import Event
 from ropewalk.engines.base import Ended
-from ropewalk.service.learning import Learnt
+from ropewalk.service.node_types import Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept
 
 Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]

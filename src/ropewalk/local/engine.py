@@ -16,8 +16,8 @@ from ropewalk.local.execution import LocalExecution
 from ropewalk.local.listing import Json, id_of, id_of_workflow, micros, paged, word
 from ropewalk.service import Service, reading
 from ropewalk.service.definitions import startable
-from ropewalk.service.many import start_many
 from ropewalk.service.queue import queue_item
+from ropewalk.service.start_batches import start_many
 from ropewalk.store import executions
 from ropewalk.workflow import Workflow
 

@@ -13,7 +13,7 @@ from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.base import Version
-from ropewalk.service.reaching import require_reach
+from ropewalk.service.reach import require_reach
 from ropewalk.service.reading.recorded import apart
 from ropewalk.service.verbs import Service, require_startable
 from ropewalk.store import audit, workflows

@@ -19,11 +19,11 @@ from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
 from ropewalk.core.waits import ChildWait
 from ropewalk.service import payloads
+from ropewalk.service.execution_reasons import holds_all, unreadable_reasons, whole_reasons
 from ropewalk.service.facts import Alive, Around, Facts, Sight, gather
 from ropewalk.service.node_reasons import is_mending, node_answer
 from ropewalk.service.reading import waiting_for
 from ropewalk.service.reasons import FEW, Json
-from ropewalk.service.whole_reasons import holds_all, unreadable_reasons, whole_reasons
 from ropewalk.store import executions, queue, workers
 from ropewalk.store.access import Reader
 from ropewalk.store.workers import Worker

@@ -20,8 +20,8 @@ from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
 from ropewalk.service.payloads import said
-from ropewalk.service.rooms import RoomChannel
 from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.service.workspace_channel import RoomChannel
 
 TICK: Final = 1.0
 LEAVING: Final = 2.0

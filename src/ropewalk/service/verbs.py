@@ -25,11 +25,11 @@ from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
-from ropewalk.service.known import KnownWorkflows
-from ropewalk.service.learning import Learning, Learnt
+from ropewalk.service.document_cache import SavedDocuments
+from ropewalk.service.node_types import Learning, Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
-from ropewalk.service.saved import SavedDocuments
 from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
+from ropewalk.service.workflow_cache import KnownWorkflows
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
 

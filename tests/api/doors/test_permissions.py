@@ -20,7 +20,7 @@ from ropewalk.api.doors.fast_path import ways
 from ropewalk.api.nouns.metrics import Figures
 from ropewalk.api.routes import SocketGate
 from ropewalk.core.breaker import Breaker
-from ropewalk.service.sampling import Sampler
+from ropewalk.service.metrics import Sampler
 from ropewalk.store import acl, breakers, dlq, runs
 from ropewalk.telemetry.metrics import Metrics
 from tests.api.asking import SOCKET, ask

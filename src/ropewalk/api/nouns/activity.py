@@ -10,7 +10,7 @@ from ropewalk.api.shapes.base import Answer, Cursor, Limit, Page, exemplified, p
 from ropewalk.api.shapes.executions import A_MOMENT, AN_ID, ANOTHER_ID
 from ropewalk.core.instant import rfc3339
 from ropewalk.service import payloads
-from ropewalk.service.reading.patient import patient
+from ropewalk.service.reading.scans import patient
 from ropewalk.store import audit
 from ropewalk.store.rows import AuditEntry
 

@@ -12,7 +12,7 @@ from ropewalk.api.shapes.base import Answer, ChosenWorkflow, Cursor, Limit, Page
 from ropewalk.api.shapes.executions import A_MOMENT, AN_ID, ANOTHER_ID
 from ropewalk.service import payloads
 from ropewalk.service.reading.approvals import START, waiting_approvals
-from ropewalk.service.reading.patient import patient
+from ropewalk.service.reading.scans import patient
 from ropewalk.store.executions import Filter
 
 routes = Routes("/workflow/approvals", "Executions")

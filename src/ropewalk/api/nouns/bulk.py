@@ -20,7 +20,7 @@ from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.core.state import ExecutionState, TriggerType
 from ropewalk.service import bulk_verbs, payloads
 from ropewalk.service.bulk_verbs import BulkOutcome, BulkProgress, BulkVerb, Tell
-from ropewalk.service.reading.patient import patient
+from ropewalk.service.reading.scans import patient
 from ropewalk.store.executions import ANY, MOST_COUNTED, Filter
 
 routes = Routes("/workflow/executions", "Executions")

@@ -24,8 +24,8 @@ from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
 from ropewalk.service.dead_letters import LONGEST_NOTE
-from ropewalk.service.reaching import require_no_wider
-from ropewalk.service.reading.patient import patient
+from ropewalk.service.reach import require_no_wider
+from ropewalk.service.reading.scans import patient
 from ropewalk.store import dlq
 
 routes = Routes("/workflow/dead-letters", "Dead letters")

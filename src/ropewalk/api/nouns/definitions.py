@@ -26,7 +26,7 @@ from ropewalk.api.shapes.documents import DRAFT, REQUEST, Manuscript, line_of, v
 from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import Invalid, InvalidDefinition, NotFound
 from ropewalk.service import definitions
-from ropewalk.service.reaching import require_reach
+from ropewalk.service.reach import require_reach
 from ropewalk.store import workflows
 from ropewalk.store.workflows import Outdated, Workflow
 

@@ -15,7 +15,7 @@ from ropewalk.api.shapes.moments import From, To, span
 from ropewalk.core.state import ExecutionState, TriggerType
 from ropewalk.service import payloads, reading
 from ropewalk.service.reading.approvals import with_waits
-from ropewalk.service.reading.patient import patient
+from ropewalk.service.reading.scans import patient
 from ropewalk.store import executions
 from ropewalk.store.executions import ANY, MOST_COUNTED, NEWEST, Filter
 

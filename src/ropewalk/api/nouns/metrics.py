@@ -9,7 +9,7 @@ from starlette.types import Scope
 from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.core.errors import NotFound
-from ropewalk.service.sampling import Sampler
+from ropewalk.service.metrics import Sampler
 from ropewalk.telemetry.metrics import CONTENT_TYPE, Metrics
 
 routes = Routes("", "Metrics")

@@ -29,8 +29,8 @@ from ropewalk.api.shapes.base import BY_NAME, LONGEST_NAME, NAMED
 from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import Unauthenticated, Unavailable
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
-from ropewalk.service.rooms import RoomChannel
 from ropewalk.service.streaming import Ending, Line, Reader, Reason, Streams, TooMany
+from ropewalk.service.workspace_channel import RoomChannel
 
 routes = Routes("", "Streams")
 seed_routes = Routes("", "Streams")

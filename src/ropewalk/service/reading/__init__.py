@@ -5,6 +5,13 @@ shown is what is recorded, and nothing is stored twice.
 """
 
 from ropewalk.core.state import Resolution
+from ropewalk.service.reading.dead_letters import (
+    find_dead_letters,
+    get_dead_letter,
+    letter_in_detail,
+    letter_of,
+    list_dead_letters,
+)
 from ropewalk.service.reading.executions import (
     get_execution,
     list_events,
@@ -16,13 +23,6 @@ from ropewalk.service.reading.executions import (
     summary_of,
     tell_execution,
     waiting_for,
-)
-from ropewalk.service.reading.letters import (
-    find_dead_letters,
-    get_dead_letter,
-    letter_in_detail,
-    letter_of,
-    list_dead_letters,
 )
 from ropewalk.service.reading.recorded import Json, Recorded, outlined, recorded
 from ropewalk.service.reading.runs import find_run, get_run, list_runs, page_of_runs

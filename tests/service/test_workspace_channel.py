@@ -8,7 +8,7 @@ from ropewalk.core.duration import DAY
 from ropewalk.core.events import RunWaiting
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.interests import of_workspace
-from ropewalk.service.rooms import RoomChannel
+from ropewalk.service.workspace_channel import RoomChannel
 from ropewalk.store.ids import first_id
 from tests.engines.worlds import World, flow, node
 

@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.service import definitions
-from ropewalk.service.known import BELIEVED_IF_SHARED, KnownWorkflows
+from ropewalk.service.workflow_cache import BELIEVED_IF_SHARED, KnownWorkflows
 from ropewalk.store import workflows
 from ropewalk.store.access import Row, Store, Value
 from ropewalk.wiring import Settings, open_service
