@@ -32,7 +32,7 @@ from ropewalk.store.address import is_shared, path_of
 
 if TYPE_CHECKING:
     from ropewalk.access.secret_key import SecretKey
-    from ropewalk.api.backend import Office
+    from ropewalk.api.backend import Backend
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
@@ -256,7 +256,7 @@ async def open_service(
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
     from ropewalk.service import Service
-    from ropewalk.service.node_types import Learning
+    from ropewalk.service.node_types import NodeTypeLoader
 
     types = node_types() if types is None else types
     policy = NetworkPolicy(allow=settings.allow_hosts)
@@ -266,8 +266,8 @@ async def open_service(
             await _prepare(store, settings)
             engine = NativeEngine(store, types, facilities, _native(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
-            learning = None if load is None else Learning(types, facilities.functions, load)
-            service = Service(store, engine, types, env, settings.limits, learning=learning)
+            loader = None if load is None else NodeTypeLoader(types, facilities.functions, load)
+            service = Service(store, engine, types, env, settings.limits, loader=loader)
             watched = _watched(engine, settings.telemetry, metrics)
             async with watched, _swept(store, settings), _running(engine), _spoken_to(service, settings):
                 try:
@@ -280,34 +280,36 @@ async def open_service(
 
 
 @asynccontextmanager
-async def open_office(
+async def open_backend(
     settings: Settings, types: "Registry | None" = None, functions: "Functions | None" = None
-) -> AsyncIterator["Office"]:
+) -> AsyncIterator["Backend"]:
     """What a server's handlers work with, on a Ropewalk of its own."""
     # Here, since whoever does not serve does without the web.
-    from ropewalk.api.backend import Office
-    from ropewalk.api.nouns.metrics import Figures
+    from ropewalk.api.backend import Backend
+    from ropewalk.api.nouns.metrics import ServerMetrics
     from ropewalk.service.metrics import Sampler
     from ropewalk.telemetry.metrics import Metrics
 
     metrics = Metrics() if settings.telemetry.metrics else None
     async with open_service(settings, types, functions, metrics) as service:
-        office = await Office.open(service.store, service.of, settings.access, settings.streams, _secret_key(settings))
-        office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
-        yield office
+        backend = await Backend.open(
+            service.store, service.of, settings.access, settings.streams, _secret_key(settings)
+        )
+        backend.metrics = None if metrics is None else ServerMetrics(metrics, Sampler(service.store))
+        yield backend
 
 
-def office_for_health(service: "Service", settings: Settings, metrics: "Metrics | None") -> "Office":
+def health_backend(service: "Service", settings: Settings, metrics: "Metrics | None") -> "Backend":
     """What the health port of a worker works with; it signs nothing that another process would have to know again."""
-    # Here, as in `open_office`.
-    from ropewalk.api.backend import Office
-    from ropewalk.api.nouns.metrics import Figures
+    # Here, as in `open_backend`.
+    from ropewalk.api.backend import Backend
+    from ropewalk.api.nouns.metrics import ServerMetrics
     from ropewalk.api.shapes.cursors import Cursors
     from ropewalk.service.metrics import Sampler
 
-    office = Office(service.store, service.of, Cursors(secrets.token_hex(32)), settings.access)
-    office.figures = None if metrics is None else Figures(metrics, Sampler(service.store))
-    return office
+    backend = Backend(service.store, service.of, Cursors(secrets.token_hex(32)), settings.access)
+    backend.metrics = None if metrics is None else ServerMetrics(metrics, Sampler(service.store))
+    return backend
 
 
 def _secret_key(settings: Settings) -> "SecretKey":

@@ -14,7 +14,7 @@ from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import InvalidInput
 from ropewalk.store import secrets as kept
 from ropewalk.store.sqlite import SqliteStore
-from ropewalk.wiring import Settings, open_office
+from ropewalk.wiring import Settings, open_backend
 
 TEXT = "0123456789abcdef0123456789abcdef"
 
@@ -35,9 +35,9 @@ def is_taken(cursors: Cursors, cursor: str) -> bool:
 
 async def test_nothing_in_the_database_signs_what_a_server_takes(tmp_path: Path):
     db = str(tmp_path / "a.db")
-    async with open_office(Settings(db=db)) as office:
+    async with open_backend(Settings(db=db)) as backend:
         forged = [Cursors(value).write("list", "place") for value in values(db)]
-        taken = [is_taken(office.cursors, cursor) for cursor in forged]
+        taken = [is_taken(backend.cursors, cursor) for cursor in forged]
 
     assert len(taken) >= 2
     assert not any(taken)
@@ -45,9 +45,9 @@ async def test_nothing_in_the_database_signs_what_a_server_takes(tmp_path: Path)
 
 async def test_no_file_of_the_store_but_its_key_file_has_the_key_in_it(tmp_path: Path):
     db = str(tmp_path / "a.db")
-    async with open_office(Settings(db=db)) as office:
+    async with open_backend(Settings(db=db)) as backend:
         key = (tmp_path / "a.db.key").read_bytes().strip()
-        signs = office.cursors._key
+        signs = backend.cursors._key
         files = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
 
     assert [name for name, content in files.items() if key in content] == ["a.db.key"]
@@ -63,8 +63,8 @@ async def test_a_key_that_lay_in_the_database_in_plain_is_gone_and_signs_nothing
         await kept.keep(tx, "cursors", "what an older server signed with")
     await store.close()
 
-    async with open_office(Settings(db=db)) as office:
-        taken = is_taken(office.cursors, Cursors("what an older server signed with").write("list", 1))
+    async with open_backend(Settings(db=db)) as backend:
+        taken = is_taken(backend.cursors, Cursors("what an older server signed with").write("list", 1))
 
     assert not taken
     assert "what an older server signed with" not in values(db)
@@ -72,10 +72,10 @@ async def test_a_key_that_lay_in_the_database_in_plain_is_gone_and_signs_nothing
 
 async def test_a_server_that_starts_again_takes_the_cursors_it_made_before(tmp_path: Path):
     settings = Settings(db=str(tmp_path / "a.db"))
-    async with open_office(settings) as office:
-        cursor = office.cursors.write("list", "place")
-    async with open_office(settings) as office:
-        assert office.cursors.read("list", cursor) == "place"
+    async with open_backend(settings) as backend:
+        cursor = backend.cursors.write("list", "place")
+    async with open_backend(settings) as backend:
+        assert backend.cursors.read("list", cursor) == "place"
 
 
 async def test_servers_of_one_postgresql_agree_by_the_key_of_the_environment_or_by_the_users_file(
@@ -83,7 +83,7 @@ async def test_servers_of_one_postgresql_agree_by_the_key_of_the_environment_or_
 ):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for settings in (Settings(db=database), Settings(db=database, key=TEXT)):
-        async with open_office(settings) as one, open_office(settings) as other:
+        async with open_backend(settings) as one, open_backend(settings) as other:
             assert other.cursors.read("list", one.cursors.write("list", "place")) == "place"
 
     assert stat.S_IMODE((tmp_path / "ropewalk" / "key").stat().st_mode) == 0o600

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from ropewalk.api.nouns.metrics import Figures
+from ropewalk.api.nouns.metrics import ServerMetrics
 from ropewalk.core.breaker import Breaker, BreakerState
 from ropewalk.core.duration import HOUR
 from ropewalk.core.events import RunFailed, RunWaiting
@@ -155,7 +155,7 @@ class Canaries:
 
     async def fill(self) -> Found:
         town = self._town
-        town.office.figures = Figures(Metrics(), Sampler(town.office.store))
+        town.backend.metrics = ServerMetrics(Metrics(), Sampler(town.backend.store))
         workflows = {each["name"]: await town.save(each) for each in (INNER, KEYED)}
         await self._break("held")
         await self._over("functions", _tried(_calls()))
@@ -172,7 +172,7 @@ class Canaries:
                      await self._letters())  # fmt: skip
 
     async def _over(self, name: str, document: Json) -> None:
-        service = self._town.office.service("default")
+        service = self._town.backend.service("default")
         overrides = {"v": CANARY} if document.get("vars") else None
         execution = await service.start(await service.save(document), GIVEN, overrides)
         await service.ended(execution)
@@ -189,7 +189,7 @@ class Canaries:
 
     async def _break(self, name: str) -> None:
         town, target = self._town, f"http.request http://{name}-{CANARY}.invalid"
-        store = town.office.store
+        store = town.backend.store
         for each in (target, f"another {CANARY}"):
             async with store.transaction() as tx:
                 opened = Breaker(BreakerState.OPEN, 5, opened_at=store.now(), next_retry=store.now() + HOUR)
@@ -213,7 +213,7 @@ class Canaries:
 
     async def _queue(self) -> None:
         """Held by a key, and undispatched for a reason."""
-        town, store = self._town, self._town.office.store
+        town, store = self._town, self._town.backend.store
         await self._wait("keyed", KEYED)
         self._executions["held by key"] = await town.start(KEYED, GIVEN)
         await self._wait("parent", PARENT)

@@ -12,7 +12,7 @@ from ropewalk.access.rights import Role
 from ropewalk.access.secret_key import SecretKey
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import create_app
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.service import Service
 from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, open_service
@@ -23,11 +23,11 @@ KEY = SecretKey("the same for every server of a test")
 
 
 class House:
-    """An app, the office behind it, and its doors."""
+    """An app, the backend behind it, and its doors."""
 
-    def __init__(self, app: FastAPI, office: Office, service: Service, root: str) -> None:
+    def __init__(self, app: FastAPI, backend: Backend, service: Service, root: str) -> None:
         self.app = app
-        self.office = office
+        self.backend = backend
         self.service = service
         self.root = root
 
@@ -45,24 +45,24 @@ class House:
     async def key(self, role: Role, workspace: str = "default", **more: Any) -> str:
         """A token of this role."""
         wanted = keys.Wanted(workspace=workspace, name="test", role=role, **more)
-        async with self.office.store.transaction() as tx:
-            return (await keys.make(tx, wanted, "test", self.office.store.now()))[1]
+        async with self.backend.store.transaction() as tx:
+            return (await keys.make(tx, wanted, "test", self.backend.store.now()))[1]
 
     async def workspace(self, name: str) -> None:
-        async with self.office.store.transaction() as tx:
-            await workspaces.ensure(tx, name, workspaces.Plan.ENTERPRISE, self.office.store.now())
+        async with self.backend.store.transaction() as tx:
+            await workspaces.ensure(tx, name, workspaces.Plan.ENTERPRISE, self.backend.store.now())
 
     async def save(self, document: Mapping[str, Any], workspace: str = "default") -> str:
         """A published workflow; its id."""
-        return (await self.office.service(workspace).save(dict(document))).workflow
+        return (await self.backend.service(workspace).save(dict(document))).workflow
 
 
 @asynccontextmanager
 async def opened(db: str, access: AccessSettings | None = None) -> AsyncIterator[House]:
     """A house on this store."""
     async with open_service(Settings(db=db)) as service:
-        office = await Office.open(service.store, service.of, access, key=KEY)
+        backend = await Backend.open(service.store, service.of, access, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())
-        yield House(create_app(office, "test"), office, service, root)
+        yield House(create_app(backend, "test"), backend, service, root)

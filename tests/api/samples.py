@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
-SOMEBODY = "user:sample"
+A_SUBJECT = "user:sample"
 TARGET = "http.request sample.test"
 
 
@@ -103,8 +103,8 @@ SAMPLES = {
     "getDefinitionVersion": of_workflow(),
     "diffDefinition": of_workflow(query="from=1&to=1"),
     "listShares": of_workflow(),
-    "shareDefinition": of_workflow({"subject": SOMEBODY, "role": "viewer"}),
-    "unshareDefinition": of_workflow(query=f"subject={SOMEBODY}"),
+    "shareDefinition": of_workflow({"subject": A_SUBJECT, "role": "viewer"}),
+    "unshareDefinition": of_workflow(query=f"subject={A_SUBJECT}"),
     # Executions
     "startExecution": of_workflow(lambda world: {"workflowDefinitionId": world.workflow}),
     "startExecutions": of_workflow(lambda world: {"starts": [{"workflowDefinitionId": world.workflow}]}),
@@ -187,8 +187,8 @@ SAMPLES = {
     "listKeys": of_workspace(),
     "revokeKey": of_workspace(),
     "listMembers": of_workspace(),
-    "putMember": of_workspace({"subject": SOMEBODY, "role": "viewer"}),
-    "removeMember": of_workspace(query=f"subject={SOMEBODY}"),
+    "putMember": of_workspace({"subject": A_SUBJECT, "role": "viewer"}),
+    "removeMember": of_workspace(query=f"subject={A_SUBJECT}"),
     "closeSession": of_part(),
     "getMe": of_part(),
 }

@@ -9,7 +9,7 @@ import httpx2
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.core.events import Event
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.store import acl
@@ -20,7 +20,7 @@ from tests.engines.worlds import ONCE, act, flow, node
 
 Json = dict[str, Any]
 
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN_ID = "00000000-0000-7000-8000-000000000000"
 ASK = flow(node("ask", "approval", title="Really?"), name="asked")
 BROKEN = flow(act("a", 7, fails=99, retry=ONCE), name="broken")
 GATED = flow(node("a", "gate"), act("b"), edges="a->b", name="gated")
@@ -38,7 +38,7 @@ class Town(House):
 
     async def start(self, document: Json, given: Any = None, workspace: str = "default") -> str:
         """An accepted execution of this document; its id."""
-        service = self.office.service(workspace)
+        service = self.backend.service(workspace)
         return await service.start(await service.save(document), given)
 
     async def run(self, document: Json, given: Any = None, workspace: str = "default") -> str:
@@ -75,7 +75,7 @@ class Town(House):
         """A token of somebody from elsewhere with whom one workflow is shared."""
         await self.workspace("elsewhere")
         token = await self.key(Role.ADMIN, "elsewhere")
-        store = self.office.store
+        store = self.backend.store
         async with store.transaction() as tx:
             subject = f"key:{token.split('_')[1]}"
             await acl.put(tx, acl.Share(workspace, workflow, subject, role, store.now(), "test"))
@@ -88,11 +88,11 @@ async def town_on(db: str, **settings: Any) -> AsyncIterator[Town]:
     outside = Outside()
     native = NativeSettings(drain_seconds=0.2)
     async with open_service(Settings(db=db, native=native, **settings), WatchedTypes.of(outside)) as service:
-        office = await Office.open(service.store, service.of, key=KEY)
+        backend = await Backend.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())
-        town = Town(create_app(office, "test"), office, service, root)
+        town = Town(create_app(backend, "test"), backend, service, root)
         town.outside = outside
         yield town
         for gate in outside.gates.values():

@@ -12,11 +12,11 @@ from msgspec import Struct
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.doors.server import ServerSettings, address_of, listen, serving
 from ropewalk.cli.project import project
 from ropewalk.modules import catalogue
-from ropewalk.wiring import Settings, open_office
+from ropewalk.wiring import Settings, open_backend
 
 PATIENCE = 60.0
 
@@ -26,20 +26,20 @@ class Served(Struct, frozen=True):
 
     url: str
     token: str
-    office: Office
+    backend: Backend
 
 
 @asynccontextmanager
 async def served(db: str, nodes: tuple[str, ...] = (), port: int = 0) -> AsyncIterator[Served]:
     """The real server on a store of its own, which knows these node types."""
     known = catalogue(project(db, nodes, is_json=True).nodes)
-    async with open_office(Settings(db=db), known.types, known.functions) as office:
+    async with open_backend(Settings(db=db), known.types, known.functions) as backend:
         wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
-        async with office.store.transaction() as tx:
-            _, token = await keys.make(tx, wanted, "test", office.store.now())
+        async with backend.store.transaction() as tx:
+            _, token = await keys.make(tx, wanted, "test", backend.store.now())
         listener = listen("127.0.0.1", port)
-        async with serving(create_app(office, "test"), listener, ServerSettings(drain=1)):
-            yield Served(address_of(listener), token, office)
+        async with serving(create_app(backend, "test"), listener, ServerSettings(drain=1)):
+            yield Served(address_of(listener), token, backend)
 
 
 @contextmanager

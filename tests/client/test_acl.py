@@ -12,8 +12,8 @@ from tests.client.servers import Served
 @pytest.fixture
 async def stranger(server: Served, client: AsyncClient) -> tuple[str, str]:
     """A key of another workspace: its subject and its token."""
-    async with server.office.store.transaction() as tx:
-        await workspaces.ensure(tx, "acme", workspaces.Plan.PRO, server.office.store.now())
+    async with server.backend.store.transaction() as tx:
+        await workspaces.ensure(tx, "acme", workspaces.Plan.PRO, server.backend.store.now())
     async with AsyncClient(server.url, server.token, "acme") as there:
         made = await there.create_key("stranger", "viewer")
     return f"key:{made['id']}", made["token"]

@@ -13,8 +13,8 @@ from tests.client.servers import Served
 
 
 async def test_a_workspace_is_a_world_of_its_own(server: Served, client: AsyncClient):
-    async with server.office.store.transaction() as tx:
-        await workspaces.ensure(tx, "acme", workspaces.Plan.PRO, server.office.store.now())
+    async with server.backend.store.transaction() as tx:
+        await workspaces.ensure(tx, "acme", workspaces.Plan.PRO, server.backend.store.now())
     async with AsyncClient(server.url, server.token, "acme") as there:
         execution = await there.start(ONE, {"name": "you"})
 

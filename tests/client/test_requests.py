@@ -32,13 +32,13 @@ def counted(server: Served, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from ropewalk.api.doors import middleware
 
     seen: list[str] = []
-    way = middleware.Walls._way
+    route = middleware.RequestMiddleware._route
 
     def noted(self: Any, scope: Any) -> Any:
         seen.append(f"{scope['method']} {scope['path'].rpartition('/')[2]}")
-        return way(self, scope)
+        return route(self, scope)
 
-    monkeypatch.setattr(middleware.Walls, "_way", noted)
+    monkeypatch.setattr(middleware.RequestMiddleware, "_route", noted)
     return seen
 
 

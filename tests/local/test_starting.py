@@ -176,7 +176,7 @@ async def test_names_that_are_made_by_the_program_are_not_all_kept(engine: Local
         await outcome(engine, says(number, f"says-{number}"))
     checked = counted(engine, monkeypatch)
 
-    assert len(engine.service.saved._kept) == len(engine.service.saved._latest) == 10
+    assert len(engine.service.document_cache._kept) == len(engine.service.document_cache._latest) == 10
     assert [await outcome(engine, says(number, f"says-{number}")) for number in (0, 29)] == [0, 29]
     assert len(checked) == 1
 

@@ -89,7 +89,7 @@ async def test_the_same_holds_for_two_workers_of_a_fleet(pair: tuple[World, Serv
 
 async def test_in_bulk_every_letter_is_either_requeued_or_discarded(either: World):
     pairs = [await letter_of(either) for _ in range(ROUNDS)]
-    letters = either.service.letters
+    letters = either.service.dead_letters
 
     async def all_of(steps: AsyncIterator[Any]) -> list[Any]:
         return [each async for each in steps if each.outcome in (Outcome.REQUEUED, Outcome.DISCARDED)]

@@ -14,7 +14,7 @@ from ropewalk.store import audit, dlq
 from ropewalk.store.dlq import Wanted
 from tests.engines.worlds import ONCE, World, act, flow, node
 
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN_ID = "00000000-0000-7000-8000-000000000000"
 WEAK = flow(act("a", fails=1, retry=ONCE), name="weak")
 BROKEN = flow(act("a", fails=99, retry=ONCE), name="broken")
 
@@ -31,7 +31,7 @@ async def fingerprint(world: World, execution: str) -> str:
 
 async def requeued(world: World, wanted: Wanted, **pace: Any) -> list[Progress]:
     """What is told of it, when whatever it set going is over."""
-    told = [each async for each in world.service.letters.requeue_all(wanted, Pace(**pace), "ann")]
+    told = [each async for each in world.service.dead_letters.requeue_all(wanted, Pace(**pace), "ann")]
     await over(world, told)
     return told
 
@@ -102,7 +102,7 @@ async def test_notes_have_an_end_and_a_letter_that_is_full_of_them_is_discarded_
 
 async def test_there_is_nothing_to_say_about_a_letter_that_does_not_exist(world: World):
     with pytest.raises(NotFound):
-        await world.service.note(NOBODY, "hello")
+        await world.service.note(UNKNOWN_ID, "hello")
 
     assert await verbs(world) == []
 
@@ -175,7 +175,7 @@ async def test_what_fails_again_is_not_taken_up_a_second_time(world: World, monk
     broken = await failed(world, BROKEN, 3)
 
     told = []
-    async for progress in world.service.letters.requeue_all(Wanted(), Pace(limit=9)):
+    async for progress in world.service.dead_letters.requeue_all(Wanted(), Pace(limit=9)):
         told.append(progress.execution)
         # Its new letter lies there before the next page is read.
         await world.ended(progress.execution)
@@ -188,7 +188,7 @@ async def test_the_rate_is_never_exceeded(world: World):
     await failed(world, WEAK, 5)
     clock, at, told = asyncio.get_running_loop().time, [], []
 
-    async for progress in world.service.letters.requeue_all(Wanted(), Pace(rate=40)):
+    async for progress in world.service.dead_letters.requeue_all(Wanted(), Pace(rate=40)):
         at.append(clock())
         told.append(progress)
     await over(world, told)
@@ -241,7 +241,7 @@ async def test_what_others_resolve_meanwhile_is_skipped_and_told(world: World):
     (second,) = await world.letters(weak[1])
 
     told = []
-    async for progress in world.service.letters.requeue_all(Wanted()):
+    async for progress in world.service.dead_letters.requeue_all(Wanted()):
         told.append(progress)
         if len(told) == 1:
             await world.service.discard(second["id"], "bob")
@@ -280,7 +280,7 @@ async def test_all_that_failed_alike_are_discarded_with_a_note(world: World):
     broken = await failed(world, BROKEN, 3)
     wanted = Wanted(fingerprint=await fingerprint(world, broken[0]))
 
-    told = [each async for each in world.service.letters.discard_all(wanted, "ann", "too old", 2)]
+    told = [each async for each in world.service.dead_letters.discard_all(wanted, "ann", "too old", 2)]
 
     letters = [await world.letters(each, Resolution.DISCARDED) for each in broken]
     assert [each.outcome for each in told] == [Outcome.DISCARDED] * 2

@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk.core.duration import MILLISECOND
 from ropewalk.service import definitions
-from ropewalk.service.workflow_cache import BELIEVED_IF_SHARED, KnownWorkflows
+from ropewalk.service.workflow_cache import MAX_AGE_IF_SHARED, WorkflowCache
 from ropewalk.store import workflows
 from ropewalk.store.access import Row, Store, Value
 from ropewalk.wiring import Settings, open_service
@@ -20,11 +20,11 @@ ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 async def test_a_workflow_is_read_once_in_a_moment_and_anew_when_it_is_changed_here(tmp_path: Path):
     async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
         saved = await service.save(ONE)
-        first = await service.known.get(saved.workflow)
-        again = await service.known.get(saved.workflow)
+        first = await service.workflow_cache.get(saved.workflow)
+        again = await service.workflow_cache.get(saved.workflow)
         assert first is not None
         await definitions.archive(service, first, "test")
-        changed = await service.known.get(saved.workflow)
+        changed = await service.workflow_cache.get(saved.workflow)
 
     assert again is first
     assert changed is not None
@@ -34,11 +34,11 @@ async def test_a_workflow_is_read_once_in_a_moment_and_anew_when_it_is_changed_h
 async def test_what_others_change_is_seen_a_moment_later(tmp_path: Path):
     async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
         saved = await service.save(ONE)
-        await service.known.get(saved.workflow)
+        await service.workflow_cache.get(saved.workflow)
         async with service.store.transaction() as tx:
             await workflows.archive(tx, "default", saved.workflow, service.store.now())
         seen = service.store.now() + 1_000 * MILLISECOND
-        while (found := await service.known.get(saved.workflow)) and found.archived_at is None:
+        while (found := await service.workflow_cache.get(saved.workflow)) and found.archived_at is None:
             assert service.store.now() < seen
 
     assert found is not None
@@ -74,7 +74,7 @@ async def distant(tmp_path: Path) -> AsyncIterator[Distant]:
 
 
 async def test_those_who_ask_at_the_same_time_share_one_look_and_one_who_leaves_takes_nothing_away(distant: Distant):
-    known = KnownWorkflows(cast(Store, distant), "default")
+    known = WorkflowCache(cast(Store, distant), "default")
     asking = [asyncio.ensure_future(known.get(distant.workflow)) for _ in range(5)]
     await asyncio.sleep(0)
     asking[0].cancel()
@@ -86,17 +86,17 @@ async def test_those_who_ask_at_the_same_time_share_one_look_and_one_who_leaves_
 
 
 async def test_in_a_rush_nobody_waits_for_the_look_that_keeps_what_is_known_fresh(distant: Distant):
-    known = KnownWorkflows(cast(Store, distant), "default")
+    known = WorkflowCache(cast(Store, distant), "default")
     first = await known.get(distant.workflow)
     looks = [distant.looks]
-    for distant.time in (BELIEVED_IF_SHARED // 2 - 1, BELIEVED_IF_SHARED // 2, BELIEVED_IF_SHARED // 2 + 1):
+    for distant.time in (MAX_AGE_IF_SHARED // 2 - 1, MAX_AGE_IF_SHARED // 2, MAX_AGE_IF_SHARED // 2 + 1):
         asked = known.get(distant.workflow)
         with pytest.raises(StopIteration) as answered:
             asked.send(None)
         assert answered.value.value is first
-        looks.append(len(known._known.asked))
-    await known._known.asked[distant.workflow]
-    distant.time = BELIEVED_IF_SHARED
+        looks.append(len(known._entries.asked))
+    await known._entries.asked[distant.workflow]
+    distant.time = MAX_AGE_IF_SHARED
     renewed = await known.get(distant.workflow)
 
     assert looks == [1, 0, 1, 1]
@@ -105,9 +105,9 @@ async def test_in_a_rush_nobody_waits_for_the_look_that_keeps_what_is_known_fres
 
 
 async def test_what_is_known_is_believed_no_longer_than_a_moment(distant: Distant):
-    known = KnownWorkflows(cast(Store, distant), "default")
+    known = WorkflowCache(cast(Store, distant), "default")
     first = await known.get(distant.workflow)
-    distant.time = BELIEVED_IF_SHARED
+    distant.time = MAX_AGE_IF_SHARED
     again = await known.get(distant.workflow)
 
     assert again is not first
@@ -116,7 +116,7 @@ async def test_what_is_known_is_believed_no_longer_than_a_moment(distant: Distan
 
 async def test_what_others_say_they_have_changed_is_looked_up_at_once(distant: Distant):
     changes = [0]
-    known = KnownWorkflows(cast(Store, distant), "default", lambda: changes[0])
+    known = WorkflowCache(cast(Store, distant), "default", lambda: changes[0])
     first = await known.get(distant.workflow)
     changes[0] += 1
     again = await known.get(distant.workflow)

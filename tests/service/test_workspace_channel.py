@@ -8,7 +8,7 @@ from ropewalk.core.duration import DAY
 from ropewalk.core.events import RunWaiting
 from ropewalk.engines.base import StartRequest
 from ropewalk.engines.native.interests import of_workspace
-from ropewalk.service.workspace_channel import RoomChannel
+from ropewalk.service.workspace_channel import WorkspaceChannel
 from ropewalk.store.ids import first_id
 from tests.engines.worlds import World, flow, node
 
@@ -16,7 +16,7 @@ PATIENCE = 20.0
 ASK = flow(node("ask", "approval", title="Really?"))
 
 
-async def under_way(channel: RoomChannel) -> list[str]:
+async def under_way(channel: WorkspaceChannel) -> list[str]:
     _, _, text = await channel.snapshot(True)
     return [each["executionId"] for each in msgspec.json.decode(text)["executions"]]
 
@@ -33,7 +33,7 @@ async def started_yesterday(world: World, number: int) -> str:
 async def test_an_end_that_no_hint_told_of_is_found_by_looking(shared_world: World):
     ends, stays = [await started_yesterday(shared_world, number) for number in range(2)]
     followers = shared_world.service.engine.followers
-    channel = RoomChannel(shared_world.service.store, followers, "default", None)
+    channel = WorkspaceChannel(shared_world.service.store, followers, "default", None)
     await channel.open()
     followers.unwatch(of_workspace("default"), channel)
     known = await under_way(channel)

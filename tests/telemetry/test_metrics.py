@@ -38,7 +38,7 @@ def names(metrics: Metrics) -> set[str]:
 
 
 def everything() -> Metrics:
-    """Figures that have something to show under every name."""
+    """ServerMetrics that have something to show under every name."""
     metrics = Metrics()
     metrics.count_stale_writes(lambda: 3)
     metrics.count_rewinds(lambda: 1)

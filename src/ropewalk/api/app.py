@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 
 from ropewalk.api import openapi
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.doors import middleware
 from ropewalk.api.nouns import (
     acl,
@@ -62,21 +62,21 @@ NOUNS = (
 )
 
 
-def create_app(office: Office, version: str) -> FastAPI:
-    """The HTTP API of what is in this office; its requests are counted if figures are kept there."""
+def create_app(backend: Backend, version: str) -> FastAPI:
+    """The HTTP API of what is in this backend; its requests are counted if figures are kept there."""
     app = assemble(version)
-    app.state.office = office
-    leases.welcome_runners(office)
+    app.state.backend = backend
+    leases.welcome_runners(backend)
     return app
 
 
-def create_health_app(office: Office, version: str) -> FastAPI:
+def create_health_app(backend: Backend, version: str) -> FastAPI:
     """What a worker answers: its health and its figures, behind the same gate, and nothing else."""
     app = _bare(version)
     for each in (health.routes, metrics.routes):
         each.install(app)
     middleware.install(app)
-    app.state.office = office
+    app.state.backend = backend
     return app
 
 
@@ -92,9 +92,9 @@ def assemble(version: str) -> FastAPI:
     return app
 
 
-def _bare(version: str) -> middleware.WalledApp:
+def _bare(version: str) -> middleware.GuardedApp:
     """An app without routes, which says no as ours do."""
-    app = middleware.WalledApp(
+    app = middleware.GuardedApp(
         title="Ropewalk",
         version=version,
         summary="A durable workflow engine.",

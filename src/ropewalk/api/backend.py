@@ -19,12 +19,12 @@ from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store.access import Store
 
 if TYPE_CHECKING:
-    from ropewalk.api.nouns.metrics import Figures
+    from ropewalk.api.nouns.metrics import ServerMetrics
 
 MOST_SERVICES: Final = 1_000
 
 
-class Office:
+class Backend:
     """One server's view of everything behind it. `serve` makes the service of a workspace."""
 
     def __init__(
@@ -42,11 +42,11 @@ class Office:
         self.keys = KeyRing(store)
         self.sessions = Sessions(store, self.keys)
         self.standings = Standings(store)
-        self.rates = Rates(access)
+        self.rate_limits = RateLimits(access)
         self.documents = DocumentQueue()
         self.downloads = Downloads()
         self.waiters = Waiters()
-        self.figures: Figures | None = None
+        self.metrics: ServerMetrics | None = None
         # Whether the process is about to end: it lives, and nothing more is to be given to it.
         self.is_leaving = False
         self._serve = serve
@@ -66,7 +66,7 @@ class Office:
         access: AccessSettings | None = None,
         stream_limits: StreamLimits | None = None,
         key: SecretKey | None = None,
-    ) -> "Office":
+    ) -> "Backend":
         """Servers with the same secret key take each other's cursors; without one, a server takes only its own."""
         signed_with = await signing_key(store, key or SecretKey.random())
         return cls(store, serve, Cursors(signed_with), access or AccessSettings(), stream_limits)
@@ -86,7 +86,7 @@ class Office:
             return await self.keys.actor(token)
         return None if self._tokens is None else await self._tokens.actor(token)
 
-    def believed(self, token: str) -> Actor | None:
+    def cached_actor(self, token: str) -> Actor | None:
         """Whose token this was a moment ago, without a look anywhere."""
         if token.startswith(PREFIX):
             return self.keys.believed(token)
@@ -103,7 +103,7 @@ class Office:
         self.standings.forget()
 
 
-class Rates:
+class RateLimits:
     """How often each may come."""
 
     def __init__(self, access: AccessSettings) -> None:

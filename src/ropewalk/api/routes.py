@@ -11,7 +11,14 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api.doors.authorization import PUBLIC, WORKSPACE, Call, enter, enter_anywhere, enter_by_body
+from ropewalk.api.doors.authorization import (
+    PUBLIC,
+    WORKSPACE,
+    Call,
+    authorize,
+    authorize_by_body,
+    authorize_without_workspace,
+)
 from ropewalk.api.doors.request_bodies import LARGEST_BODY, StrictRequest, require_json, require_single
 from ropewalk.api.shapes.problems import MEDIA_TYPE
 from ropewalk.core.errors import InvalidInput, Problem
@@ -23,7 +30,7 @@ BY_BODY: Final = "x-workspace-in-body"
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-class GatedRoute(APIRoute):
+class AuthorizedRoute(APIRoute):
     """A route whose gate comes before its body."""
 
     @property
@@ -33,24 +40,24 @@ class GatedRoute(APIRoute):
         return None if named is None else Right(named)
 
     @property
-    def let_in(self) -> Callable[[HTTPConnection, Right], Coroutine[Any, Any, Call]]:
+    def authorize(self) -> Callable[[HTTPConnection, Right], Coroutine[Any, Any, Call]]:
         """How one comes in here, by where the workspace is named."""
         marks = self.openapi_extra or {}
         if marks.get(ANYWHERE):
-            return enter_anywhere
-        return enter_by_body if marks.get(BY_BODY) else enter
+            return authorize_without_workspace
+        return authorize_by_body if marks.get(BY_BODY) else authorize
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         right, largest, known = self.right, largest_of(self), known_queries(self.dependant)
         takes_json = self.body_field is not None
-        let_in = self.let_in
+        authorize = self.authorize
         if right is None and self.operation_id not in PUBLIC:
             raise ValueError(f"{self.operation_id} names no right and is not among the public operations")
 
         async def gated(request: Request) -> Response:
             if right is not None:
-                request.state.call = await let_in(request, right)
+                request.state.call = await authorize(request, right)
             require_plain_query(request, known)
             require_single(request.scope)
             if takes_json:
@@ -82,15 +89,15 @@ def largest_of(route: APIRoute) -> int:
     return int((route.openapi_extra or {}).get(LARGEST, LARGEST_BODY))
 
 
-class SocketGate:
+class SocketAuthorization:
     """What a WebSocket has to pass before its handshake is answered."""
 
     def __init__(self, right: Right, *, anywhere: bool = False) -> None:
         self.right = right
-        self._let_in = enter_anywhere if anywhere else enter
+        self._authorize = authorize_without_workspace if anywhere else authorize
 
     async def __call__(self, connection: HTTPConnection) -> None:
-        connection.state.call = await self._let_in(connection, self.right)
+        connection.state.call = await self._authorize(connection, self.right)
 
 
 async def _call(connection: HTTPConnection) -> Call:
@@ -139,7 +146,7 @@ class Routes:
         """A WebSocket behind the same gate: who may not come in gets a problem instead of a handshake."""
 
         def register(handler: Handler) -> Handler:
-            gate, name = Depends(SocketGate(right, anywhere=anywhere)), _operation(handler.__name__)
+            gate, name = Depends(SocketAuthorization(right, anywhere=anywhere)), _operation(handler.__name__)
 
             def add(router: APIRouter, prefix: str) -> None:
                 router.add_api_websocket_route(prefix + path, handler, name, dependencies=[gate])
@@ -177,7 +184,7 @@ class Routes:
                     operation_id=_operation(handler.__name__),
                     openapi_extra=extra,
                     responses={**dict.fromkeys(sorted(refusals), _PROBLEM), **(responses or {})},
-                    route_class_override=GatedRoute,
+                    route_class_override=AuthorizedRoute,
                     **more,
                 )
 

@@ -25,7 +25,7 @@ from ropewalk.bench.contenders import FLOOR
 from ropewalk.bench.processes import say
 from ropewalk.bench.queueing import DOCUMENT, Notebook
 from ropewalk.engines.native.process import settle_in
-from ropewalk.wiring import Settings, node_types, open_office
+from ropewalk.wiring import Settings, node_types, open_backend
 
 UNLIMITED: Final = AccessSettings(limits=Limits(per_actor=None, per_address=None))
 
@@ -62,11 +62,11 @@ def floor() -> FastAPI:
 async def engine(db: str, notebook: Notebook) -> AsyncIterator[tuple[FastAPI, str, str]]:
     """The API with everything behind it; a token, and the workflow to start."""
     settings = Settings(db=db, access=UNLIMITED)
-    async with open_office(settings, node_types([notebook.node_type()])) as office:
-        token = await ensure_admin(office.store)
+    async with open_backend(settings, node_types([notebook.node_type()])) as backend:
+        token = await ensure_admin(backend.store)
         assert token is not None, "the store is new"
-        version = await office.service("default").save(DOCUMENT)
-        yield create_app(office, "bench"), token, version.workflow
+        version = await backend.service("default").save(DOCUMENT)
+        yield create_app(backend, "bench"), token, version.workflow
 
 
 async def serve(app: FastAPI, token: str, workflow: str, notebook: Notebook) -> None:

@@ -19,13 +19,13 @@ async def bring_node_types(project: Project, owner: RemoteService, pid: int) -> 
     """
     modules = tuple(os.path.abspath(each) if each.endswith(".py") else each for each in project.nodes)
     try:
-        learnt = await owner.learn(modules, os.getcwd())
+        loaded = await owner.load_node_types(modules, os.getcwd())
     except Unavailable as error:
         raise OwnerLeft(str(error)) from error
     except InvalidInput:
         return  # an owner of an earlier release, which says of each node type by itself that it lacks it
-    if learnt.refused:
-        _require_known(project, pid, learnt.types)
+    if loaded.refused:
+        _require_known(project, pid, loaded.types)
 
 
 def _require_known(project: Project, pid: int, known: tuple[str, ...]) -> None:

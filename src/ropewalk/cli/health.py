@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from ropewalk.cli.binding import require_local
 from ropewalk.cli.project import Project
 from ropewalk.service import Service
-from ropewalk.wiring import Settings, office_for_health
+from ropewalk.wiring import Settings, health_backend
 
 if TYPE_CHECKING:
-    from ropewalk.api.backend import Office
+    from ropewalk.api.backend import Backend
     from ropewalk.telemetry.metrics import Metrics
 
 FLAG: Final = "--health-port"
@@ -34,25 +34,25 @@ class HealthPort:
         self.metrics = metrics
         self.url = address_of(listener)
         self._listener = listener
-        self._office: Office | None = None
+        self._backend: Backend | None = None
 
     @asynccontextmanager
     async def answering(self, service: Service, settings: Settings) -> AsyncIterator[None]:
         """Answers about this service until the block ends."""
         from ropewalk.api.app import create_health_app  # here, as in `open_port`
-        from ropewalk.api.doors.connections import Patience
+        from ropewalk.api.doors.connections import ConnectionLimits
         from ropewalk.api.doors.server import ServerSettings, serving
 
-        self._office = office = office_for_health(service, settings, self.metrics)
-        patience = Patience(connections=MOST_CONNECTIONS, per_address=MOST_CONNECTIONS)
-        app = create_health_app(office, version("ropewalk"))
-        async with serving(app, self._listener, ServerSettings(patience=patience, drain=DRAIN)):
+        self._backend = backend = health_backend(service, settings, self.metrics)
+        limits = ConnectionLimits(connections=MOST_CONNECTIONS, per_address=MOST_CONNECTIONS)
+        app = create_health_app(backend, version("ropewalk"))
+        async with serving(app, self._listener, ServerSettings(limits=limits, drain=DRAIN)):
             yield
 
     def leave(self) -> None:
         """From now on the worker lives and is not ready."""
-        assert self._office is not None, "only a worker that has joined leaves"
-        self._office.is_leaving = True
+        assert self._backend is not None, "only a worker that has joined leaves"
+        self._backend.is_leaving = True
 
 
 def open_port(project: Project) -> HealthPort | None:

@@ -15,7 +15,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
 from ropewalk.service import breakers, bulk, dead_letters, reading
-from ropewalk.service.bulk import LetterVerbs, Pace, Progress
+from ropewalk.service.bulk import DeadLetterVerbs, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.service.reading.workers import worker_of
 from ropewalk.store import dlq, executions, workflows
@@ -73,8 +73,8 @@ class Look(Protocol):
     async def groups(self, limit: int) -> list[Json]: ...
     async def workers(self, *, is_all: bool) -> list[Json]: ...
     async def breakers(self, limit: int) -> list[Json]: ...
-    def requeue_all(self, verbs: LetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]: ...
-    def discard_all(self, verbs: LetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
+    def requeue_all(self, verbs: DeadLetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]: ...
+    def discard_all(self, verbs: DeadLetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
                     ) -> AsyncIterator[Progress]: ...  # fmt: skip
 
 
@@ -237,10 +237,10 @@ class StoreLook:
     async def groups(self, limit: int) -> list[Json]:
         return await dead_letters.groups(self.reader, WORKSPACE, limit=limit)
 
-    def requeue_all(self, verbs: LetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]:
+    def requeue_all(self, verbs: DeadLetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]:
         return bulk.requeue_all(self.reader, verbs, WORKSPACE, wanted, pace, by)
 
-    def discard_all(self, verbs: LetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
+    def discard_all(self, verbs: DeadLetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
                     ) -> AsyncIterator[Progress]:  # fmt: skip
         return bulk.discard_all(self.reader, verbs, WORKSPACE, wanted, by, notes, limit)
 

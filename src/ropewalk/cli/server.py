@@ -21,7 +21,7 @@ from ropewalk.core.events import Event
 from ropewalk.core.instant import EPOCH
 from ropewalk.core.plan import load_plan
 from ropewalk.core.state import ExecutionState, Resolution
-from ropewalk.service.bulk import LetterVerbs, Outcome, Pace, Progress
+from ropewalk.service.bulk import DeadLetterVerbs, Outcome, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.service.retention import START, Policy, Position, Swept
 from ropewalk.store.dlq import Wanted
@@ -128,7 +128,7 @@ class ServerLook:
 
     # Many dead letters
 
-    async def requeue_all(self, verbs: LetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]:
+    async def requeue_all(self, verbs: DeadLetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]:
         failures, left = 0, pace.limit
         async for fingerprint in self._alike(wanted):
             most = None if pace.stop_after_failures is None else pace.stop_after_failures - failures
@@ -144,7 +144,7 @@ class ServerLook:
                 failures += each["outcome"] == Outcome.FAILED
                 left = _less(left, each)
 
-    async def discard_all(self, verbs: LetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
+    async def discard_all(self, verbs: DeadLetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
                           ) -> AsyncIterator[Progress]:  # fmt: skip
         async for fingerprint in self._alike(wanted):
             async for each in self.client.discard_all(fingerprint, notes, limit=limit):

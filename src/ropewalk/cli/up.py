@@ -30,7 +30,7 @@ from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.native.process import settle_in
 from ropewalk.modules import catalogue
 from ropewalk.store import workspaces
-from ropewalk.wiring import LogForm, Settings, open_office
+from ropewalk.wiring import LogForm, Settings, open_backend
 
 if TYPE_CHECKING:
     from ropewalk.api.doors.server import ServerSettings
@@ -89,17 +89,17 @@ async def _serve(project: Project, view: LogView, changes: Reload | None, number
         known = catalogue(project.nodes)
         listener = listen(said["server.host"], said["server.port"]) if number is None else socket.socket(fileno=number)
         known.types.tell_of_missing()
-        async with open_office(_engine_settings(project), known.types, known.functions) as office:
-            lookup.observer = office.service(workspaces.DEFAULT).engine.observer
-            app = create_app(office, version("ropewalk"))
+        async with open_backend(_engine_settings(project), known.types, known.functions) as backend:
+            lookup.observer = backend.service(workspaces.DEFAULT).engine.observer
+            app = create_app(backend, version("ropewalk"))
             workers = _processes(project)
             async with (
                 crew(project, workers, view) if workers else nullcontext(),
                 serving(app, listener, _server_settings(project)),
             ):
-                token = await ensure_admin(office.store)
+                token = await ensure_admin(backend.store)
                 if token is None and wants_token:
-                    token = await another_admin(office.store)
+                    token = await another_admin(backend.store)
                 _introduce(project, address_of(listener), token)
                 # In a thread: whoever asks at once does not wait for all of it.
                 await asyncio.to_thread(known.types.import_all)
@@ -127,12 +127,12 @@ def _engine_settings(project: Project) -> Settings:
 
 
 def _server_settings(project: Project) -> "ServerSettings":
-    """The patience that is configured; never more connections than there may be open files."""
-    from ropewalk.api.doors.connections import Patience
+    """The limits that are configured; never more connections than there may be open files."""
+    from ropewalk.api.doors.connections import ConnectionLimits
     from ropewalk.api.doors.server import ServerSettings, room_for_connections
 
     said = project.configuration
-    patience = Patience(
+    limits = ConnectionLimits(
         headers=said["server.header_timeout"],
         body=said["server.body_timeout"],
         idle=said["server.idle_timeout"],
@@ -140,7 +140,7 @@ def _server_settings(project: Project) -> "ServerSettings":
         connections=min(said["server.connections"], room_for_connections()),
         per_address=said["server.connections_per_address"],
     )
-    return ServerSettings(patience=patience, drain=said["server.drain"])
+    return ServerSettings(limits=limits, drain=said["server.drain"])
 
 
 def _introduce(project: Project, url: str, token: str | None) -> None:

@@ -15,7 +15,7 @@ from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import RopewalkError, Unavailable
 from ropewalk.core.events import Event
 from ropewalk.engines.base import Ended
-from ropewalk.service.node_types import Learnt
+from ropewalk.service.node_types import LoadedNodeTypes
 from ropewalk.service.retention import START, Policy, Position, Swept
 
 Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -103,8 +103,8 @@ class RemoteService:
     async def sweep(self, policy: Policy, position: Position = START, by: str = "local") -> Swept:
         return msgspec.convert(await self._ask(wire.Sweep(policy, position, by)), Swept)
 
-    async def learn(self, modules: tuple[str, ...], folder: str) -> Learnt:
-        return msgspec.convert(await self._ask(wire.Learn(modules, folder)), Learnt)
+    async def load_node_types(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
+        return msgspec.convert(await self._ask(wire.Learn(modules, folder)), LoadedNodeTypes)
 
     async def ended(self, execution: str) -> Ended:
         return msgspec.convert(await self._ask(wire.Ended(execution)), Ended)

@@ -225,7 +225,7 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Sweep(policy, position, by):
             return await service.sweep(policy, position, by)
         case wire.Learn(modules, folder):
-            return await service.learn(modules, folder)
+            return await service.load_node_types(modules, folder)
         case wire.Ended(execution):
             return await service.ended(execution)
         case wire.Follow():

@@ -81,7 +81,7 @@ class DeadLetterVerbs:
 
         After so many that failed again, the last word is STOPPED.
         """
-        wanted, letters = dlq.Wanted(fingerprint=fingerprint), self.service.letters
+        wanted, letters = dlq.Wanted(fingerprint=fingerprint), self.service.dead_letters
         pace = Pace(rate=rate, stop_after_failures=stop_after_failures, limit=limit)
         async for each in letters.requeue_all(wanted, pace):
             yield _progress(each)
@@ -90,7 +90,7 @@ class DeadLetterVerbs:
                           limit: int | None = None) -> "AsyncIterator[LetterProgress]":  # fmt: skip
         """Close all that failed alike; what becomes of each."""
         wanted = dlq.Wanted(fingerprint=fingerprint)
-        async for each in self.service.letters.discard_all(wanted, notes=notes, limit=limit):
+        async for each in self.service.dead_letters.discard_all(wanted, notes=notes, limit=limit):
             yield _progress(each)
 
 

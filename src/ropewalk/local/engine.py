@@ -79,7 +79,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
             raise TypeError("version is for a workflow that is named; a document is the version it is saved as")
         if isinstance(workflow, Workflow):
             known = self._known.get(workflow)
-            if known is not None and known[0] == workflow.revision and self.service.saved.is_last(known[1]):
+            if known is not None and known[0] == workflow.revision and self.service.document_cache.is_last(known[1]):
                 return known[1]
             revision, document = workflow.revision, self.document_of(workflow)
             saved = await self.service.save(document)
@@ -88,7 +88,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
         return await self.service.save(self.document_of(workflow))
 
     async def _named(self, name: str, number: int | None) -> Version:
-        found = await self.service.known.get(name)
+        found = await self.service.workflow_cache.get(name)
         if found is None:
             raise NotFound(f"there is no workflow {name!r}; Workflow.load reads one from a file")
         return await startable(self.service, found, number)

@@ -27,7 +27,7 @@ MOST_LOOKED_AT: Final = 100
 _PAGE: Final = 100
 
 
-class LetterVerbs(Protocol):
+class DeadLetterVerbs(Protocol):
     """Whoever can decide about one letter."""
 
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = ..., by: str = ...) -> str: ...
@@ -94,7 +94,7 @@ class Progress(Struct, frozen=True):
     reason: str | None = None
 
 
-async def requeue_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted: Wanted, pace: Pace = AT_ONCE,
+async def requeue_all(reader: Reader, verbs: DeadLetterVerbs, workspace: str, wanted: Wanted, pace: Pace = AT_ONCE,
                       by: str = "local", bounds: Bounds = ALL) -> AsyncIterator[Progress]:  # fmt: skip
     """Tries these letters again, the oldest first; stops as soon as enough of them have failed again."""
     beat, watch, time = _Beat(pace.rate, bounds), _Watch(reader, workspace, pace, bounds), _Time(bounds.seconds)
@@ -120,7 +120,7 @@ async def requeue_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted
             yield failed
 
 
-async def discard_all(reader: Reader, verbs: LetterVerbs, workspace: str, wanted: Wanted, by: str = "local",
+async def discard_all(reader: Reader, verbs: DeadLetterVerbs, workspace: str, wanted: Wanted, by: str = "local",
                       notes: str | None = None, limit: int | None = None,
                       bounds: Bounds = ALL) -> AsyncIterator[Progress]:  # fmt: skip
     """Closes these letters, the oldest first."""
@@ -161,7 +161,7 @@ async def _pending(
         left = None if left is None else left - len(page)
 
 
-async def _requeued(letter: Pending, verbs: LetterVerbs, by: str, watch: "_Watch") -> Progress:
+async def _requeued(letter: Pending, verbs: DeadLetterVerbs, by: str, watch: "_Watch") -> Progress:
     """Tries one letter again; that it cannot be is no reason to leave the others."""
     try:
         await verbs.requeue(letter.id, None, by)

@@ -33,7 +33,7 @@ class _Kept(Struct):
         return self.text == text and bool(self.document == document)
 
 
-class SavedDocuments:
+class DocumentCache:
     """The last document of each name that was saved here, and its version; `save` checks and stores one."""
 
     def __init__(self, save: Save) -> None:

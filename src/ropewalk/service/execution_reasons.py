@@ -12,7 +12,7 @@ from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.instant import moment
 from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import ExecutionState, QueueState
-from ropewalk.service.facts import Facts, Line
+from ropewalk.service.facts import Facts, QueuePosition
 from ropewalk.service.node_reasons import is_full, is_running, load, work_reason
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, nth
 from ropewalk.store.executions import Execution
@@ -264,7 +264,7 @@ def _key(f: Facts, holder: Holder) -> Reason:
     return Reason(Cause.CONCURRENCY_KEY, why, details, command("explain", holder.execution))
 
 
-def _capacity(f: Facts, line: Line, slots: int) -> Reason:
+def _capacity(f: Facts, line: QueuePosition, slots: int) -> Reason:
     workspace, holders = f.around.workspace, line.holders if f.around.sight.others else []
     details = {
         "workspace": workspace,
@@ -281,7 +281,7 @@ def _capacity(f: Facts, line: Line, slots: int) -> Reason:
     return Reason(Cause.CAPACITY, why, details, action=help_)
 
 
-def _turn(f: Facts, line: Line) -> Reason:
+def _turn(f: Facts, line: QueuePosition) -> Reason:
     takers = f.around.executing
     if takers and all(map(is_full, takers)):
         busy = few([f"{worker.id} ({worker.load} of {worker.slots})" for worker in takers])
@@ -296,7 +296,7 @@ def _placed(place: Place | None) -> Json:
     return {} if place is None else {"position": place.position, "waiting": place.total}
 
 
-def _in_line(line: Line) -> str:
+def _in_line(line: QueuePosition) -> str:
     place = line.place
     if place is None:
         return ""

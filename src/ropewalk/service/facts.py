@@ -75,7 +75,7 @@ class Around(Struct, frozen=True):
         return next((worker for worker in self.workers if worker.id == name), None)
 
 
-class Line(Struct, frozen=True):
+class QueuePosition(Struct, frozen=True):
     """What an execution without a slot stands in line for."""
 
     entry: queue.QueueEntry | None = None
@@ -97,7 +97,7 @@ class Facts(Struct, frozen=True):
     runs: dict[Key, RunRow]
     done_items: dict[str, int]
     live: Live | None = None
-    line: Line = Line()
+    line: QueuePosition = QueuePosition()
     letters: list[dlq.DeadLetter] = []
     breakers: dict[str, Breaker] = {}
     rate_limits: dict[str, tuple[RateLimit, Slots]] = {}
@@ -187,13 +187,13 @@ def _is_long(story: Recorded) -> bool:
     return len(story.events) > MANY_EVENTS
 
 
-async def _line(around: Around, story: Recorded, x: Execution, held: Live | None) -> Line:
+async def _line(around: Around, story: Recorded, x: Execution, held: Live | None) -> QueuePosition:
     entry = await queue.get(around.reader, story.id)
     if not x.needs_slot:
-        return Line(entry)
+        return QueuePosition(entry)
     reader, workspace = around.reader, around.workspace
     known = await workspaces.get(reader, workspace)
-    return Line(
+    return QueuePosition(
         entry,
         await explain.place(reader, entry) if entry is not None and entry.state == QueueState.PENDING else None,
         None if known is None else known.slots,

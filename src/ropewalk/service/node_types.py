@@ -17,14 +17,14 @@ Load: TypeAlias = "Callable[[tuple[str, ...], str], tuple[list[NodeType], Functi
 """Loads modules by their names, from a folder too: the node types and the functions that they define."""
 
 
-class Learnt(Struct, frozen=True):
+class LoadedNodeTypes(Struct, frozen=True):
     """What became of modules that were brought: those that were not taken, and every node type that is known now."""
 
     refused: tuple[str, ...]
     types: tuple[str, ...]
 
 
-class Learning(Struct, frozen=True):
+class NodeTypeLoader(Struct, frozen=True):
     """How a process comes to know more node types than it was started with."""
 
     types: "Registry"

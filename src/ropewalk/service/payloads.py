@@ -58,7 +58,7 @@ RUN: Final[Shape] = _said("error") | _free(
     "errorType", "traceId", "configHash", "waitingFor", "worker", "pool", "leasedBy", "leaseUntil", "fence",
     "heartbeatAt", "tokenCost",
 )  # fmt: skip
-LETTER: Final[Shape] = _said("reason", "notes") | _free(
+DEAD_LETTER: Final[Shape] = _said("reason", "notes") | _free(
     "id", "executionId", "workflowId", "runId", "node", "item", "attempt", "failureType", "errorType", "fingerprint",
     "config", "createdAt", "resolution", "resolvedAt", "reviewedBy",
 )  # fmt: skip
@@ -69,7 +69,7 @@ APPROVAL: Final[Shape] = _said("title") | _free(
     "executionId", "workflow", "workflowId", "node", "item", "since", "expiresAt", "mayAnswer", "answerers"
 )
 EXECUTION_PROGRESS: Final[Shape] = _said("reason") | _free("id", "outcome")
-LETTER_PROGRESS: Final[Shape] = _said("reason") | _free("id", "executionId", "outcome")
+DEAD_LETTER_PROGRESS: Final[Shape] = _said("reason") | _free("id", "executionId", "outcome")
 QUEUE_ITEM: Final[Shape] = _said("error") | _free(
     "id", "executionId", "executionState", "state", "position", "waiting", "priority", "enqueuedAt", "notBefore",
     "attempts", "claimedBy", "claimedAt",

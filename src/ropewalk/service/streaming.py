@@ -21,7 +21,7 @@ from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
 from ropewalk.service.payloads import said
 from ropewalk.service.stream_limits import StreamLimits
-from ropewalk.service.workspace_channel import RoomChannel
+from ropewalk.service.workspace_channel import WorkspaceChannel
 
 TICK: Final = 1.0
 LEAVING: Final = 2.0
@@ -61,7 +61,7 @@ class TooMany(RopewalkError):
     """There are as many readers as there may be."""
 
 
-class Line(Protocol):
+class Transport(Protocol):
     """The way to one reader."""
 
     async def snapshot(self, id: str, text: bytes) -> None:  # noqa: A002
@@ -71,7 +71,7 @@ class Line(Protocol):
         """What came after."""
 
     async def beat(self) -> None:
-        """Nothing new, but the line is alive."""
+        """Nothing new, but the transport is alive."""
 
     async def end(self, ending: Ending) -> None:
         """The last word."""
@@ -138,59 +138,59 @@ class Reader:
         if self._needs_snapshot:
             self._place, self._id, self._snapshot = await self.channel.snapshot(self._guard.payloads)
 
-    async def run(self, line: Line) -> None:
+    async def run(self, transport: Transport) -> None:
         """Tell everything there is to tell, until the end."""
         self._task = asyncio.current_task()
         if self._snapshot is not None:
-            await self._send(line.snapshot(self._id, self._snapshot))
+            await self._send(transport.snapshot(self._id, self._snapshot))
             self._snapshot = None
         try:
             while self.ending is None:
-                await self._go_on(line)
+                await self._go_on(transport)
         except NotFound as error:
             self.ending = Ending(Reason.GONE, self._id, None, str(error))
         except RopewalkError as error:
             self.ending = Ending(Reason.RECONNECT, self._id, None, said(error, may_read=self._guard.payloads))
-        await self._send(line.end(self.ending))
+        await self._send(transport.end(self.ending))
 
-    async def _go_on(self, line: Line) -> None:
+    async def _go_on(self, transport: Transport) -> None:
         channel = self.channel
         if self._renewals != channel.renewals:
-            await self._begin_anew(line)
+            await self._begin_anew(transport)
         elif self._place < channel.floor:
-            await self._catch_up(line)
+            await self._catch_up(transport)
         elif self._place < channel.head:
             self._is_live = True
-            await self._tell(line, channel.after(self._place))
+            await self._tell(transport, channel.after(self._place))
         elif self._place == channel.head and channel.state is not None:
             self.ending = Ending(Reason.FINISHED, self._id, channel.state)
         elif self._beats != channel.beats:
             self._beats = channel.beats
-            await self._send(line.beat())
+            await self._send(transport.beat())
         else:
             await channel.news()
             # It was up to date: should more have come at once than is kept, that is not its fault.
             self._is_live = False
 
-    async def _begin_anew(self, line: Line) -> None:
+    async def _begin_anew(self, transport: Transport) -> None:
         """What was told is not so any more: the reader gets a new snapshot, and an id that goes with it."""
         self._renewals = self.channel.renewals
         self._place, self._id, snapshot = await self.channel.snapshot(self._guard.payloads)
         self._is_live = False
-        await self._send(line.snapshot(self._id, snapshot))
+        await self._send(transport.snapshot(self._id, snapshot))
 
-    async def _catch_up(self, line: Line) -> None:
+    async def _catch_up(self, transport: Transport) -> None:
         if self._is_live:
             self.cut(Reason.SLOW, SLOW)
             return
         earlier = await self.channel.earlier(self._place)
         if earlier:
-            await self._tell(line, earlier)
+            await self._tell(transport, earlier)
         else:
             self.cut(Reason.GONE, "what follows is not there any more")
 
-    async def _tell(self, line: Line, batch: Batch) -> None:
-        await self._send(line.events(batch, self._guard.payloads))
+    async def _tell(self, transport: Transport, batch: Batch) -> None:
+        await self._send(transport.events(batch, self._guard.payloads))
         self._place, self._id = batch.last, batch.id
 
     async def _send(self, sending: Awaitable[None]) -> None:
@@ -230,10 +230,10 @@ class Streams:
             self._engine.store, self._engine.followers, execution, most=limits.kept, most_bytes=limits.kept_bytes
         )
 
-    def of_room(self, workspace: str, workflow: str | None = None) -> tuple[Hashable, Callable[[], Channel]]:
+    def of_workspace(self, workspace: str, workflow: str | None = None) -> tuple[Hashable, Callable[[], Channel]]:
         """The stream of a workspace, or of a workflow."""
         limits = self.limits
-        return (workspace, workflow), lambda: RoomChannel(
+        return (workspace, workflow), lambda: WorkspaceChannel(
             self._engine.store, self._engine.followers, workspace, workflow,
             most=limits.kept, most_bytes=limits.kept_bytes,
         )  # fmt: skip

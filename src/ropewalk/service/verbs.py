@@ -25,11 +25,11 @@ from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
-from ropewalk.service.document_cache import SavedDocuments
-from ropewalk.service.node_types import Learning, Learnt
+from ropewalk.service.document_cache import DocumentCache
+from ropewalk.service.node_types import LoadedNodeTypes, NodeTypeLoader
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
-from ropewalk.service.workflow_cache import KnownWorkflows
+from ropewalk.service.workflow_cache import WorkflowCache
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
 
@@ -82,23 +82,23 @@ class Service:
     """What may be asked of a Ropewalk, by whoever asks."""
 
     def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
-                 limits: Limits, workspace: str = "default", learning: Learning | None = None) -> None:  # fmt: skip
+                 limits: Limits, workspace: str = "default", loader: NodeTypeLoader | None = None) -> None:  # fmt: skip
         self.store = store
         self.engine = engine
         self.types = types
         self.workspace = workspace
-        self.letters = DeadLetters(store, self._tell, workspace, types)
+        self.dead_letters = DeadLetters(store, self._tell, workspace, types)
         self._env = env
         self._limits = limits
-        self._learning = learning
-        self.known = KnownWorkflows(store, workspace, lambda: engine.workflow_changes)
-        self.saved = SavedDocuments(self._save)
+        self._loader = loader
+        self.workflow_cache = WorkflowCache(store, workspace, lambda: engine.workflow_changes)
+        self.document_cache = DocumentCache(self._save)
 
     def of(self, workspace: str) -> "Service":
         """The same for another workspace."""
         if workspace == self.workspace:
             return self  # what it remembers of its workflows is remembered once
-        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, self._learning)
+        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, self._loader)
 
     # Workflows
 
@@ -118,29 +118,29 @@ class Service:
 
     def forget(self, name: str) -> None:
         """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
-        self.saved.forget(name)
+        self.document_cache.forget(name)
         self._changed()
 
     def _changed(self) -> None:
-        self.known.forget()
+        self.workflow_cache.forget()
         self.store.hint(WORKFLOWS)
 
-    async def learn(self, modules: tuple[str, ...], folder: str) -> Learnt:
+    async def load_node_types(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
         """Take the node types of these modules, looked for in `folder` too; a process that takes none says so."""
-        if self._learning is not None:
-            await self._learning.take(modules, folder, self.engine.held, self.workspace)
-        return Learnt(modules if self._learning is None else (), tuple(self.types.infos()))
+        if self._loader is not None:
+            await self._loader.take(modules, folder, self.engine.held, self.workspace)
+        return LoadedNodeTypes(modules if self._loader is None else (), tuple(self.types.infos()))
 
     async def save(self, document: JSON, by: str = "local") -> Version:
         """Keep a definition as the next version of its name and publish it; the same content is the same version.
 
         A document that was the last one saved here under its name is neither checked nor saved again.
         """
-        return self.saved.find(document) or await self.saved.save(document, by)
+        return self.document_cache.find(document) or await self.document_cache.save(document, by)
 
     async def _save(self, document: JSON, by: str) -> Version:
         definition = self.check(document)
-        known = self.saved.latest(definition.name)
+        known = self.document_cache.latest(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
         draft = self.draft(definition, by)
@@ -342,16 +342,16 @@ class Service:
     # Dead letters
 
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
-        return await self.letters.requeue(letter, overrides, by)
+        return await self.dead_letters.requeue(letter, overrides, by)
 
     async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
-        return await self.letters.fix(letter, output, by, ports)
+        return await self.dead_letters.fix(letter, output, by, ports)
 
     async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
-        await self.letters.discard(letter, by, notes)
+        await self.dead_letters.discard(letter, by, notes)
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
-        await self.letters.note(letter, text, by)
+        await self.dead_letters.note(letter, text, by)
 
     # Retention
 

@@ -15,12 +15,12 @@ from ropewalk.store import workflows
 from ropewalk.store.access import Store
 from ropewalk.store.workflows import Workflow
 
-BELIEVED: Final = 5 * MILLISECOND
-BELIEVED_IF_SHARED: Final = 50 * MILLISECOND
+MAX_AGE: Final = 5 * MILLISECOND
+MAX_AGE_IF_SHARED: Final = 50 * MILLISECOND
 MOST: Final = 1_000
 
 
-class _Held(Struct, frozen=True):
+class _Entry(Struct, frozen=True):
     """A workflow, when it is looked up again by the way, and until when it is believed."""
 
     workflow: Workflow
@@ -28,64 +28,64 @@ class _Held(Struct, frozen=True):
     until: int
 
 
-class _Known(Struct):
+class _Entries(Struct):
     """What was found since something was last forgotten, and what is being looked up."""
 
     changes: int
-    found: dict[str, _Held] = field(default_factory=dict)
+    found: dict[str, _Entry] = field(default_factory=dict)
     asked: dict[str, asyncio.Future[Workflow | None]] = field(default_factory=dict)
 
 
-class KnownWorkflows:
+class WorkflowCache:
     """Those of one workspace; `changes` goes up whenever others say that they have changed one."""
 
     def __init__(self, store: Store, workspace: str, changes: Callable[[], int] = int) -> None:
         self._store = store
         self._workspace = workspace
         self._changes = changes
-        self._believed = BELIEVED_IF_SHARED if store.is_shared else BELIEVED
-        self._known = _Known(changes())
+        self._max_age = MAX_AGE_IF_SHARED if store.is_shared else MAX_AGE
+        self._entries = _Entries(changes())
 
     async def get(self, workflow: str) -> Workflow | None:
         """The workflow of this id or name, as it was at most a moment ago. Callers who ask together share one look."""
-        if self._known.changes != self._changes():
+        if self._entries.changes != self._changes():
             self.forget()
-        known, now = self._known, self._store.now()
-        held = known.found.get(workflow)
+        entries, now = self._entries, self._store.now()
+        held = entries.found.get(workflow)
         if held is not None and now < held.until:
-            if now >= held.renewed and workflow not in known.asked and self._store.is_shared:
-                self._ask(workflow, known)  # for those who come later: nobody has to wait in a rush
+            if now >= held.renewed and workflow not in entries.asked and self._store.is_shared:
+                self._ask(workflow, entries)  # for those who come later: nobody has to wait in a rush
             return held.workflow
         if not self._store.is_shared:
             # An embedded store answers on the spot: there is no look to share, and nobody to wait for.
-            return await self._look_up(workflow, known)
+            return await self._look_up(workflow, entries)
         # One who leaves must not take the answer away from the others.
-        return await asyncio.shield(known.asked.get(workflow) or self._ask(workflow, known))
+        return await asyncio.shield(entries.asked.get(workflow) or self._ask(workflow, entries))
 
-    def _ask(self, workflow: str, known: _Known) -> asyncio.Future[Workflow | None]:
-        asked = known.asked[workflow] = asyncio.ensure_future(self._look_up_for_all(workflow, known))
+    def _ask(self, workflow: str, entries: _Entries) -> asyncio.Future[Workflow | None]:
+        asked = entries.asked[workflow] = asyncio.ensure_future(self._look_up_for_all(workflow, entries))
         # Whoever waits for it hears of a failure; if nobody does any more, it is nobody's.
         asked.add_done_callback(lambda done: done.cancelled() or done.exception())
         return asked
 
-    async def _look_up_for_all(self, workflow: str, known: _Known) -> Workflow | None:
+    async def _look_up_for_all(self, workflow: str, entries: _Entries) -> Workflow | None:
         try:
-            return await self._look_up(workflow, known)
+            return await self._look_up(workflow, entries)
         finally:
-            del known.asked[workflow]
+            del entries.asked[workflow]
 
-    async def _look_up(self, workflow: str, known: _Known) -> Workflow | None:
-        """Noted among what was known when the look began: if that is forgotten meanwhile, so is this."""
+    async def _look_up(self, workflow: str, entries: _Entries) -> Workflow | None:
+        """Noted among the entries that there were when the look began: if that is forgotten meanwhile, so is this."""
         began = self._store.now()
         found = await workflows.find(self._store, self._workspace, workflow)
         if found is None:
-            known.found.pop(workflow, None)
+            entries.found.pop(workflow, None)
             return None
-        if len(known.found) >= MOST:
-            known.found.clear()
-        known.found[workflow] = _Held(found, began + self._believed // 2, began + self._believed)
+        if len(entries.found) >= MOST:
+            entries.found.clear()
+        entries.found[workflow] = _Entry(found, began + self._max_age // 2, began + self._max_age)
         return found
 
     def forget(self) -> None:
         """Everything is looked up again."""
-        self._known = _Known(self._changes())
+        self._entries = _Entries(self._changes())

@@ -51,7 +51,7 @@ class Known(Struct):
     is_over: bool = False
 
 
-class RoomChannel(Channel):
+class WorkspaceChannel(Channel):
     """What happens in a workspace, or (`workflow`) in one workflow of it."""
 
     def __init__(self, store: Store, followers: Followers, workspace: str, workflow: str | None, **limits: int) -> None:

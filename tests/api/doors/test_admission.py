@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ropewalk.api.doors.admission import FEW, Turns
+from ropewalk.api.doors.admission import FEW, Admission
 
 MANY_TURNS = 100
 
@@ -13,7 +13,7 @@ class Crowd:
     """Visitors who stay until they may leave, and what became of them."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = Admission()
         self.went: list[int] = []
         self.exit = asyncio.Event()
 

@@ -199,7 +199,7 @@ async def test_foreign_and_absent_workspaces_look_the_same(house: House):
 
 async def test_a_member_who_was_added_is_in_at_once(house: House):
     await house.workspace("theirs")
-    token, store = await house.key(Role.VIEWER), house.office.store
+    token, store = await house.key(Role.VIEWER), house.backend.store
     subject = f"key:{token.split('_')[1]}"
     proof, path = ("Authorization", f"Bearer {token}"), f"{HERE}?workspaceId=theirs"
     before = await asked(house, "GET", path, proof)
@@ -213,7 +213,7 @@ async def test_a_member_who_was_added_is_in_at_once(house: House):
 async def test_scopes_narrow_what_is_shared_too(house: House):
     await house.workspace("theirs")
     workflow = await house.save({"ropewalk": 1, "name": "one", "nodes": []})
-    token, store = await house.key(Role.RUNNER, "theirs", scopes=(Right.RUN,)), house.office.store
+    token, store = await house.key(Role.RUNNER, "theirs", scopes=(Right.RUN,)), house.backend.store
     async with store.transaction() as tx:
         subject = f"key:{token.split('_')[1]}"
         await acl.put(tx, acl.Share("default", workflow, subject, Role.ADMIN, store.now(), "test"))
@@ -229,14 +229,14 @@ async def test_a_known_caller_costs_no_read(house: House, monkeypatch: pytest.Mo
     proof = ("Authorization", f"Bearer {token}")
     await asked(house, "GET", "/api/v1/workflow/node-types", proof)
     await asked(house, "GET", "/api/v1/workflow/node-types", ("Authorization", f"Bearer {TOKEN}"))
-    real = house.office.store.fetch
+    real = house.backend.store.fetch
 
     async def counted(name: str, *arguments: Any) -> Any:
         read.append(name)
         return await real(name, *arguments)
 
-    monkeypatch.setattr(house.office.store, "fetch", counted)
-    monkeypatch.setattr(house.office.store, "fetch_one", counted)
+    monkeypatch.setattr(house.backend.store, "fetch", counted)
+    monkeypatch.setattr(house.backend.store, "fetch_one", counted)
     await asked(house, "GET", "/api/v1/workflow/node-types", proof)
     await asked(house, "GET", "/api/v1/workflow/node-types", ("Authorization", f"Bearer {TOKEN}"))
 
@@ -252,7 +252,7 @@ async def test_while_the_store_is_away_nobody_is_sent_away_for_good(
     async def away(name: str, *arguments: Any) -> Any:
         raise StoreUnavailable("the store is away")
 
-    monkeypatch.setattr(house.office.store, "fetch_one", away)
+    monkeypatch.setattr(house.backend.store, "fetch_one", away)
     reply = await asked(house, "GET", path, ("Authorization", f"Bearer {token}"))
 
     assert (reply.status, reply.headers["retry-after"]) == (503, "1")
@@ -295,7 +295,7 @@ async def test_an_app_with_a_route_that_has_no_gate_does_not_come_to_be(add):
     app = FastAPI(openapi_url=None)
     add(app)
 
-    with pytest.raises(ValueError, match="no gate"):
+    with pytest.raises(ValueError, match="name no right"):
         middleware.install(app)
 
 

@@ -318,7 +318,7 @@ async def test_no_verb_on_many_letters_answers_a_payload_without_the_right(scene
 async def test_a_rerun_that_another_version_refuses_quotes_no_payload_without_the_right(scene: Scene):
     town, execution = scene.town, scene.found.executions["succeeds"]
     changed = {**SUCCEEDS, "concurrencyKey": "{{ number(input.c) }}"}
-    version = (await town.office.service("default").save(changed)).version
+    version = (await town.backend.service("default").save(changed)).version
     path, body = f"{EXECUTIONS}/{execution}/rerun", {"node": "each", "version": version}
 
     answers = {name: await town.tell(path, body, token) for name, token in _readers(scene).items() if name != "viewer"}

@@ -26,7 +26,7 @@ async def give(house: House, giver: str | None, to: str, role: str = "viewer", *
 @pytest.mark.parametrize("is_member", [False, True], ids=["at home", "as a member"])
 async def test_an_expiring_key_makes_nobody_eternal(house: House, is_member: bool):
     await house.workspace("elsewhere")
-    ends = house.office.store.now() + HOUR
+    ends = house.backend.store.now() + HOUR
     giver = await house.key(Role.ADMIN, "elsewhere" if is_member else "default", expires_at=ends)
     if is_member:
         assert await give(house, None, subject(giver), "admin") == (200, 200)
@@ -42,7 +42,7 @@ async def test_an_expiring_key_makes_nobody_eternal(house: House, is_member: boo
 
 async def test_an_expiring_key_gives_to_keys_that_end_no_later(house: House):
     await house.workspace("elsewhere")
-    ends = house.office.store.now() + HOUR
+    ends = house.backend.store.now() + HOUR
     giver, sooner = (
         await house.key(Role.ADMIN, expires_at=ends),
         await house.key(Role.VIEWER, "elsewhere", expires_at=ends),
@@ -52,7 +52,7 @@ async def test_an_expiring_key_gives_to_keys_that_end_no_later(house: House):
 
 
 async def test_an_expiring_key_leaves_somebody_with_less_or_with_nothing(house: House):
-    giver = await house.key(Role.ADMIN, expires_at=house.office.store.now() + HOUR)
+    giver = await house.key(Role.ADMIN, expires_at=house.backend.store.now() + HOUR)
     assert await give(house, None, "user:ann", "editor") == (200, 200)
 
     assert await give(house, giver, "user:ann", "viewer") == (200, 200)
@@ -61,7 +61,7 @@ async def test_an_expiring_key_leaves_somebody_with_less_or_with_nothing(house: 
 
 
 async def test_the_refusal_says_when_the_giver_ends_and_what_to_do(house: House):
-    giver = await house.key(Role.ADMIN, expires_at=house.office.store.now() + HOUR)
+    giver = await house.key(Role.ADMIN, expires_at=house.backend.store.now() + HOUR)
 
     answer = await house.ask("PUT", "/members", giver, json={"subject": "user:ann", "role": "viewer"})
 

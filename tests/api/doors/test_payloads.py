@@ -79,7 +79,7 @@ async def test_payloads_are_in_no_answer_to_who_may_not_read_them(house: House, 
 async def shared(house: House, workflow: str) -> str:
     """A token of somebody elsewhere with whom this workflow is shared."""
     await house.workspace("elsewhere")
-    token, store = await house.key(Role.VIEWER, "elsewhere"), house.office.store
+    token, store = await house.key(Role.VIEWER, "elsewhere"), house.backend.store
     async with store.transaction() as tx:
         subject = f"{keys.SUBJECT}{token.split('_')[1]}"
         await acl.put(tx, acl.Share("default", workflow, subject, Role.OPERATOR, store.now(), "test"))
@@ -103,7 +103,7 @@ async def test_a_viewer_with_whom_a_parent_is_shared_sees_no_payload_of_its_chil
     parent = await house.save(
         {**PARENT, "nodes": [{**PARENT["nodes"][0], "with": {"workflow": "child", "input": SECRET}}]}
     )
-    execution, viewer, store = await waiting(house, parent, "c"), await house.key(Role.VIEWER), house.office.store
+    execution, viewer, store = await waiting(house, parent, "c"), await house.key(Role.VIEWER), house.backend.store
     async with store.transaction() as tx:
         subject = f"{keys.SUBJECT}{viewer.split('_')[1]}"
         await acl.put(tx, acl.Share("default", parent, subject, Role.OPERATOR, store.now(), "test"))
@@ -119,7 +119,7 @@ async def test_a_viewer_with_whom_a_parent_is_shared_sees_no_payload_of_its_chil
 
 
 async def test_whom_a_workflow_is_shared_with_is_not_told_who_else_has_the_slots(house: House):
-    async with house.office.store.transaction() as tx:
+    async with house.backend.store.transaction() as tx:
         await workspaces.override_slots(tx, "default", 1)
     holder = await waiting(house, await house.save(BUSY), "now")
     workflow = await house.save(CHILD)

@@ -29,7 +29,7 @@ class Place(Struct, frozen=True):
     issuer: JwksServer
 
     def token(self, **more: Any) -> str:
-        now = self.house.office.store.now() // SECOND
+        now = self.house.backend.store.now() // SECOND
         return signed({"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600, **more})
 
 
@@ -43,7 +43,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         issuing() as issuer,
         opened(str(tmp_path / "ropewalk.db"), AccessSettings(issuers=(issuer.issuer(**HASTY),))) as house,
     ):
-        store = house.office.store
+        store = house.backend.store
         async with store.transaction() as tx:
             await members.put(tx, members.Member("default", "user:ann", Role.OPERATOR, store.now(), "test"))
         yield Place(house, issuer)
@@ -97,7 +97,7 @@ async def test_what_people_do_is_audited_under_their_name(place: Place):
 
     started = await place.house.ask("POST", "/workflow/executions/start?workspaceId=default", place.token(), json=body)
 
-    told = await audit.listed(place.house.office.store, "default")
+    told = await audit.listed(place.house.backend.store, "default")
     assert started.status_code == 202
     assert told[0].actor == "user:ann"
 
@@ -127,7 +127,7 @@ async def test_a_stream_ends_with_the_rights_or_the_token_also_while_the_issuer_
     monkeypatch.setattr(jwks, "FRESH", SECOND // 10)
     monkeypatch.setattr(jwks, "GOOD", SECOND // 10)
     workflow = await place.house.save({"ropewalk": 1, "name": "one", "nodes": []})
-    token = place.token(exp=place.house.office.store.now() // SECOND + lasts)
+    token = place.token(exp=place.house.backend.store.now() // SECOND + lasts)
     async with served(place.house) as url:
         listener = await Listener.connect(url, f"/workflow/definitions/{workflow}/stream?workspaceId=default", token)
         await listener.take(1)
@@ -142,13 +142,13 @@ async def test_a_stream_ends_with_the_rights_or_the_token_also_while_the_issuer_
 
 
 async def test_a_session_of_a_person_ends_with_their_token(place: Place):
-    ends = place.house.office.store.now() // SECOND + 100
+    ends = place.house.backend.store.now() // SECOND + 100
     opening = await ask(place.house.app, "POST", "/api/v1/session", [], {"token": place.token(exp=ends)})
     cookie = opening.headers["set-cookie"].partition(";")[0]
 
     me = await ask(place.house.app, "GET", "/api/v1/me", [("Cookie", cookie)])
 
-    visit = await place.house.office.sessions.find(cookie.partition("=")[2])
+    visit = await place.house.backend.sessions.find(cookie.partition("=")[2])
     assert (me.status, me.json["subject"]) == (200, "user:ann")
     assert [each["role"] for each in me.json["workspaces"]] == ["operator"]
     assert visit is not None

@@ -16,9 +16,9 @@ from ropewalk.access.rights import BEYOND, EVERYTHING, RIGHTS, Right, Role
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import assemble
 from ropewalk.api.doors.authorization import PUBLIC
-from ropewalk.api.doors.fast_path import ways
-from ropewalk.api.nouns.metrics import Figures
-from ropewalk.api.routes import SocketGate
+from ropewalk.api.doors.fast_path import fast_routes
+from ropewalk.api.nouns.metrics import ServerMetrics
+from ropewalk.api.routes import SocketAuthorization
 from ropewalk.core.breaker import Breaker
 from ropewalk.service.metrics import Sampler
 from ropewalk.store import acl, breakers, dlq, runs
@@ -61,16 +61,18 @@ def operations() -> Iterator[Operation]:
         route, path = context.original_route, str(context.path)
         match route:
             case APIWebSocketRoute():
-                gates = [each.dependency for each in route.dependencies if isinstance(each.dependency, SocketGate)]
+                gates = [
+                    each.dependency for each in route.dependencies if isinstance(each.dependency, SocketAuthorization)
+                ]
                 yield Operation(route.name, SOCKET, path, gates[0].right if gates else None)
             case APIRoute() | Route():
                 name = getattr(route, "operation_id", None) or route.name
                 yield from (Operation(name, each, path, getattr(route, "right", None)) for each in route.methods or ())
             case WebSocketRoute() | Mount() | _:
                 yield Operation(str(getattr(route, "name", route)), SOCKET, path, None)
-    for way in ways(app).values():
-        name, method = str(way.route.operation_id), min(way.route.methods or ())
-        yield Operation(name, method, way.route.path, way.right, "application/json")
+    for fast in fast_routes(app).values():
+        name, method = str(fast.route.operation_id), min(fast.route.methods or ())
+        yield Operation(name, method, fast.route.path, fast.right, "application/json")
 
 
 EVERY = sorted(operations(), key=lambda each: (each.path, each.method))
@@ -107,7 +109,7 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
 
 
 async def furnished(house: House) -> World:
-    workflow, spare, store = await house.save(FAILING), await house.save(SPARE), house.office.store
+    workflow, spare, store = await house.save(FAILING), await house.save(SPARE), house.backend.store
     failed, done = await _ended(house, workflow), await _ended(house, spare)
     letter = (await dlq.listed(store, "default"))[0]
     run = (await runs.listed(store, done))[0].id
@@ -115,7 +117,7 @@ async def furnished(house: House) -> World:
     etag = (await house.ask("GET", f"/workflow/definitions/{workflow}")).headers["etag"]
     async with store.transaction() as tx:
         await breakers.put(tx, "default", TARGET, Breaker())
-    house.office.figures = Figures(Metrics(), Sampler(store))
+    house.backend.metrics = ServerMetrics(Metrics(), Sampler(store))
     return World(workflow, spare, failed, letter.run, letter.id, letter.fingerprint, done, run, key, etag)
 
 
@@ -154,7 +156,7 @@ async def _revoked(house: House) -> str:
 
 
 async def share(house: House, workflows: tuple[str, ...], token: str, role: Role) -> None:
-    store, subject = house.office.store, f"{keys.SUBJECT}{token.split('_')[1]}"
+    store, subject = house.backend.store, f"{keys.SUBJECT}{token.split('_')[1]}"
     async with store.transaction() as tx:
         for workflow in workflows:
             await acl.put(tx, acl.Share("default", workflow, subject, role, store.now(), "test"))

@@ -56,7 +56,7 @@ async def test_an_address_that_guesses_has_to_wait_and_nobody_known_there_with_i
         known, unknown = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
         await statuses(house, known, 1)
         guesses = [(await statuses(house, f"rw_{n:032x}_{'x' * 43}", 1))[0] for n in range(5)]
-        house.office.forget()
+        house.backend.forget()
 
         assert guesses == [401, 401, 401, 429, 429]
         assert await statuses(house, known, 2) == [200, 200], "whoever was known there is no guess"
@@ -78,7 +78,7 @@ async def test_what_an_issuer_signed_is_no_guess_however_others_guess_there(tmp_
     async with issuing() as issuer:
         access = AccessSettings(issuers=(issuer.issuer(),), limits=limited(failures=SLOW).limits)
         async with opened(str(tmp_path / "db"), access) as house:
-            now = house.office.store.now() // SECOND
+            now = house.backend.store.now() // SECOND
             claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 600}
             guesses = [(await statuses(house, signed(claims, "another", n=n), 1))[0] for n in range(4)]
             good = await statuses(house, signed(claims), 1)

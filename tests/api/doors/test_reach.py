@@ -31,16 +31,16 @@ def calling(workflow: str, name: str = "shared", **more: Any) -> Json:
 
 
 async def share(town: Town, workflow: str, token: str, role: Role) -> None:
-    store = town.office.store
+    store = town.backend.store
     async with store.transaction() as tx:
         await acl.put(tx, acl.Share("default", workflow, subject(token), role, store.now(), "test"))
-    town.office.forget()
+    town.backend.forget()
 
 
 async def unshare(town: Town, workflow: str, token: str) -> None:
-    async with town.office.store.transaction() as tx:
+    async with town.backend.store.transaction() as tx:
         await acl.remove(tx, "default", workflow, subject(token))
-    town.office.forget()
+    town.backend.forget()
 
 
 async def save(town: Town, workflow: str, document: Json, token: str, **more: Any) -> Any:
@@ -328,9 +328,9 @@ async def test_a_guest_who_becomes_a_member_reaches_the_workspace(town: Town):
     await town.service.save(SECRET)
     shared = await town.service.save(calling("secret"))
     guest = await town.shared_with(shared.workflow, Role.OPERATOR)
-    async with town.office.store.transaction() as tx:
+    async with town.backend.store.transaction() as tx:
         await members.put(tx, members.Member("default", subject(guest), Role.OPERATOR, 0, "test"))
-    town.office.forget()
+    town.backend.forget()
 
     assert (await town.service.ended(await started(town, shared.workflow, guest))).state == "SUCCESS"
 

@@ -16,8 +16,8 @@ from ropewalk.api.doors.request_bodies import (
     LARGEST_BODY,
     LARGEST_INTEGER,
     StrictRequest,
+    read_json,
     strict_json,
-    understand,
 )
 from ropewalk.api.shapes.problems import Refused
 
@@ -172,7 +172,7 @@ async def test_a_body_is_read_up_to_its_limit_whatever_its_headers_say(
 @pytest.mark.parametrize(("size", "others_have_turns"), [(LARGE, False), (4 * LARGE, True)])
 async def test_others_have_their_turns_while_a_large_body_is_understood(size: int, others_have_turns: bool):
     body = b"[" + b"1," * (size // 2 - 2) + b"1]"
-    understood = asyncio.ensure_future(understand(body))
+    understood = asyncio.ensure_future(read_json(body))
     turns = 0
     while not understood.done():
         await asyncio.sleep(0)

@@ -15,14 +15,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ropewalk.api.doors.connections import Patience
+from ropewalk.api.doors.connections import ConnectionLimits
 from ropewalk.api.doors.server import CannotListen, ServerSettings, listen, serving
 
-HASTY = Patience(
+HASTY = ConnectionLimits(
     headers=0.2, body=0.4, grace=0.1, slowest=1_000, idle=0.2, writing=0.2, linger=0.2, longest_line=1_000,
     largest_head=4_000, most_headers=20, most_pipelined=2, per_address=3,
 )  # fmt: skip
-CALM = Patience()
+CALM = ConnectionLimits()
 HEAD = b"POST /echo HTTP/1.1\r\nhost: x\r\n"
 UPGRADE = (
     b"connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
@@ -98,10 +98,10 @@ class Site:
 
 
 @asynccontextmanager
-async def opened(patience: Patience) -> AsyncIterator[Site]:
+async def opened(limits: ConnectionLimits) -> AsyncIterator[Site]:
     listener = listen("127.0.0.1", 0)
     site = Site(listener)
-    async with serving(site.app, listener, ServerSettings(patience=patience, drain=2)):
+    async with serving(site.app, listener, ServerSettings(limits=limits, drain=2)):
         yield site
 
 
@@ -114,7 +114,7 @@ async def hasty() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def calm() -> AsyncIterator[Site]:
-    """A server with the patience it has by default."""
+    """A server with the limits it has by default."""
     async with opened(CALM) as site:
         yield site
 

@@ -21,7 +21,7 @@ async def servers(database: str) -> AsyncIterator[tuple[House, House]]:
 
 def later(house: House) -> None:
     """As long after as anything is believed."""
-    house.office.forget()
+    house.backend.forget()
 
 
 async def test_a_key_made_by_one_opens_at_the_other_until_it_is_revoked(servers: tuple[House, House]):
@@ -86,7 +86,7 @@ async def test_a_workflow_changed_at_one_is_looked_up_again_at_the_other(servers
     await here.ask("POST", f"/workflow/definitions/{workflow}/archive")
     async with asyncio.timeout(10):
         while engine.workflow_changes == before:
-            await there.office.store.tell_time()
+            await there.backend.store.tell_time()
     refused = await there.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
 
     assert refused.status_code == 409

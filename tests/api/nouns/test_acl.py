@@ -126,7 +126,7 @@ async def test_shares_are_listed_and_every_change_is_audited(house: House):
     listed = (await house.ask("GET", path)).json()["items"]
     await house.ask("DELETE", path, params={"subject": "user:ann"})
 
-    told = [each for each in await audit.listed(house.office.store, "default") if "share" in each.verb]
+    told = [each for each in await audit.listed(house.backend.store, "default") if "share" in each.verb]
     mine = [(each.verb, each.before, each.after, each.detail) for each in told[::-1] if each.object == workflow]
 
     assert [(each["subject"], each["role"]) for each in listed] == [("user:ann", "editor")]

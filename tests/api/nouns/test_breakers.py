@@ -48,7 +48,7 @@ async def test_a_breaker_closed_by_hand_lets_those_go_on_whom_it_holds_and_says_
     )
     assert (await at_most(10, each_town.service.ended(held))).output == {"a": "through"}
     assert (await each_town.get(BREAKERS))["items"][0]["state"] == "CLOSED"
-    (row,) = await audit.listed(each_town.office.store, "default", audit.Filter(verb="reset"))
+    (row,) = await audit.listed(each_town.backend.store, "default", audit.Filter(verb="reset"))
     assert (row.object, row.before, row.after) == (TARGET, "OPEN", "CLOSED")
 
 

@@ -8,7 +8,7 @@ import pytest
 from ropewalk.access.rights import Role
 from ropewalk.api.nouns import dead_letters as api
 from ropewalk.store import audit
-from tests.api.stories import BROKEN, EXECUTIONS, LETTERS, NOBODY, Town, town_on
+from tests.api.stories import BROKEN, EXECUTIONS, LETTERS, UNKNOWN_ID, Town, town_on
 from tests.engines.worlds import ONCE, act, flow
 
 MENDED = flow(act("a", 7, fails=1, retry=ONCE), name="mended")
@@ -52,7 +52,7 @@ async def test_letters_are_found_by_what_is_known_of_them(town: Town):
     assert await executions_of(town, "node=b") == [second]
     assert await executions_of(town, f"executionId={first}") == [first]
     assert await executions_of(town, f"executionId={first}&resolution=PENDING") == []
-    assert await executions_of(town, f"executionId={NOBODY}") == []
+    assert await executions_of(town, f"executionId={UNKNOWN_ID}") == []
     assert await executions_of(town, f"workflowId={letter['workflowId']}") == [second]
     assert await executions_of(town, f"fingerprint={letter['fingerprint']}") == [second]
     assert await executions_of(town, f"from={at}") == [third, second]
@@ -143,7 +143,7 @@ async def test_a_discarded_letter_is_closed_once_and_can_still_be_spoken_of(town
     assert (first.json()["resolution"], first.json()["notes"]) == ("DISCARDED", "paid by hand")
     assert "what a pity" in note.json()["notes"]
     assert first.json()["reviewedBy"].startswith("key:")
-    rows = await audit.listed(town.office.store, "default", audit.Filter(object=letter))
+    rows = await audit.listed(town.backend.store, "default", audit.Filter(object=letter))
     assert [row.verb for row in rows] == ["note", "discard"]
 
 
@@ -162,12 +162,12 @@ async def test_a_letter_of_another_answers_like_one_that_is_not_there(town: Town
     (letter,) = await listed(town, "workspaceId=acme")
     stranger, viewer = await town.key(Role.ADMIN), await town.key(Role.VIEWER, "acme")
 
-    theirs, nobodys, looked = [
+    theirs, absent, looked = [
         await town.tell(f"{LETTERS}/{each}/{verb}", VERBS[verb], token)
-        for each, token in ((letter["id"], stranger), (NOBODY, stranger), (letter["id"], viewer))
+        for each, token in ((letter["id"], stranger), (UNKNOWN_ID, stranger), (letter["id"], viewer))
     ]
 
-    assert (theirs.status_code, nobodys.status_code, looked.status_code) == (404, 404, 403)
+    assert (theirs.status_code, absent.status_code, looked.status_code) == (404, 404, 403)
     assert (await town.ask("GET", f"{LETTERS}/{letter['id']}", stranger)).status_code == 404
     assert (await listed(town, "workspaceId=acme")) == [letter]
 

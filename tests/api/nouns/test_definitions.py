@@ -36,7 +36,7 @@ def fields(answer: httpx2.Response) -> list[str]:
 
 
 async def verbs(house: House) -> list[str]:
-    return [entry.verb for entry in (await audit.listed(house.office.store, "default"))[::-1]][1:]
+    return [entry.verb for entry in (await audit.listed(house.backend.store, "default"))[::-1]][1:]
 
 
 # Saving
@@ -361,7 +361,7 @@ async def test_what_is_shared_is_all_that_is_seen(house: House):
     shared, hidden = [(await created(house, {**ONE, "name": name})).json()["id"] for name in ("shared", "hidden")]
     editor = await house.key(Role.EDITOR, "theirs")
     subject = f"key:{editor.split('_')[1]}"
-    async with house.office.store.transaction() as tx:
+    async with house.backend.store.transaction() as tx:
         await acl.put(tx, acl.Share("default", shared, subject, Role.EDITOR, 1, "test"))
 
     async def ask(method: str, path: str, **more: Any) -> httpx2.Response:

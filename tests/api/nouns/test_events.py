@@ -33,7 +33,7 @@ async def test_who_published_what_is_in_the_audit_log(town: Town):
     operator = await town.key(Role.OPERATOR)
     await town.tell("/events", {"subject": "order.paid"}, operator)
 
-    (row,) = await audit.listed(town.office.store, "default", audit.Filter(verb="publish"))
+    (row,) = await audit.listed(town.backend.store, "default", audit.Filter(verb="publish"))
 
     assert (row.actor, row.object) == (f"key:{operator.split('_')[1]}", "order.paid")
 
@@ -68,4 +68,4 @@ async def test_an_event_without_a_proper_subject_is_refused(town: Town, body: An
 
     assert answer.status_code == 422
     assert answer.json()["problems"]
-    assert await audit.listed(town.office.store, "default", audit.Filter(verb="publish")) == []
+    assert await audit.listed(town.backend.store, "default", audit.Filter(verb="publish")) == []

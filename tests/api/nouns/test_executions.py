@@ -11,7 +11,7 @@ from ropewalk.store import executions
 from ropewalk.store import log as stored_log
 from ropewalk.store.errors import StoreUnavailable
 from tests.api.house import House
-from tests.api.stories import ASK, BATCH, BROKEN, EXECUTIONS, GATED, NOBODY, ONE, START, Town, fields, town_on
+from tests.api.stories import ASK, BATCH, BROKEN, EXECUTIONS, GATED, ONE, START, UNKNOWN_ID, Town, fields, town_on
 from tests.engines.worlds import ONCE, act, flow
 
 # Lists
@@ -83,13 +83,13 @@ async def test_a_page_of_executions_costs_the_same_however_many_workflows_it_is_
     for number in range(6):
         await town.run({**ONE, "name": f"one {number}"})
     asked: list[str] = []
-    fetch = town.office.store.fetch
+    fetch = town.backend.store.fetch
 
     async def counted(name: str, *arguments: Any) -> Any:
         asked.append(name)
         return await fetch(name, *arguments)
 
-    town.office.store.fetch = counted  # type: ignore[method-assign]  # nothing else says what a store was asked
+    town.backend.store.fetch = counted  # type: ignore[method-assign]  # nothing else says what a store was asked
     await town.get(f"{EXECUTIONS}?limit=1")
     small = sorted(asked)
     asked.clear()
@@ -216,10 +216,10 @@ async def test_what_is_anothers_answers_like_what_is_not_there(town: Town, path:
     stranger = await town.key(Role.ADMIN)
 
     theirs = await town.ask("GET", f"{EXECUTIONS}/{foreign}{path}", stranger)
-    nobodys = await town.ask("GET", f"{EXECUTIONS}/{NOBODY}{path}", stranger)
+    absent = await town.ask("GET", f"{EXECUTIONS}/{UNKNOWN_ID}{path}", stranger)
 
-    assert (theirs.status_code, nobodys.status_code) == (404, 404)
-    assert theirs.json()["detail"].replace(foreign, "") == nobodys.json()["detail"].replace(NOBODY, "")
+    assert (theirs.status_code, absent.status_code) == (404, 404)
+    assert theirs.json()["detail"].replace(foreign, "") == absent.json()["detail"].replace(UNKNOWN_ID, "")
 
 
 async def test_whom_one_workflow_is_shared_with_sees_its_executions_alone(town: Town):
@@ -274,14 +274,14 @@ async def test_while_the_store_is_away_nothing_is_done_and_callers_are_asked_to_
 ):
     workflow, execution = await town.save(ONE), await town.start(GATED)
     await town.outside.gate().arrived()
-    before = await executions.listed(town.office.store, "default")
+    before = await executions.listed(town.backend.store, "default")
 
     async def away(*_: Any) -> Any:
         raise StoreUnavailable("not now")
 
     with monkeypatch.context() as broken:
         for method in ("fetch", "fetch_one", "write"):
-            broken.setattr(town.office.store, method, away)
+            broken.setattr(town.backend.store, method, away)
         start = {"workflowDefinitionId": workflow}
         answers = [
             await town.tell(START, start),
@@ -293,7 +293,7 @@ async def test_while_the_store_is_away_nothing_is_done_and_callers_are_asked_to_
         ]
 
     assert {(each.status_code, "retry-after" in each.headers) for each in answers} == {(503, True)}
-    assert await executions.listed(town.office.store, "default") == before
+    assert await executions.listed(town.backend.store, "default") == before
     town.outside.gate().open()
     assert (await town.service.ended(execution)).state == "SUCCESS"
 
@@ -305,11 +305,11 @@ async def test_a_commit_that_fails_is_no_start(town: Town, monkeypatch: pytest.M
         raise StoreUnavailable("not now")
 
     with monkeypatch.context() as broken:
-        broken.setattr(town.office.store, "write", away)
+        broken.setattr(town.backend.store, "write", away)
         answer = await town.tell(START, {"workflowDefinitionId": workflow})
 
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-    assert await executions.listed(town.office.store, "default") == []
+    assert await executions.listed(town.backend.store, "default") == []
 
 
 # On a shared store

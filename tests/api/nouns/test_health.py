@@ -78,7 +78,7 @@ async def test_a_head_request_is_answered_as_a_get_without_its_body(tmp_path: Pa
 
 
 async def test_a_worker_answers_health_and_figures_and_nothing_else(house: House):
-    app = create_health_app(house.office, "test")
+    app = create_health_app(house.backend, "test")
     paths = {str(context.path) for context in iter_route_contexts(app.routes)}
 
     assert paths == {"/healthz", "/readyz", "/metrics"}
@@ -87,6 +87,6 @@ async def test_a_worker_answers_health_and_figures_and_nothing_else(house: House
 
 
 async def test_a_process_that_leaves_lives_and_is_not_ready(house: House):
-    house.office.is_leaving = True
+    house.backend.is_leaving = True
 
     assert [await asked(house, path) for path in ("/healthz", "/readyz")] == [(200, False), (503, True)]

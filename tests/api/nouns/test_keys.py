@@ -38,7 +38,7 @@ async def test_a_key_can_be_narrower_than_its_role_and_end(house: House):
     made = (await house.ask("POST", "/keys", json=wanted)).json()
 
     (me,) = (await house.ask("GET", "/me", made["token"])).json()["workspaces"]
-    row = await rows.get(house.office.store, made["id"])
+    row = await rows.get(house.backend.store, made["id"])
 
     assert me["rights"] == ["execute", "read"]
     assert row is not None
@@ -72,13 +72,13 @@ async def test_a_key_can_be_narrower_than_its_role_and_end(house: House):
     ids=str,
 )
 async def test_a_key_that_makes_no_sense_is_refused_with_the_field(house: House, body: Any, field: str):
-    before = [key.id for key in await rows.listed(house.office.store, "default", limit=200)]
+    before = [key.id for key in await rows.listed(house.backend.store, "default", limit=200)]
 
     answer = await house.ask("POST", "/keys", json=body)
 
     assert answer.status_code == 422
     assert field in [each["field"] for each in answer.json()["problems"]]
-    assert [key.id for key in await rows.listed(house.office.store, "default", limit=200)] == before
+    assert [key.id for key in await rows.listed(house.backend.store, "default", limit=200)] == before
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ async def test_a_key_of_some_pools_makes_none_for_others(house: House, pools: li
 
 @pytest.mark.parametrize("wish", [None, 60, 7_200])
 async def test_a_key_makes_none_that_outlives_it(house: House, wish: int | None):
-    ends = house.office.store.now() + HOUR
+    ends = house.backend.store.now() + HOUR
     admin = await house.key(Role.ADMIN, expires_at=ends)
 
     made = await house.ask("POST", "/keys", admin, json={"name": "x", "role": "viewer", "expiresInSeconds": wish})
 
-    row = await rows.get(house.office.store, made.json()["id"])
+    row = await rows.get(house.backend.store, made.json()["id"])
     assert row is not None
     assert row.expires_at is not None
     assert row.expires_at == ends if wish != 60 else row.expires_at == row.created_at + 60 * SECOND
@@ -191,7 +191,7 @@ async def test_making_and_revoking_a_key_leave_a_word_in_the_audit_log(house: Ho
     made = (await house.ask("POST", "/keys", admin, json={"name": "x", "role": "viewer"})).json()
     await house.ask("DELETE", f"/keys/{made['id']}", admin)
 
-    told = [each for each in await audit.listed(house.office.store, "default") if each.object == made["id"]]
+    told = [each for each in await audit.listed(house.backend.store, "default") if each.object == made["id"]]
 
     assert [(each.verb, each.before, each.after) for each in told] == [
         ("revoke-key", "viewer", None),

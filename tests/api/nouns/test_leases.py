@@ -16,7 +16,7 @@ from msgspec import UNSET
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.core.duration import SECOND
 from ropewalk.core.rate_limit import RateLimit
 from ropewalk.engines.native.settings import NativeSettings
@@ -40,11 +40,11 @@ def painted(**node: Any) -> dict[str, Any]:
 async def opened(db: str, lease: float = 120.0) -> AsyncIterator[House]:
     """A house whose leases last so long."""
     async with open_service(Settings(db=db, native=NativeSettings(runner_lease=lease))) as service:
-        office = await Office.open(service.store, service.of, key=KEY)
+        backend = await Backend.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())
-        yield House(create_app(office, "test"), office, service, root)
+        yield House(create_app(backend, "test"), backend, service, root)
 
 
 async def start(house: House, document: dict[str, Any] | None = None, value: Any = "red") -> str:

@@ -83,7 +83,7 @@ async def test_nobody_makes_unmakes_or_changes_a_member_who_may_do_more(house: H
         await house.ask("PUT", "/members", limited, json={"subject": "user:new", "role": "viewer"}),
     ]
 
-    boss = await members.get(house.office.store, "default", "user:boss")
+    boss = await members.get(house.backend.store, "default", "user:boss")
     assert [each.status_code for each in answers] == [403, 403, 403, 200]
     assert boss is not None
     assert boss.role == "admin"
@@ -129,7 +129,7 @@ async def test_every_change_is_audited_once_and_no_change_is_not(house: House):
     for _ in range(2):
         await house.ask("DELETE", "/members", params={"workspaceId": "told", "subject": "user:ann"})
 
-    told = await audit.listed(house.office.store, "told")
+    told = await audit.listed(house.backend.store, "told")
 
     assert [(each.verb, each.object, each.before, each.after) for each in told[::-1]] == [
         ("put-member", "user:ann", None, "viewer"),

@@ -14,7 +14,7 @@ from ropewalk.access.rights import Right, Role
 from ropewalk.api.app import create_app
 from ropewalk.store import metrics
 from ropewalk.store.workspaces import DEFAULT
-from ropewalk.wiring import Settings, TelemetrySettings, open_office
+from ropewalk.wiring import Settings, TelemetrySettings, open_backend
 from tests.api.house import API, House
 from tests.api.streams import served
 
@@ -28,11 +28,11 @@ PAINTED = {"ropewalk": 1, "name": "painted", "nodes": [{"id": "a", "type": "noop
 async def counted(tmp_path: Path) -> AsyncIterator[House]:
     """A house that keeps figures."""
     settings = Settings(db=str(tmp_path / "ropewalk.db"), telemetry=TelemetrySettings(metrics=True))
-    async with open_office(settings) as office:
-        async with office.store.transaction() as tx:
+    async with open_backend(settings) as backend:
+        async with backend.store.transaction() as tx:
             wanted = keys.Wanted(workspace=DEFAULT, name="root", role=Role.ADMIN, is_root=True)
-            _, root = await keys.make(tx, wanted, "test", office.store.now())
-        yield House(create_app(office, "test"), office, office.service(DEFAULT), root)
+            _, root = await keys.make(tx, wanted, "test", backend.store.now())
+        yield House(create_app(backend, "test"), backend, backend.service(DEFAULT), root)
 
 
 async def figures(house: House, token: str | None = None) -> dict[str, float]:
@@ -108,8 +108,8 @@ async def test_what_waits_for_a_slot_is_seen_in_the_store(counted: House):
 
     found = await figures(counted)
 
-    full = await metrics.full_workspaces(counted.office.store)
-    waiting = await metrics.waiting(counted.office.store)
+    full = await metrics.full_workspaces(counted.backend.store)
+    waiting = await metrics.waiting(counted.backend.store)
     assert found["ropewalk_queue_waiting"] == waiting > 0
     assert found["ropewalk_workspaces_at_capacity"] == len(full) == 1
     assert (full[0].id, full[0].slots, full[0].taken) == ("small", 1, 1)

@@ -3,7 +3,7 @@
 import pytest
 
 from ropewalk.access.rights import Role
-from tests.api.stories import EXECUTIONS, GATED, NOBODY, ONE, START, Town, town_on
+from tests.api.stories import EXECUTIONS, GATED, ONE, START, UNKNOWN_ID, Town, town_on
 from tests.api.streaming.test_stream_fleet import idle_house
 from tests.engines.worlds import ONCE, act, flow
 
@@ -44,7 +44,7 @@ async def test_an_item_of_another_answers_like_one_that_is_not_there(town: Town)
     await town.workspace("acme")
     foreign, stranger = await town.run(THEIRS, workspace="acme"), await town.key(Role.ADMIN)
 
-    answers = [await town.ask("GET", f"{QUEUE}/{each}", stranger) for each in (foreign, NOBODY)]
+    answers = [await town.ask("GET", f"{QUEUE}/{each}", stranger) for each in (foreign, UNKNOWN_ID)]
 
     assert [each.status_code for each in answers] == [404, 404]
 

@@ -7,7 +7,7 @@ import pytest
 
 from ropewalk.access.rights import Role
 from ropewalk.core.events import RunWaiting
-from tests.api.stories import ASK, BROKEN, EXECUTIONS, LETTERS, NOBODY, Town
+from tests.api.stories import ASK, BROKEN, EXECUTIONS, LETTERS, UNKNOWN_ID, Town
 from tests.engines.worlds import act, flow
 
 GOOD = flow(act("a", 7), name="good")
@@ -87,12 +87,12 @@ async def test_the_same_gate_is_before_them(town: Town, method: str, path: str):
     execution = await town.run(BROKEN, workspace="acme")
     (letter,) = (await town.get(f"{LETTERS}?workspaceId=acme"))["items"]
     theirs = path.format(execution=execution, run=letter["runId"], letter=letter["id"])
-    nobodys = path.format(execution=NOBODY, run=NOBODY, letter=NOBODY)
+    absent = path.format(execution=UNKNOWN_ID, run=UNKNOWN_ID, letter=UNKNOWN_ID)
     stranger = await town.key(Role.ADMIN)
 
     answers = [
         await old(town, method, theirs, stranger),
-        await old(town, method, nobodys, stranger),
+        await old(town, method, absent, stranger),
         await old(town, method, theirs, "nonsense"),
     ]
 

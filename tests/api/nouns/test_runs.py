@@ -12,7 +12,7 @@ from ropewalk.service.reading.runs import Wanted
 from ropewalk.store import executions
 from tests.api.house import House
 from tests.api.nouns.test_leases import lease, painted, report, start
-from tests.api.stories import ASK, BROKEN, EXECUTIONS, GATED, LETTERS, NOBODY, Town, town_on
+from tests.api.stories import ASK, BROKEN, EXECUTIONS, GATED, LETTERS, UNKNOWN_ID, Town, town_on
 from tests.engines.worlds import ONCE, act, flow, node
 
 RUNS = "/workflow/runs"
@@ -56,7 +56,7 @@ async def test_a_list_goes_on_where_a_page_ended(town: Town):
 
 async def test_the_table_and_the_log_tell_the_same_of_what_is_over(town: Town):
     execution = await town.run(flow(act("a", fails=1), act("b", forEach=[1, 2]), act("c", fails=9, retry=ONCE)))
-    store = town.office.store
+    store = town.backend.store
     row = await executions.get(store, "default", execution)
     assert row is not None
 
@@ -105,7 +105,7 @@ async def test_a_run_that_is_under_way_is_found_and_says_who_has_it(town: Town):
     named = await town.get(f"{RUNS}/{run['id']}?executionId={execution}")
 
     assert alone == named
-    assert (alone["state"], alone["worker"], alone["finishedAt"]) == ("RUNNING", town.office.store.worker, None)
+    assert (alone["state"], alone["worker"], alone["finishedAt"]) == ("RUNNING", town.backend.store.worker, None)
     assert (alone["leasedBy"], alone["fence"]) == (None, None)
 
 
@@ -207,11 +207,11 @@ async def test_what_is_anothers_answers_like_what_is_not_there(town: Town, metho
 
     answers = [
         await town.ask(method, f"{RUNS}/{each}{path}{query}", stranger)
-        for each, query in ((run["id"], ""), (run["id"], f"?executionId={foreign}"), (NOBODY, ""))
+        for each, query in ((run["id"], ""), (run["id"], f"?executionId={foreign}"), (UNKNOWN_ID, ""))
     ]
 
     assert {each.status_code for each in answers} == {404}
-    assert len({each.json()["detail"].replace(run["id"], NOBODY) for each in answers}) == 1
+    assert len({each.json()["detail"].replace(run["id"], UNKNOWN_ID) for each in answers}) == 1
 
 
 async def test_a_run_of_a_workflow_that_is_not_shared_is_not_there(town: Town):

@@ -169,9 +169,9 @@ async def test_revoking_a_key_ends_its_sessions(house: House):
 
 
 async def test_a_session_ends_within_five_seconds_of_its_key_on_other_servers_too(house: House):
-    token, store = await house.key(Role.VIEWER), Clocked(house.office.store)
+    token, store = await house.key(Role.VIEWER), Clocked(house.backend.store)
     visitor = await browser(house, token)
-    elsewhere, cookie = Sessions(store, house.office.keys), visitor.cookie.partition("=")[2]
+    elsewhere, cookie = Sessions(store, house.backend.keys), visitor.cookie.partition("=")[2]
     assert await elsewhere.find(cookie)
     await house.ask("DELETE", f"/keys/{token.split('_')[1]}")
 
@@ -182,10 +182,10 @@ async def test_a_session_ends_within_five_seconds_of_its_key_on_other_servers_to
 
 
 async def test_a_session_lasts_twelve_hours_and_not_beyond_its_key(house: House):
-    store = Clocked(house.office.store)
-    sessions = Sessions(store, house.office.keys)
-    long = await house.office.actor(await house.key(Role.VIEWER))
-    short = await house.office.actor(await house.key(Role.VIEWER, expires_at=store.now() + HOUR))
+    store = Clocked(house.backend.store)
+    sessions = Sessions(store, house.backend.keys)
+    long = await house.backend.actor(await house.key(Role.VIEWER))
+    short = await house.backend.actor(await house.key(Role.VIEWER, expires_at=store.now() + HOUR))
     assert long is not None
     assert short is not None
     cookies = [(await sessions.open(actor))[0] for actor in (long, short)]
@@ -201,8 +201,8 @@ async def test_only_hashes_of_a_session_are_kept(house: House):
     visitor = await browser(house, house.root)
     cookie = visitor.cookie.partition("=")[2]
 
-    kept = await house.office.sessions.find(cookie)
-    rows = str(await audit.listed(house.office.store, "default"))
+    kept = await house.backend.sessions.find(cookie)
+    rows = str(await audit.listed(house.backend.store, "default"))
 
     assert kept is not None
     assert cookie not in rows
@@ -221,7 +221,7 @@ async def test_a_page_that_is_loaded_anew_is_told_its_csrf_token_again(house: Ho
 async def test_one_is_told_who_one_is_and_what_one_may_do_where(house: House):
     for name in ("one", "two"):
         await house.workspace(name)
-    token, store = await house.key(Role.OPERATOR, scopes=(Right.READ, Right.EXECUTE)), house.office.store
+    token, store = await house.key(Role.OPERATOR, scopes=(Right.READ, Right.EXECUTE)), house.backend.store
     subject = f"key:{token.split('_')[1]}"
     async with store.transaction() as tx:
         await members.put(tx, members.Member("one", subject, Role.VIEWER, store.now(), "test"))

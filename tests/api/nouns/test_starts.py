@@ -9,7 +9,7 @@ from ropewalk.access.rights import Role
 from ropewalk.service import definitions
 from ropewalk.store import audit
 from tests.api.house import House
-from tests.api.stories import BATCH, EXECUTIONS, NOBODY, ONE, START, Town, fields, town_on
+from tests.api.stories import BATCH, EXECUTIONS, ONE, START, UNKNOWN_ID, Town, fields, town_on
 
 TYPED = {**ONE, "name": "typed", "input": {"type": "object", "required": ["orderId"]}, "vars": {"shop": "x"}}
 
@@ -105,7 +105,7 @@ async def test_a_batch_is_accepted_in_order_with_an_audit_row_each(town: Town):
     assert (answer.status_code, answer.json()["count"]) == (202, 5)
     ids = [each["executionId"] for each in answer.json()["started"]]
     assert [(await town.get(f"{EXECUTIONS}/{each}"))["input"] for each in ids] == list(range(5))
-    rows = await audit.listed(town.office.store, "default", audit.Filter(verb="start"))
+    rows = await audit.listed(town.backend.store, "default", audit.Filter(verb="start"))
     assert sorted(row.object for row in rows) == sorted(ids)
 
 
@@ -114,7 +114,7 @@ async def test_a_batch_names_every_start_that_cannot_be_and_accepts_none(town: T
     good = {"workflowDefinitionId": typed, "input": {"orderId": "A-7"}}
 
     bad_inputs = await town.tell(BATCH, {"starts": [good, {**good, "input": {}}, good, {**good, "vars": {"x": 1}}]})
-    bad_workflow = await town.tell(BATCH, {"starts": [good, {"workflowDefinitionId": NOBODY}]})
+    bad_workflow = await town.tell(BATCH, {"starts": [good, {"workflowDefinitionId": UNKNOWN_ID}]})
     bad_version = await town.tell(BATCH, {"starts": [good, {**good, "version": 99}]})
     bad_key = await town.tell(BATCH, {"starts": [good, {"workflowDefinitionId": keyed, "input": "x"}]})
 
@@ -132,11 +132,11 @@ async def test_a_batch_names_every_start_that_cannot_be_and_accepts_none(town: T
         ({}, "workflowDefinitionId"),
         ({"workflowDefinitionId": "a" * 201}, "workflowDefinitionId"),
         ({"workflowDefinitionId": ""}, "workflowDefinitionId"),
-        ({"workflowDefinitionId": NOBODY, "priority": 10}, "priority"),
-        ({"workflowDefinitionId": NOBODY, "priority": "5"}, "priority"),
-        ({"workflowDefinitionId": NOBODY, "version": 0}, "version"),
-        ({"workflowDefinitionId": NOBODY, "vars": []}, "vars"),
-        ({"workflowDefinitionId": NOBODY, "who": 1}, "who"),
+        ({"workflowDefinitionId": UNKNOWN_ID, "priority": 10}, "priority"),
+        ({"workflowDefinitionId": UNKNOWN_ID, "priority": "5"}, "priority"),
+        ({"workflowDefinitionId": UNKNOWN_ID, "version": 0}, "version"),
+        ({"workflowDefinitionId": UNKNOWN_ID, "vars": []}, "vars"),
+        ({"workflowDefinitionId": UNKNOWN_ID, "who": 1}, "who"),
     ],
 )
 async def test_a_start_that_makes_no_sense_is_refused_by_its_field(town: Town, body: Any, field: str):
@@ -148,7 +148,7 @@ async def test_a_start_that_makes_no_sense_is_refused_by_its_field(town: Town, b
 
 @pytest.mark.parametrize("count", [0, 1001])
 async def test_a_batch_has_one_to_a_thousand_starts(town: Town, count: int):
-    answer = await town.tell(BATCH, {"starts": [{"workflowDefinitionId": NOBODY}] * count})
+    answer = await town.tell(BATCH, {"starts": [{"workflowDefinitionId": UNKNOWN_ID}] * count})
 
     assert (answer.status_code, fields(answer)) == (422, ["starts"])
 

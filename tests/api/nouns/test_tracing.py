@@ -45,7 +45,7 @@ async def shown(house: House, execution: str) -> str:
 
 async def traces(house: House, paths: list[str], execution: str) -> dict[str, list[str | None]]:
     """By path, the trace of what is shown there: of the one, or of each in a list."""
-    [run] = await runs.listed(house.office.store, execution)
+    [run] = await runs.listed(house.backend.store, execution)
     shown = {}
     async with house.client(house.root) as client:
         for path in paths:
@@ -89,7 +89,7 @@ async def test_a_child_stays_in_the_trace_of_the_start(house: House):
 async def test_what_an_earlier_version_kept_without_its_trace_has_none_in_lists_only(house: House):
     execution = await started(house, ONE, traceparent=TRACEPARENT)
     for table in ("execution", "run"):
-        await meddle(house.office.store, f"update {table} set trace_id = null")
+        await meddle(house.backend.store, f"update {table} set trace_id = null")
 
     assert await traces(house, LISTS, execution) == {path: [None] for path in LISTS}
     assert await traces(house, SINGLE, execution) == {path: [TRACE] for path in SINGLE}
@@ -98,6 +98,6 @@ async def test_what_an_earlier_version_kept_without_its_trace_has_none_in_lists_
 async def test_a_log_without_a_trace_says_nothing_of_one(house: House):
     execution = await started(house, ONE)
 
-    [(_, entry), *_] = await stored_log.entries(house.office.store, execution)
+    [(_, entry), *_] = await stored_log.entries(house.backend.store, execution)
     assert b"trace" not in entry
     assert log.decode(entry)[1][0].trace is None

@@ -8,7 +8,7 @@ import pytest
 from ropewalk.access.rights import Role
 from ropewalk.core.events import RunWaiting
 from ropewalk.store import audit
-from tests.api.stories import ASK, BROKEN, EXECUTIONS, GATED, NOBODY, Town, town_on
+from tests.api.stories import ASK, BROKEN, EXECUTIONS, GATED, UNKNOWN_ID, Town, town_on
 from tests.engines.worlds import ONCE, act, flow, node
 
 SIGNALLED = flow(node("w", "wait", signal="paid"), name="signalled")
@@ -189,12 +189,12 @@ async def test_what_is_anothers_answers_like_what_is_not_there(town: Town, verb:
     foreign = await town.run(flow(act("a"), name="theirs"), workspace="acme")
     stranger = await town.key(Role.ADMIN)
 
-    theirs, nobodys = [
-        await town.tell(f"{EXECUTIONS}/{each}/{verb}", BODIES.get(verb), stranger) for each in (foreign, NOBODY)
+    theirs, absent = [
+        await town.tell(f"{EXECUTIONS}/{each}/{verb}", BODIES.get(verb), stranger) for each in (foreign, UNKNOWN_ID)
     ]
 
-    assert (theirs.status_code, nobodys.status_code) == (404, 404)
-    assert theirs.json()["detail"].replace(foreign, "") == nobodys.json()["detail"].replace(NOBODY, "")
+    assert (theirs.status_code, absent.status_code) == (404, 404)
+    assert theirs.json()["detail"].replace(foreign, "") == absent.json()["detail"].replace(UNKNOWN_ID, "")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -233,13 +233,13 @@ async def test_a_viewer_tells_nobody_anything(town: Town, verb: str):
 )
 async def test_what_makes_no_sense_is_refused_and_changes_nothing(town: Town, verb: str, body: Any, status: int):
     execution = await succeeded(town)
-    before = await audit.listed(town.office.store, "default")
+    before = await audit.listed(town.backend.store, "default")
 
     answer = await town.tell(f"{EXECUTIONS}/{execution}/{verb}", body)
 
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    assert await audit.listed(town.office.store, "default") == before
+    assert await audit.listed(town.backend.store, "default") == before
 
 
 async def test_a_verb_leaves_an_audit_row_with_who_and_what(town: Town):
@@ -247,7 +247,7 @@ async def test_a_verb_leaves_an_audit_row_with_who_and_what(town: Town):
     await town.tell(f"{EXECUTIONS}/{execution}/pause", {"reason": "lunch"}, operator)
     await town.tell(f"{EXECUTIONS}/{execution}/pause", token=operator)
 
-    rows = await audit.listed(town.office.store, "default", audit.Filter(object=execution))
+    rows = await audit.listed(town.backend.store, "default", audit.Filter(object=execution))
 
     assert [(row.verb, row.actor) for row in rows][:1] == [("pause", f"key:{operator.split('_')[1]}")]
     assert [row.verb for row in rows] == ["pause", "start"]

@@ -8,14 +8,14 @@ from tests.store.samples import register
 async def test_the_worker_of_a_file_is_alive_and_says_what_it_is(town: Town):
     (found,) = (await town.get("/workers"))["items"]
 
-    assert (found["id"], found["isAlive"]) == (town.office.store.worker, True)
+    assert (found["id"], found["isAlive"]) == (town.backend.store.worker, True)
     assert found["version"]
     assert found["pool"] == "default"
 
 
 async def test_of_a_fleet_those_are_alive_who_were_heard_of(database: str):
     async with town_on(database) as town:
-        store = town.office.store
+        store = town.backend.store
         async with store.transaction() as tx:
             await register(tx, "silent", store.now() - 60_000_000, slots=5)
             await register(tx, "gone", 0, slots=5)

@@ -57,7 +57,7 @@ async def test_changes_are_in_the_audit_log_of_the_workspace(house: House):
     await made(house, id="acme")
     await house.ask("PATCH", "/workspaces/acme", json={"slots": None})
 
-    found = await audit.listed(house.office.store, "acme")
+    found = await audit.listed(house.backend.store, "acme")
 
     assert [(entry.verb, entry.before, entry.after) for entry in found] == [
         ("change-workspace", "FREE, 1 slots", "FREE, no limit"),
@@ -75,7 +75,7 @@ async def test_a_workspace_has_rate_limits_that_its_nodes_may_name(house: House)
     changed = await house.ask("PATCH", "/workspaces/default", json={"rateLimits": SHOP})
     known = await house.ask("POST", "/workflow/definitions", json=LIMITED)
     kept = await house.ask("PATCH", "/workspaces/default", json={"slots": None})
-    (noted, *_) = await audit.listed(house.office.store, "default", audit.Filter(verb="change-workspace"))
+    (noted, *_) = await audit.listed(house.backend.store, "default", audit.Filter(verb="change-workspace"))
 
     assert unknown.status_code == 422
     assert unknown.json()["problems"] == [
@@ -149,7 +149,7 @@ async def test_what_is_not_there_cannot_be_changed(house: House):
 
 
 async def share_with(house: House, subject: str) -> None:
-    async with house.office.store.transaction() as tx:
+    async with house.backend.store.transaction() as tx:
         await members.put(tx, members.Member("member", subject, Role.VIEWER, 1, "test"))
         await acl.put(tx, acl.Share("shared", "w1", subject, Role.VIEWER, 1, "test"))
 

@@ -13,7 +13,7 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2255-01-01T00:00:00Z"
 
 
 async def furnish(house: House, workspace: str) -> None:
-    service = house.office.service(workspace)
+    service = house.backend.service(workspace)
     version = await service.save(FAILING)
     await service.save({**FAILING, "name": "failing too"})
     for _ in range(2):

@@ -184,7 +184,7 @@ async def test_a_fault_in_asking_of_one_lets_nobody_else_read_on(house: House):
     execution, token = await started(house), await house.key(Role.VIEWER)
     async with served(house) as url:
         house.app.state.streams = streams = Streams(house.service.engine)
-        async with streams.channel(*streams.of_room("default")) as channel:
+        async with streams.channel(*streams.of_workspace("default")) as channel:
             guard = streams.guard("first", broken, payloads=False)
             async with streams.reader(Reader(channel, guard, None, ""), guard, "somebody"):
                 listener = await Listener.connect(url, path(execution), token)

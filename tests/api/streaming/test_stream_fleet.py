@@ -11,7 +11,7 @@ import pytest
 from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.engines.native.settings import NativeSettings
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import KEY, House
@@ -26,11 +26,11 @@ NODES = 40
 async def idle_house(db: str) -> AsyncIterator[House]:
     """A server that executes nothing itself."""
     async with open_service(Settings(db=db, native=NativeSettings(claims=False))) as service:
-        office = await Office.open(service.store, service.of, key=KEY)
+        backend = await Backend.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
             _, root = await keys.make(tx, wanted, "test", service.store.now())
-        yield House(create_app(office, "test"), office, service, root)
+        yield House(create_app(backend, "test"), backend, service, root)
 
 
 @asynccontextmanager

@@ -36,7 +36,7 @@ async def url(house: House) -> AsyncIterator[str]:
 async def started(house: House, document: dict[str, Any] = WAITING, workspace: str = "default") -> str:
     """An execution that has come to its wait."""
     workflow = await house.save(document, workspace)
-    service = house.office.service(workspace)
+    service = house.backend.service(workspace)
     execution = await service.start(await service.engine.memory.version(workflow, 1))
     async for _, event in service.follow(execution):
         if type(event).__name__ == "RunWaiting":

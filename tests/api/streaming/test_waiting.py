@@ -64,7 +64,7 @@ class Caller:
 
 async def until_waiting(house: House, count: int) -> None:
     async with asyncio.timeout(60):
-        while len(house.office.waiters) != count:
+        while len(house.backend.waiters) != count:
             await asyncio.sleep(0.01)
 
 
@@ -171,12 +171,12 @@ async def test_a_key_that_is_revoked_during_a_wait_gets_no_answer(house: House, 
     caller = Caller(house, "GET", f"/workflow/executions/{execution}?wait=60s")
     await until_waiting(house, 1)
 
-    monkeypatch.setattr(house.office.keys, "believed", lambda _: None)
+    monkeypatch.setattr(house.backend.keys, "believed", lambda _: None)
 
     async def no_actor(_: str) -> None:
         return None
 
-    monkeypatch.setattr(house.office, "actor", no_actor)
+    monkeypatch.setattr(house.backend, "actor", no_actor)
     await house.service.signal(execution, "word", {"n": 1})
     await asyncio.wait_for(caller.answer, 30)
 
@@ -196,7 +196,7 @@ async def test_a_waiter_that_hangs_up_leaves_nothing_behind(house: House):
         caller.hang_up()
     await asyncio.wait_for(asyncio.gather(*(caller.answer for caller in callers)), 30)
 
-    assert len(house.office.waiters) == 0
+    assert len(house.backend.waiters) == 0
     assert not house.service.engine.followers._waiting
 
 
@@ -282,7 +282,7 @@ async def test_a_server_that_ends_answers_the_callers_who_wait(house: House):
     caller = Caller(house, "GET", f"/workflow/executions/{execution}?wait=60s")
     await until_waiting(house, 1)
 
-    house.office.waiters.end()
+    house.backend.waiters.end()
     await asyncio.wait_for(caller.answer, 30)
     late = await house.ask("GET", f"/workflow/executions/{execution}?wait=60s")
 

@@ -145,7 +145,7 @@ async def fifty_of_two_thousand_items_fail_and_are_mended_in_bulk(world: World) 
     assert [letter["item"] for letter in letters] == list(range(7, 2_000, 40))
 
     await world.service.fix(letters[0]["id"], "by hand")
-    done = [each.outcome async for each in world.service.letters.requeue_all(Wanted(node="each"))]
+    done = [each.outcome async for each in world.service.dead_letters.requeue_all(Wanted(node="each"))]
     ended = await world.ended(ended.execution)
 
     assert done == [Outcome.REQUEUED] * 49

@@ -12,7 +12,7 @@ FEW: Final = 8
 """So many are read at once whoever else there is: with less in it, a commit is not worth its while."""
 
 
-class Turns:
+class Admission:
     """Knows who is there, and lets half of them go on at a time; the others when the loop has been round."""
 
     def __init__(self) -> None:

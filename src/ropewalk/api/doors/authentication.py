@@ -13,7 +13,7 @@ from ropewalk.access.actor import Actor
 from ropewalk.access.keys import PREFIX
 from ropewalk.access.rates import address_of, is_loopback
 from ropewalk.access.sessions import Visit
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import Forbidden, Unauthenticated
 
@@ -27,16 +27,16 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 async def authenticate(connection: HTTPConnection) -> Actor:
     """Who asks; there is no one to be taken for if nothing is said."""
-    office: Office = connection.app.state.office
+    backend: Backend = connection.app.state.backend
     if connection.scope["type"] == "websocket":
         require_origin(connection)
     # Asked of every request: the headers as an object cost more than to look through them.
     said = [value.decode("latin-1") for name, value in connection.scope["headers"] if name == b"authorization"]
     if said:
-        actor = await prove(connection, _bearer(connection, said))
+        actor = await identify(connection, _bearer(connection, said))
     else:
-        actor = (await visit(connection)).actor
-    admit(office, actor)
+        actor = (await find_session(connection)).actor
+    require_rate(backend, actor)
     return actor
 
 
@@ -45,37 +45,37 @@ def _bearer(connection: HTTPConnection, said: list[str]) -> str:
         raise Refused(400, "comes more than once", "header.authorization")
     kind, _, token = said[0].partition(" ")
     if kind.lower() != "bearer" or not token.strip():
-        raise _nobody(connection)
+        raise _unauthenticated(connection)
     return token.strip()
 
 
-async def prove(connection: HTTPConnection, token: str) -> Actor:
+async def identify(connection: HTTPConnection, token: str) -> Actor:
     """Whose token this is. Whoever has shown too many that prove nothing has to wait."""
-    office: Office = connection.app.state.office
-    known = office.believed(token)
+    backend: Backend = connection.app.state.backend
+    known = backend.cached_actor(token)
     if known is not None:
         return known
     # A key has to be looked up. What an issuer signed cannot be guessed, and changes often for one and the same person.
-    if token.startswith(PREFIX) and not office.has_known(token):
-        _require_patience(connection)
-    actor = await office.actor(token)
+    if token.startswith(PREFIX) and not backend.has_known(token):
+        _require_few_failures(connection)
+    actor = await backend.actor(token)
     if actor is None:
         raise _failed(connection)
     return actor
 
 
-async def visit(connection: HTTPConnection) -> Visit:
+async def find_session(connection: HTTPConnection) -> Visit:
     """Whose browser this is, and whether its request is meant."""
-    office: Office = connection.app.state.office
+    backend: Backend = connection.app.state.backend
     cookie = session_cookie(connection)
     if cookie is None:
-        raise _nobody(connection)
-    if not office.sessions.has_known(cookie):
-        _require_patience(connection)
-    found = await office.sessions.find(cookie)
+        raise _unauthenticated(connection)
+    if not backend.sessions.has_known(cookie):
+        _require_few_failures(connection)
+    found = await backend.sessions.find(cookie)
     if found is None:
         raise _failed(connection)
-    _require_meant(connection, found)
+    _require_csrf_token(connection, found)
     return found
 
 
@@ -95,7 +95,7 @@ def is_secure(connection: HTTPConnection) -> bool:
     return not (host == "localhost" or is_loopback(host))
 
 
-def _require_meant(connection: HTTPConnection, found: Visit) -> None:
+def _require_csrf_token(connection: HTTPConnection, found: Visit) -> None:
     if connection.scope["type"] == "http" and connection.scope["method"] in SAFE:
         return
     require_origin(connection, is_needed=True)
@@ -108,8 +108,8 @@ def require_origin(connection: HTTPConnection, *, is_needed: bool = False) -> No
     origins = connection.headers.getlist("origin")
     if not origins and not is_needed:
         return
-    office: Office = connection.app.state.office
-    if len(origins) != 1 or not (origins[0] in office.access.origins or _is_here(connection, origins[0])):
+    backend: Backend = connection.app.state.backend
+    if len(origins) != 1 or not (origins[0] in backend.access.origins or _is_here(connection, origins[0])):
         raise Forbidden("pages of another origin may not ask this")
 
 
@@ -128,32 +128,32 @@ def _place(url: str) -> tuple[str, int | None]:
         return NOWHERE
 
 
-def admit(office: Office, actor: Actor) -> None:
+def require_rate(backend: Backend, actor: Actor) -> None:
     """Not more often than everybody may. Root keys are the operator's own, who may set the limits anyway."""
     if actor.is_root:
         return
-    wait = office.rates.actors.take(actor.subject, office.store.now())
+    wait = backend.rate_limits.actors.take(actor.subject, backend.store.now())
     if wait is not None:
         raise Refused(429, "too many requests of yours", retry_after=wait)
 
 
-def _require_patience(connection: HTTPConnection) -> None:
-    office: Office = connection.app.state.office
-    wait = office.rates.failures.wait(_address(connection), office.store.now())
+def _require_few_failures(connection: HTTPConnection) -> None:
+    backend: Backend = connection.app.state.backend
+    wait = backend.rate_limits.failures.wait(_address(connection), backend.store.now())
     if wait is not None:
         raise Refused(429, "too many tokens from your address that prove nothing", retry_after=wait)
 
 
 def _failed(connection: HTTPConnection) -> Unauthenticated:
-    refusal = _nobody(connection)
-    office: Office = connection.app.state.office
-    office.rates.failures.take(_address(connection), office.store.now())
+    refusal = _unauthenticated(connection)
+    backend: Backend = connection.app.state.backend
+    backend.rate_limits.failures.take(_address(connection), backend.store.now())
     return refusal
 
 
-def _nobody(connection: HTTPConnection) -> Unauthenticated:
+def _unauthenticated(connection: HTTPConnection) -> Unauthenticated:
     """The one refusal of whoever proves nothing: none, a wrong, a revoked and an expired token are answered alike."""
-    _require_patience(connection)
+    _require_few_failures(connection)
     return Unauthenticated("say who you are: Authorization: Bearer <API key or token>")
 
 

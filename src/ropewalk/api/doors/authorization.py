@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from ropewalk.access.actor import Actor
 from ropewalk.access.granting import Giver
 from ropewalk.access.rights import BEYOND, NOTHING, RIGHTS, Right, Role
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.doors.authentication import authenticate
 from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
 from ropewalk.core.state import ExecutionState
@@ -31,8 +31,8 @@ MOST_SHARED: Final = 1_000
 class Call:
     """One request of somebody who was let in, and what they may do here."""
 
-    def __init__(self, office: Office, actor: Actor, workspace: str, right: Right, rights: frozenset[Right]) -> None:
-        self.office = office
+    def __init__(self, backend: Backend, actor: Actor, workspace: str, right: Right, rights: frozenset[Right]) -> None:
+        self.backend = backend
         self.actor = actor
         self.workspace = workspace
         self.right = right
@@ -45,13 +45,13 @@ class Call:
 
     @property
     def service(self) -> Service:
-        return self.office.service(self.workspace)
+        return self.backend.service(self.workspace)
 
     async def allow(self, workflow: str, absent: str = "there is no such thing here") -> None:
         """The route's right on what belongs to a workflow; `absent` is what is said where there is no such thing."""
         if self.right in self.rights:
             return
-        shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
+        shared = await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
         if self.right in shared:
             return
         if Right.READ not in self.rights | shared:
@@ -62,11 +62,11 @@ class Call:
         """Whether the answer may show the payloads of this workflow."""
         if Right.READ_PAYLOADS in self.rights:
             return True
-        return Right.READ_PAYLOADS in await self.office.standings.rights_for(self.actor, self.workspace, workflow)
+        return Right.READ_PAYLOADS in await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
 
     async def execution(self, execution: str) -> executions.Execution:
         """An execution this route may be used on."""
-        found = await executions.get(self.office.store, self.workspace, execution)
+        found = await executions.get(self.backend.store, self.workspace, execution)
         absent = f"there is no execution {execution}"
         if found is None:
             raise NotFound(absent)
@@ -83,7 +83,7 @@ class Call:
 
     async def workflow(self, workflow: str) -> workflows.Workflow:
         """A workflow this route may be used on."""
-        found = await self.service.known.get(workflow)
+        found = await self.service.workflow_cache.get(workflow)
         absent = f"there is no workflow {workflow!r}"
         if found is None:
             raise NotFound(absent)
@@ -98,9 +98,9 @@ class Call:
         """What a cursor of a list is bound to: the workspace, and what the list is narrowed to."""
         return msgspec.json.encode([name, self.workspace, *filters]).decode()
 
-    async def letter(self, letter: str) -> dlq.DeadLetter:
+    async def dead_letter(self, letter: str) -> dlq.DeadLetter:
         """A dead letter this route may be used on."""
-        found = await dlq.get(self.office.store, self.workspace, letter)
+        found = await dlq.get(self.backend.store, self.workspace, letter)
         absent = f"there is no dead letter {letter}"
         if found is None:
             raise NotFound(absent)
@@ -119,13 +119,13 @@ class Call:
         """The workflows a list is narrowed to; None if it is not."""
         if self.right in self.rights:
             return None
-        about = (self.office.store, self.actor.subject, self.workspace)
+        about = (self.backend.store, self.actor.subject, self.workspace)
         shares = await acl.shared_with(*about, limit=MOST_SHARED)
         return [share.workflow for share in shares if self.right in self.actor.scoped(RIGHTS[Role(share.role)])]
 
     def turn(self, size: int) -> AbstractAsyncContextManager[object]:
         """Inside it is the turn of a document of this size to be checked."""
-        return self.office.documents.turn(self.workspace, self.actor.subject, size)
+        return self.backend.documents.turn(self.workspace, self.actor.subject, size)
 
     @property
     def giver(self) -> Giver:
@@ -134,7 +134,7 @@ class Call:
 
     async def giver_of(self, workflow: str) -> Giver:
         """This one as somebody who gives rights on one workflow."""
-        shared = await self.office.standings.rights_for(self.actor, self.workspace, workflow)
+        shared = await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
         return self._giver(self.rights | shared)
 
     def _giver(self, rights: frozenset[Right]) -> Giver:
@@ -143,37 +143,37 @@ class Call:
         return Giver(self.actor.subject, self.workspace, rights, ends)
 
 
-async def enter(connection: HTTPConnection, right: Right) -> Call:
+async def authorize(connection: HTTPConnection, right: Right) -> Call:
     """Let somebody in, or not; before a byte of the body is read."""
     if right is Right.COME_IN:
-        return await enter_anywhere(connection, right)
+        return await authorize_without_workspace(connection, right)
     actor = await authenticate(connection)
-    return await enter_workspace(connection.app.state.office, actor, _named(connection, actor), right)
+    return await authorize_in_workspace(connection.app.state.backend, actor, _named(connection, actor), right)
 
 
-async def enter_by_body(connection: HTTPConnection, right: Right) -> Call:
-    """As `enter`; but a caller whose query names no workspace may do so in the body, and may do nothing before."""
+async def authorize_by_body(connection: HTTPConnection, right: Right) -> Call:
+    """As `authorize`; but a caller whose query names no workspace may do so in the body, and may do nothing before."""
     actor = await authenticate(connection)
-    office: Office = connection.app.state.office
+    backend: Backend = connection.app.state.backend
     if not connection.scope["query_string"] or WORKSPACE not in connection.query_params:
-        return Call(office, actor, "", right, NOTHING)
-    return await enter_workspace(office, actor, _named(connection, actor), right)
+        return Call(backend, actor, "", right, NOTHING)
+    return await authorize_in_workspace(backend, actor, _named(connection, actor), right)
 
 
-async def enter_anywhere(connection: HTTPConnection, right: Right) -> Call:
-    """Let somebody in who asks about no workspace yet; they may do nothing before `enter_workspace` says so."""
+async def authorize_without_workspace(connection: HTTPConnection, right: Right) -> Call:
+    """Let somebody in who asks about no workspace yet; they may do nothing before `authorize_in_workspace` says so."""
     actor = await authenticate(connection)
-    return Call(connection.app.state.office, actor, actor.home or "", right, NOTHING)
+    return Call(connection.app.state.backend, actor, actor.home or "", right, NOTHING)
 
 
-async def enter_workspace(office: Office, actor: Actor, workspace: str, right: Right) -> Call:
+async def authorize_in_workspace(backend: Backend, actor: Actor, workspace: str, right: Right) -> Call:
     """The call of this one in this workspace; 404 where they have no part in it, or it does not exist."""
-    rights = await office.standings.rights_in(actor, workspace)
+    rights = await backend.standings.rights_in(actor, workspace)
     asking.set((workspace, actor.subject))
     if right in rights:
-        return Call(office, actor, workspace, right, rights)
-    if right not in BEYOND and await office.standings.has_shares(actor, workspace):
-        return Call(office, actor, workspace, right, rights)
+        return Call(backend, actor, workspace, right, rights)
+    if right not in BEYOND and await backend.standings.has_shares(actor, workspace):
+        return Call(backend, actor, workspace, right, rights)
     if not rights:
         raise NotFound(f"there is no workspace {workspace!r}")
     raise Forbidden(f"this needs the right to {right}")

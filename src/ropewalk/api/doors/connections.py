@@ -31,7 +31,7 @@ _log = logging.getLogger("ropewalk.api")
 _H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|$)", re.IGNORECASE)
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """How long a client may take (s), how slow it may be (bytes/s, once `grace` is over), how many there may be."""
 
     headers: float = 10.0
@@ -60,11 +60,11 @@ class Phase(Enum):
     """The answer is out, and the client still sends what nobody reads."""
 
 
-class Doorkeeper:
+class ConnectionMonitor:
     """Knows who is connected, and looks after the time."""
 
-    def __init__(self, patience: Patience) -> None:
-        self.patience = patience
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
         self.now = asyncio.get_running_loop().time()
         self._hosts: Counter[str] = Counter()
         self._total = 0
@@ -73,7 +73,7 @@ class Doorkeeper:
         """Counts somebody who comes; whether there is room for them."""
         self._total += 1
         self._hosts[host] += 1
-        return self._total <= self.patience.connections and self._hosts[host] <= self.patience.per_address
+        return self._total <= self.limits.connections and self._hosts[host] <= self.limits.per_address
 
     def left(self, host: str) -> None:
         """Somebody who was counted has gone."""
@@ -107,9 +107,9 @@ class Refusal(Exception):
 class _Outgoing:
     """How long somebody has not read what was written, or not let go of a connection that is closed."""
 
-    def __init__(self, transport: asyncio.Transport, patience: Patience) -> None:
+    def __init__(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
         self._transport = transport
-        self._patience = patience
+        self._limits = limits
         self._stuck_since: float | None = None
         self._closing_since: float | None = None
 
@@ -117,20 +117,20 @@ class _Outgoing:
         """Breaks off what does not come to an end by itself."""
         self._stuck_since = (self._stuck_since or now) if is_stuck else None
         self._closing_since = (self._closing_since or now) if self._transport.is_closing() else None
-        is_overdue = self._stuck_since is not None and now - self._stuck_since > self._patience.writing
-        if is_overdue or (self._closing_since is not None and now - self._closing_since > self._patience.linger):
+        is_overdue = self._stuck_since is not None and now - self._stuck_since > self._limits.writing
+        if is_overdue or (self._closing_since is not None and now - self._closing_since > self._limits.linger):
             self._transport.abort()
 
 
 class HttpConnection(HttpToolsProtocol):
     """One client, from request to request."""
 
-    def __init__(self, doorkeeper: Doorkeeper, **given: Any) -> None:
+    def __init__(self, monitor: ConnectionMonitor, **given: Any) -> None:
         super().__init__(**given)
-        self._doorkeeper = doorkeeper
-        self._patience = doorkeeper.patience
+        self._monitor = monitor
+        self._limits = monitor.limits
         self._phase = Phase.HEADERS
-        self._since = doorkeeper.now
+        self._since = monitor.now
         self._host = ""
         self._messages = 0
         self._head = self._received = 0
@@ -140,15 +140,15 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._outgoing = _Outgoing(transport, self._patience)
+        self._outgoing = _Outgoing(transport, self._limits)
         self._host = self.client[0] if self.client else ""
         self._enter(Phase.HEADERS)
-        if not self._doorkeeper.admits(self._host):
+        if not self._monitor.admits(self._host):
             transport.write(_as_bytes(503, "there are too many connections", {"Retry-After": RETRY_AFTER}))
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._doorkeeper.left(self._host)
+        self._monitor.left(self._host)
         super().connection_lost(exc)
         self._tell_departure()
 
@@ -195,8 +195,8 @@ class HttpConnection(HttpToolsProtocol):
     def _count_head(self, size: int) -> None:
         """A head that comes in parts is counted before it is complete: the parser keeps as much as comes."""
         self._head += size
-        if self._head > self._patience.largest_head:
-            self._refuse(431, f"the headers may have {self._patience.largest_head:,} bytes together")
+        if self._head > self._limits.largest_head:
+            self._refuse(431, f"the headers may have {self._limits.largest_head:,} bytes together")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -206,8 +206,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
-        if len(self.url) > self._patience.longest_line:
-            self._exceed(414, f"a path may have {self._patience.longest_line:,} bytes")
+        if len(self.url) > self._limits.longest_line:
+            self._exceed(414, f"a path may have {self._limits.longest_line:,} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._phase is not Phase.HEADERS:
@@ -215,13 +215,13 @@ class HttpConnection(HttpToolsProtocol):
             return
         super().on_header(name, value)
         self._received += len(name) + len(value)
-        if len(self.headers) > self._patience.most_headers or self._received > self._patience.largest_head:
-            self._exceed(431, f"there may be {self._patience.most_headers} headers of "
-                              f"{self._patience.largest_head:,} bytes together")  # fmt: skip
+        if len(self.headers) > self._limits.most_headers or self._received > self._limits.largest_head:
+            self._exceed(431, f"there may be {self._limits.most_headers} headers of "
+                              f"{self._limits.largest_head:,} bytes together")  # fmt: skip
 
     def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= self._patience.most_pipelined:
-            self._exceed(400, f"{self._patience.most_pipelined} requests may be sent ahead")
+        if len(self.pipeline) >= self._limits.most_pipelined:
+            self._exceed(400, f"{self._limits.most_pipelined} requests may be sent ahead")
         if self.parser.should_upgrade() and any(_is_of_body(name, value) for name, value in self.headers):
             # The parser would take the body for the new protocol, and we would wait for it.
             self._exceed(400, "a request to switch protocols has no body")
@@ -269,7 +269,7 @@ class HttpConnection(HttpToolsProtocol):
     # What the watch does
 
     def _enter(self, phase: Phase) -> None:
-        self._phase, self._since = phase, self._doorkeeper.now
+        self._phase, self._since = phase, self._monitor.now
 
     def look(self, now: float) -> None:
         """Ends the connection if its phase has taken too long."""
@@ -283,16 +283,16 @@ class HttpConnection(HttpToolsProtocol):
             self._end()
 
     def _is_overdue(self, taken: float) -> bool:
-        patience = self._patience
+        limits = self._limits
         match self._phase:
             case Phase.HEADERS:
-                return taken > patience.headers
+                return taken > limits.headers
             case Phase.BODY:
-                return taken > patience.body or self._received < patience.slowest * (taken - patience.grace)
+                return taken > limits.body or self._received < limits.slowest * (taken - limits.grace)
             case Phase.IDLE:
-                return taken > patience.idle
+                return taken > limits.idle
             case Phase.LINGERING:
-                return taken > patience.linger
+                return taken > limits.linger
             case Phase.ANSWER:
                 return False
 
@@ -368,17 +368,17 @@ def _as_bytes(status: int, detail: str, headers: Mapping[str, str]) -> bytes:
 class WebSocketConnection(WebSocketsSansIOProtocol):
     """One client that listens and talks; it was counted when it came as a request."""
 
-    def __init__(self, doorkeeper: Doorkeeper, **given: Any) -> None:
+    def __init__(self, monitor: ConnectionMonitor, **given: Any) -> None:
         super().__init__(**given)
-        self._doorkeeper = doorkeeper
-        self._since = doorkeeper.now
+        self._monitor = monitor
+        self._since = monitor.now
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._outgoing = _Outgoing(self.transport, self._doorkeeper.patience)
+        self._outgoing = _Outgoing(self.transport, self._monitor.limits)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._doorkeeper.left(self.client[0] if self.client else "")
+        self._monitor.left(self.client[0] if self.client else "")
         super().connection_lost(exc)
 
     async def send(self, message: "ASGISendEvent") -> None:
@@ -390,5 +390,5 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def look(self, now: float) -> None:
         """Ends the connection if the client does not read; whether it is there at all, pings find out."""
         self._outgoing.look(now, is_stuck=not self.writable.is_set())
-        if not self.handshake_initiated and now - self._since > self._doorkeeper.patience.headers:
+        if not self.handshake_initiated and now - self._since > self._monitor.limits.headers:
             self.transport.abort()

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
-from ropewalk.api.doors.admission import Turns
-from ropewalk.api.doors.request_bodies import require_readable, understand, whole_body
+from ropewalk.api.doors.admission import Admission
+from ropewalk.api.doors.request_bodies import read_json, require_readable, whole_body
 from ropewalk.api.doors.whole_answers import ANSWER
-from ropewalk.api.routes import GatedRoute, known_queries, largest_of
+from ropewalk.api.routes import AuthorizedRoute, known_queries, largest_of
 from ropewalk.api.shapes.problems import answered
 
 HOT: Final = frozenset({"startExecution", "getExecution"})
@@ -27,31 +27,31 @@ PLAIN: Final = b"application/json"
 _PLAIN_QUERY: Final = re.compile(rb"[A-Za-z0-9]+=[A-Za-z0-9_.-]+(?:&[A-Za-z0-9]+=[A-Za-z0-9_.-]+)*")
 
 
-def ways(app: FastAPI) -> dict[str, "ExpressRoute"]:
+def fast_routes(app: FastAPI) -> dict[str, "FastRoute"]:
     """The short ways by their paths; to be called when every route is there.
 
     A path that ends with a parameter is known by what is before it.
     """
     found = [(str(context.path), context.original_route) for context in iter_route_contexts(app.routes)]
     return {
-        path.partition("{")[0]: ExpressRoute(route)
+        path.partition("{")[0]: FastRoute(route)
         for path, route in found
-        if isinstance(route, GatedRoute) and route.operation_id in HOT
+        if isinstance(route, AuthorizedRoute) and route.operation_id in HOT
     }
 
 
-def way(ways: Mapping[str, "ExpressRoute"], scope: Scope) -> "ExpressRoute | None":
+def fast_route(routes: Mapping[str, "FastRoute"], scope: Scope) -> "FastRoute | None":
     """The short way that takes this request, if there is one."""
     path = scope["path"]
-    short = ways.get(path) or ways.get(path[: path.rfind("/") + 1])
+    short = routes.get(path) or routes.get(path[: path.rfind("/") + 1])
     return short if short is not None and short.takes(scope) else None
 
 
-class ExpressRoute:
+class FastRoute:
     """The short way to a route that takes a body of JSON or none, perhaps some headers and queries, and at most the
     last step of its path."""
 
-    def __init__(self, route: GatedRoute) -> None:
+    def __init__(self, route: AuthorizedRoute) -> None:
         taken, right = route.dependant, route.right
         if (
             taken.cookie_params
@@ -60,10 +60,10 @@ class ExpressRoute:
             or right is None
             or [each.name for each in taken.dependencies] != ["call"]
         ):
-            raise ValueError(f"{route.operation_id} takes more than an express route gives")
+            raise ValueError(f"{route.operation_id} takes more than a fast route gives")
         self.route = route
         self.right: Right = right
-        self._let_in = route.let_in
+        self._authorize = route.authorize
         self._largest = largest_of(route)
         self._method = min(route.methods or ())
         self._path = next(iter(taken.path_params), None)
@@ -74,7 +74,7 @@ class ExpressRoute:
         self._request = taken.request_param_name
         self._unsaid = {field.name: field.get_default() for field in (*taken.header_params, *taken.query_params)}
         self._answers = _Answers(route)
-        self._turns = Turns()
+        self._admission = Admission()
 
     def takes(self, scope: Scope) -> bool:
         """Whether a request is plain: its body is JSON as it is, nothing of it is encoded, and nothing comes twice."""
@@ -109,7 +109,7 @@ class ExpressRoute:
             if self._body is None or scope["query_string"]:
                 answer = await self._answer(request)
             else:
-                with self._turns:
+                with self._admission:
                     answer = await self._answer_in_turn(request)
         except Exception as error:  # noqa: BLE001 -- no other handler is behind this one
             answer = answered(request, error)
@@ -117,18 +117,18 @@ class ExpressRoute:
 
     async def _answer_in_turn(self, request: Request) -> ASGIApp:
         # An embedded store is written by this process itself: nothing would be gained by the wait.
-        if request.app.state.office.store.is_shared:
-            await self._turns.wait()
+        if request.app.state.backend.store.is_shared:
+            await self._admission.wait()
         return await self._answer(request)
 
     async def _answer(self, request: Request) -> ASGIApp:
         scope = request.scope
-        call = request.state.call = await self._let_in(request, self.right)
+        call = request.state.call = await self._authorize(request, self.right)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         body = None
         if self._body is not None:
             require_readable(headers[b"content-length"].decode("latin-1"), None, self._largest)
-            body = await understand(await whole_body(request.receive, self._largest))
+            body = await read_json(await whole_body(request.receive, self._largest))
         taken = self._taken(scope, body, headers)
         if self._request is not None:
             taken[self._request] = request

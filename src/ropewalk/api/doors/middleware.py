@@ -15,11 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
 from ropewalk.api.doors.authentication import authenticate
-from ropewalk.api.doors.fast_path import ExpressRoute, way, ways
+from ropewalk.api.doors.fast_path import FastRoute, fast_route, fast_routes
 from ropewalk.api.doors.rate_limits import refusal
 from ropewalk.api.doors.whole_answers import ANSWER, WHOLE, in_parts
 from ropewalk.api.nouns.metrics import count
-from ropewalk.api.routes import GatedRoute, SocketGate
+from ropewalk.api.routes import AuthorizedRoute, SocketAuthorization
 from ropewalk.api.shapes.problems import HEADERS, Refused, answer_to, problem
 from ropewalk.core.errors import RopewalkError
 
@@ -28,27 +28,27 @@ _STATUS: Final = {"websocket.accept": 101, "websocket.close": 403}
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-class WalledApp(FastAPI):
+class GuardedApp(FastAPI):
     """Whatever comes passes the walls first, before all that FastAPI puts around its routes."""
 
-    walls: "Walls"
+    outermost: "RequestMiddleware"
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
         scope["app"] = self
-        return self.walls(scope, receive, send)
+        return self.outermost(scope, receive, send)
 
 
-def install(app: WalledApp) -> None:
+def install(app: GuardedApp) -> None:
     """To be called when every route is there; refuses to go on with one that has no gate."""
-    ungated = [str(getattr(route, "path", route)) for route in every_route(app) if not _is_gated(route)]
-    if ungated:
-        raise ValueError(f"these routes have no gate: {', '.join(ungated)}")
+    unprotected = [str(getattr(route, "path", route)) for route in every_route(app) if not _is_protected(route)]
+    if unprotected:
+        raise ValueError(f"these routes name no right: {', '.join(unprotected)}")
     # A redirect would tell where a route is, and take a body elsewhere.
     app.router.redirect_slashes = False
     app.router.default = _no_route
     for status in (404, 405):
         app.add_exception_handler(status, _nothing_there)
-    app.walls = Walls(partial(FastAPI.__call__, app), ways(app))
+    app.outermost = RequestMiddleware(partial(FastAPI.__call__, app), fast_routes(app))
 
 
 def every_route(app: FastAPI) -> Iterator[BaseRoute]:
@@ -56,11 +56,11 @@ def every_route(app: FastAPI) -> Iterator[BaseRoute]:
     return (context.original_route for context in iter_route_contexts(app.routes))
 
 
-def _is_gated(route: BaseRoute) -> bool:
+def _is_protected(route: BaseRoute) -> bool:
     if isinstance(route, APIWebSocketRoute):
-        return any(isinstance(each.dependency, SocketGate) for each in route.dependencies)
+        return any(isinstance(each.dependency, SocketAuthorization) for each in route.dependencies)
     # The class sees to it that it names a right, or is one of PUBLIC; others have to name one.
-    return isinstance(route, GatedRoute) or isinstance(getattr(route, "right", None), Right)
+    return isinstance(route, AuthorizedRoute) or isinstance(getattr(route, "right", None), Right)
 
 
 async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,37 +84,37 @@ def _said(request: Request, error: HTTPException) -> str:
     return f"there is no {request.method} here" if error.status_code == 405 else "there is nothing at this address"
 
 
-class Walls:
+class RequestMiddleware:
     """What every request passes, in one layer, since each costs every request: the limit of its address, a count, and
     headers that say what an answer is and that nobody keeps it who was not told to.
 
     What is asked most often and plainly goes on by a short way, the rest to the routes.
     """
 
-    def __init__(self, app: ASGIApp, ways: Mapping[str, ExpressRoute]) -> None:
+    def __init__(self, app: ASGIApp, fast: Mapping[str, FastRoute]) -> None:
         self._app = app
-        self._ways = ways
+        self._fast = fast
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            other = self._app if scope["type"] == "lifespan" else self._shake_hands
+            other = self._app if scope["type"] == "lifespan" else self._answer_handshake
             await other(scope, receive, send)
             return
         began, answer = time.perf_counter(), _Answer(send, scope.get(WHOLE))
         try:
-            await (refusal(scope) or self._way(scope))(scope, receive, answer.send)
+            await (refusal(scope) or self._route(scope))(scope, receive, answer.send)
         finally:
             count(scope, answer.status, time.perf_counter() - began)
 
-    async def _shake_hands(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer_handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
         handshake = _Handshake(scope, send)
         try:
             await (refusal(scope) or self._app)(scope, receive, handshake.send)
         finally:
             handshake.answered(500)
 
-    def _way(self, scope: Scope) -> ASGIApp:
-        return way(self._ways, scope) or self._app
+    def _route(self, scope: Scope) -> ASGIApp:
+        return fast_route(self._fast, scope) or self._app
 
 
 class _Answer:

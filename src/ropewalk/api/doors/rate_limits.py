@@ -4,7 +4,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from ropewalk.access.rates import address_of, is_loopback
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.shapes.problems import problem
 
 
@@ -16,8 +16,8 @@ def refusal(scope: Scope) -> Response | None:
     client = scope.get("client")
     if client is None or is_loopback(client[0]):
         return None
-    office: Office = scope["app"].state.office
-    wait = office.rates.addresses.take(address_of(client[0]), office.store.now())
+    backend: Backend = scope["app"].state.backend
+    wait = backend.rate_limits.addresses.take(address_of(client[0]), backend.store.now())
     if wait is None:
         return None
     return problem(429, "too many requests from your address", headers={"Retry-After": str(wait)})

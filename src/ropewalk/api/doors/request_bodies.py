@@ -55,7 +55,7 @@ class StrictRequest(Request):
         require_readable(headers.get("content-length", "0"), headers.get("content-encoding"), self._largest)
 
     async def json(self) -> Any:
-        return await understand(await self.body())
+        return await read_json(await self.body())
 
 
 def require_single(scope: Scope) -> None:
@@ -108,7 +108,7 @@ def _too_large(largest: int) -> Refused:
     return Refused(413, f"a body may have {largest:,} bytes here", "body")
 
 
-async def understand(text: bytes) -> Any:
+async def read_json(text: bytes) -> Any:
     """The value as `strict_json` gives it; a large one is read by a thread, so that others have their turns."""
     if len(text) <= LARGE:
         return strict_json(text)

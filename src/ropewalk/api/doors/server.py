@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import uvicorn
 from msgspec import Struct
 
-from ropewalk.api.doors.connections import Doorkeeper, HttpConnection, Patience, WebSocketConnection
+from ropewalk.api.doors.connections import ConnectionLimits, ConnectionMonitor, HttpConnection, WebSocketConnection
 from ropewalk.api.nouns.leases import end_waiting
 from ropewalk.api.streaming.streams import drain
 from ropewalk.core.errors import RopewalkError
@@ -34,7 +34,7 @@ class CannotListen(RopewalkError):
 class ServerSettings(Struct, frozen=True, kw_only=True):
     """How patient a server is, and how long requests may still take when it leaves (s)."""
 
-    patience: Patience = Patience()
+    limits: ConnectionLimits = ConnectionLimits()
     drain: float = 10.0
 
 
@@ -72,10 +72,10 @@ def address_of(listener: socket.socket) -> str:
 class _Server(uvicorn.Server):
     """uvicorn's, which leaves signals to us, says when it is up, and cuts off whoever takes too long."""
 
-    def __init__(self, config: uvicorn.Config, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, config: uvicorn.Config, monitor: ConnectionMonitor) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
-        self._doorkeeper = doorkeeper
+        self._monitor = monitor
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -86,7 +86,7 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
     async def main_loop(self) -> None:
-        self._watching = asyncio.ensure_future(self._doorkeeper.watch(self.server_state.connections))
+        self._watching = asyncio.ensure_future(self._monitor.watch(self.server_state.connections))
         try:
             await super().main_loop()
         except Exception:
@@ -107,8 +107,8 @@ async def serving(app: Any, listener: socket.socket, settings: ServerSettings) -
 
     Should the server fail, the block is broken off: a process that answers nobody is not to stay.
     """
-    doorkeeper = Doorkeeper(settings.patience)
-    server = _Server(_configured(app, settings, doorkeeper), doorkeeper)
+    monitor = ConnectionMonitor(settings.limits)
+    server = _Server(_configured(app, settings, monitor), monitor)
     running = asyncio.ensure_future(server.serve([listener]))
     up = asyncio.ensure_future(server.is_up.wait())
     await asyncio.wait((running, up), return_when=asyncio.FIRST_COMPLETED)
@@ -131,14 +131,14 @@ def _break_off(block: "asyncio.Task[Any] | None", running: "asyncio.Future[None]
         block.cancel()
 
 
-def _configured(app: Any, settings: ServerSettings, doorkeeper: Doorkeeper) -> uvicorn.Config:
+def _configured(app: Any, settings: ServerSettings, monitor: ConnectionMonitor) -> uvicorn.Config:
     _log_as_ours()
     return uvicorn.Config(
         app,
         lifespan="off",
         interface="asgi3",
-        http=cast(type[asyncio.Protocol], partial(HttpConnection, doorkeeper)),
-        ws=cast(type[asyncio.Protocol], partial(WebSocketConnection, doorkeeper)),
+        http=cast(type[asyncio.Protocol], partial(HttpConnection, monitor)),
+        ws=cast(type[asyncio.Protocol], partial(WebSocketConnection, monitor)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -146,7 +146,7 @@ def _configured(app: Any, settings: ServerSettings, doorkeeper: Doorkeeper) -> u
         proxy_headers=False,
         ws_max_size=LARGEST_MESSAGE,
         ws_per_message_deflate=False,
-        timeout_keep_alive=math.ceil(settings.patience.idle),
+        timeout_keep_alive=math.ceil(settings.limits.idle),
         timeout_graceful_shutdown=math.ceil(settings.drain),
         backlog=BACKLOG,
     )

@@ -32,10 +32,10 @@ async def list_shares(
     """With whom the workflow is shared, by subject."""
     workflow = await call.workflow(definition_id)
     listing = call.listing("acl", workflow.id)
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
-    found = await acl.listed(call.office.store, call.workspace, workflow.id, after=after, limit=limit)
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
+    found = await acl.listed(call.backend.store, call.workspace, workflow.id, after=after, limit=limit)
     place = found[-1].subject if found else None
-    return page(call.office.cursors, listing, [shown(each) for each in found], limit, place)
+    return page(call.backend.cursors, listing, [shown(each) for each in found], limit, place)
 
 
 @routes.put("", Right.ADMINISTER, response_model=Member)
@@ -43,8 +43,8 @@ async def share_definition(call: Caller, definition_id: DefinitionId, body: Shar
     """Share the workflow with somebody, or in another role; at most what one may do with it oneself."""
     workflow = await call.workflow(definition_id)
     giver = await call.giver_of(workflow.id)
-    shared = await access.share(call.office.store, giver, workflow.id, body.subject, Role(body.role))
-    call.office.forget()
+    shared = await access.share(call.backend.store, giver, workflow.id, body.subject, Role(body.role))
+    call.backend.forget()
     return shown(shared)
 
 
@@ -52,6 +52,6 @@ async def share_definition(call: Caller, definition_id: DefinitionId, body: Shar
 async def unshare_definition(call: Caller, definition_id: DefinitionId, subject: SubjectQuery) -> dict[str, Any]:
     """Share it no more: here at once, on every server within five seconds."""
     workflow = await call.workflow(definition_id)
-    changed = await access.unshare(call.office.store, await call.giver_of(workflow.id), workflow.id, subject)
-    call.office.forget()
+    changed = await access.unshare(call.backend.store, await call.giver_of(workflow.id), workflow.id, subject)
+    call.backend.forget()
     return {"subject": subject, "changed": changed}

@@ -10,7 +10,7 @@ from ropewalk.api.shapes.base import Answer, Cursor, Limit, Page, exemplified, p
 from ropewalk.api.shapes.executions import A_MOMENT, AN_ID, ANOTHER_ID
 from ropewalk.core.instant import rfc3339
 from ropewalk.service import payloads
-from ropewalk.service.reading.scans import patient
+from ropewalk.service.reading.scans import scan_reader
 from ropewalk.store import audit
 from ropewalk.store.rows import AuditEntry
 
@@ -59,12 +59,12 @@ async def list_activity(
     """What was done in the workspace, newest first."""
     call.require()
     listing = call.listing("activity", actor, verb, about)
-    before = audit.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
+    before = audit.NEWEST if cursor is None else call.backend.cursors.read(listing, cursor)
     wanted = audit.Filter(actor=actor, verb=verb, object=about)
-    found = await audit.listed(patient(call.office.store), call.workspace, wanted, before=before, limit=limit)
+    found = await audit.listed(scan_reader(call.backend.store), call.workspace, wanted, before=before, limit=limit)
     may_read = Right.READ_PAYLOADS in call.rights
     shown = [payloads.shown_activity(_activity(each), may_read=may_read) for each in found]
-    return page(call.office.cursors, listing, shown, limit, found[-1].id if found else None)
+    return page(call.backend.cursors, listing, shown, limit, found[-1].id if found else None)
 
 
 def _activity(entry: AuditEntry) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ropewalk.api.shapes.base import Answer, ChosenWorkflow, Cursor, Limit, Page
 from ropewalk.api.shapes.executions import A_MOMENT, AN_ID, ANOTHER_ID
 from ropewalk.service import payloads
 from ropewalk.service.reading.approvals import START, waiting_approvals
-from ropewalk.service.reading.scans import patient
+from ropewalk.service.reading.scans import scan_reader
 from ropewalk.store.executions import Filter
 
 routes = Routes("/workflow/approvals", "Executions")
@@ -69,24 +69,24 @@ async def list_approvals(
     """
     workflow = await call.chosen(workflow_id)
     listing = call.listing("approvals", workflow)
-    place = START if cursor is None else tuple(call.office.cursors.read(listing, cursor))
+    place = START if cursor is None else tuple(call.backend.cursors.read(listing, cursor))
     shared = await call.shared_workflows()
     wanted = Filter(workflow, among=None if shared is None else tuple(shared))
     found, rest = await waiting_approvals(
-        patient(call.office.store), call.workspace, wanted, (place[0], place[1]), limit
+        scan_reader(call.backend.store), call.workspace, wanted, (place[0], place[1]), limit
     )
     known = {each: await _about(call, each) for each in dict.fromkeys(each["workflowId"] for each in found)}
     shown = [await _shown(call, {**each, **known[each["workflowId"]]}) for each in found]
-    return {"items": shown, "next": None if rest is None else call.office.cursors.write(listing, list(rest))}
+    return {"items": shown, "next": None if rest is None else call.backend.cursors.write(listing, list(rest))}
 
 
 async def _about(call: Call, workflow: str) -> dict[str, Any]:
     """Who may answer what a workflow asks, as far as the caller may know."""
-    rights = call.rights | await call.office.standings.rights_for(call.actor, call.workspace, workflow)
+    rights = call.rights | await call.backend.standings.rights_for(call.actor, call.workspace, workflow)
     named = Right.ADMINISTER in call.rights
     return {
         "mayAnswer": Right.EXECUTE in rights,
-        "answerers": await answerers(call.office.store, call.workspace, workflow, is_named=named),
+        "answerers": await answerers(call.backend.store, call.workspace, workflow, is_named=named),
     }
 
 

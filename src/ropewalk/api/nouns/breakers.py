@@ -68,11 +68,11 @@ async def list_breakers(call: Caller, limit: Limit = 50, cursor: Cursor = None) 
     """The targets that nodes of the workspace have called in vain, by name."""
     call.require()
     listing = call.listing("breakers")
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
-    found = await breakers.list_breakers(call.office.store, call.workspace, after=after, limit=limit)
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
+    found = await breakers.list_breakers(call.backend.store, call.workspace, after=after, limit=limit)
     may_read = Right.READ_PAYLOADS in call.rights
     shown = [payloads.shown(each, payloads.BREAKER, may_read=may_read) for each in found]
-    return page(call.office.cursors, listing, shown, limit, found[-1]["target"] if found else None)
+    return page(call.backend.cursors, listing, shown, limit, found[-1]["target"] if found else None)
 
 
 @routes.post("/reset", Right.EXECUTE, response_model=BreakerReset, problems=(409,))

@@ -25,7 +25,7 @@ from ropewalk.service import dead_letters, payloads, reading
 from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
 from ropewalk.service.dead_letters import LONGEST_NOTE
 from ropewalk.service.reach import require_no_wider
-from ropewalk.service.reading.scans import patient
+from ropewalk.service.reading.scans import scan_reader
 from ropewalk.store import dlq
 
 routes = Routes("/workflow/dead-letters", "Dead letters")
@@ -113,7 +113,7 @@ async def list_dead_letters(
     workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, dlq.Search().until)
     filters = (resolution, execution_id, workflow, node, fingerprint, begin, end, *filter(None, [id_part]))
     listing = call.listing("dead-letters", *filters)
-    before = dlq.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
+    before = dlq.NEWEST if cursor is None else call.backend.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
     wanted = dlq.Search(
         resolution=resolution,
@@ -126,33 +126,35 @@ async def list_dead_letters(
         among=None if shared is None else tuple(shared),
         id_part=id_part,
     )
-    reader = patient(call.office.store)
+    reader = scan_reader(call.backend.store)
     found = await reading.find_dead_letters(reader, call.workspace, wanted, before=before, limit=limit)
     shown = [await _shown(call, each) for each in found]
-    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
+    return page(call.backend.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 async def _shown(call: Call, letter: dict[str, Any]) -> dict[str, Any]:
-    return payloads.marked(letter, payloads.LETTER, may_read=await call.may_read(letter["workflowId"]))
+    return payloads.marked(letter, payloads.DEAD_LETTER, may_read=await call.may_read(letter["workflowId"]))
 
 
 @routes.get("/groups", Right.READ, response_model=Page[DeadLetterGroup])
 async def list_dead_letter_groups(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """What lies unresolved, gathered by what failed alike, the most frequent first."""
     listing = call.listing("dead-letter-groups")
-    place = None if cursor is None else call.office.cursors.read(listing, cursor)
+    place = None if cursor is None else call.backend.cursors.read(listing, cursor)
     after = dlq.FIRST_GROUP if place is None else dlq.GroupCursor(*place)
-    reader, shared = patient(call.office.store), await call.shared_workflows()
+    reader, shared = scan_reader(call.backend.store), await call.shared_workflows()
     found = await dead_letters.groups(reader, call.workspace, after, limit, shared)
     last = [found[-1]["count"], found[-1]["fingerprint"]] if found else None
     shown = [payloads.shown(each, payloads.GROUP, may_read=await call.may_read(each["workflowId"])) for each in found]
-    return page(call.office.cursors, listing, shown, limit, last)
+    return page(call.backend.cursors, listing, shown, limit, last)
 
 
 @routes.get("/{letterId}", Right.READ, response_model=DeadLetter)
 async def get_dead_letter(call: Caller, letter_id: LetterId) -> dict[str, Any]:
     """One dead letter with everything that is known of it."""
-    return await _shown(call, await reading.letter_in_detail(call.office.store, await call.letter(letter_id)))
+    return await _shown(
+        call, await reading.dead_letter_in_detail(call.backend.store, await call.dead_letter(letter_id))
+    )
 
 
 # One letter
@@ -161,7 +163,7 @@ async def get_dead_letter(call: Caller, letter_id: LetterId) -> dict[str, Any]:
 @routes.post("/{letterId}/requeue", Right.EXECUTE, status_code=202, response_model=Requeued, problems=(409,))
 async def requeue_dead_letter(call: Caller, letter_id: LetterId, body: RequeueBody | None = None) -> dict[str, Any]:
     """Try a dead letter again, with other inputs if wanted; its execution goes on."""
-    letter = await call.letter(letter_id)
+    letter = await call.dead_letter(letter_id)
     overrides = None if body is None else body.overrides
     if overrides:
         await require_no_wider(call.service, letter.execution, call.bounded_by)
@@ -171,7 +173,7 @@ async def requeue_dead_letter(call: Caller, letter_id: LetterId, body: RequeueBo
 @routes.post("/{letterId}/fix", Right.EXECUTE, status_code=202, response_model=Requeued, problems=(409,))
 async def fix_dead_letter(call: Caller, letter_id: LetterId, body: FixBody) -> dict[str, Any]:
     """Supply the output a dead letter failed to give; its execution goes on."""
-    letter = await call.letter(letter_id)
+    letter = await call.dead_letter(letter_id)
     await require_no_wider(call.service, letter.execution, call.bounded_by)
     execution = await call.service.fix(letter_id, body.output, call.actor.subject, tuple(body.ports))
     return {"id": letter_id, "executionId": execution}
@@ -180,7 +182,7 @@ async def fix_dead_letter(call: Caller, letter_id: LetterId, body: FixBody) -> d
 @routes.post("/{letterId}/discard", Right.EXECUTE, response_model=DeadLetter, problems=(409,))
 async def discard_dead_letter(call: Caller, letter_id: LetterId, body: DiscardBody | None = None) -> dict[str, Any]:
     """Close a dead letter without doing anything about it."""
-    await call.letter(letter_id)
+    await call.dead_letter(letter_id)
     await call.service.discard(letter_id, call.actor.subject, None if body is None else body.notes)
     return await get_dead_letter(call, letter_id)
 
@@ -188,7 +190,7 @@ async def discard_dead_letter(call: Caller, letter_id: LetterId, body: DiscardBo
 @routes.post("/{letterId}/notes", Right.EXECUTE, response_model=DeadLetter)
 async def note_dead_letter(call: Caller, letter_id: LetterId, body: NoteBody) -> dict[str, Any]:
     """Say something about a dead letter, whatever has become of it; who and when is kept with it."""
-    await call.letter(letter_id)
+    await call.dead_letter(letter_id)
     await call.service.note(letter_id, body.text, call.actor.subject)
     return await get_dead_letter(call, letter_id)
 
@@ -206,7 +208,7 @@ async def requeue_dead_letters(call: Caller, body: RequeueManyBody) -> dict[str,
     bounds = await _bounds(call, body, "requeue")
     pace = Pace(rate=body.rate, stop_after_failures=body.stop_after_failures, limit=body.limit)
     wanted = dlq.Wanted(fingerprint=body.fingerprint)
-    steps = call.service.letters.requeue_all(wanted, pace, call.actor.subject, bounds)
+    steps = call.service.dead_letters.requeue_all(wanted, pace, call.actor.subject, bounds)
     return await _step(call, body, "requeue", bounds, steps)
 
 
@@ -218,7 +220,7 @@ async def discard_dead_letters(call: Caller, body: DiscardManyBody) -> dict[str,
     """
     bounds = await _bounds(call, body, "discard")
     wanted = dlq.Wanted(fingerprint=body.fingerprint)
-    steps = call.service.letters.discard_all(wanted, call.actor.subject, body.notes, body.limit, bounds)
+    steps = call.service.dead_letters.discard_all(wanted, call.actor.subject, body.notes, body.limit, bounds)
     return await _step(call, body, "discard", bounds, steps)
 
 
@@ -226,14 +228,14 @@ async def _bounds(call: Call, body: _Many, verb: str) -> Bounds:
     """Where this step begins. What failed alike is of one workflow, so one letter says whether it may be touched."""
     await call.allow(await _workflow(call, body))
     if body.cursor is None:
-        return Bounds(last=await call.service.letters.newest() or "", seconds=STEP_SECONDS)
-    after, last, failures = call.office.cursors.read(_listing(call, body, verb), body.cursor)
+        return Bounds(last=await call.service.dead_letters.newest() or "", seconds=STEP_SECONDS)
+    after, last, failures = call.backend.cursors.read(_listing(call, body, verb), body.cursor)
     return Bounds(after=after, last=last, failures=failures, seconds=STEP_SECONDS)
 
 
 async def _workflow(call: Call, body: _Many) -> str:
     """The workflow of what failed alike; none has this name where there is no letter, so no answer tells that."""
-    alike = await dlq.listed(call.office.store, call.workspace, fingerprint=body.fingerprint, limit=1)
+    alike = await dlq.listed(call.backend.store, call.workspace, fingerprint=body.fingerprint, limit=1)
     return alike[0].workflow if alike else ""
 
 
@@ -255,16 +257,16 @@ async def _step(call: Call, body: _Many, verb: str, bounds: Bounds, steps: Async
         "counts": {outcome: count for outcome, count in counts.items() if count},
         "letters": letters,
         "stopped": is_stopped,
-        "next": call.office.cursors.write(_listing(call, body, verb), place) if has_more else None,
+        "next": call.backend.cursors.write(_listing(call, body, verb), place) if has_more else None,
     }
 
 
 async def _has_more(call: Call, body: _Many, after: str, bounds: Bounds) -> bool:
     wanted = dlq.Wanted(fingerprint=body.fingerprint)
-    about = (call.office.store, call.workspace, wanted)
+    about = (call.backend.store, call.workspace, wanted)
     return bool(await dlq.pending(*about, after=after, last=bounds.last or "", limit=1))
 
 
 def _progress(each: Progress, may_read: bool) -> dict[str, Any]:
     about = {"id": each.letter, "executionId": each.execution, "outcome": each.outcome, "reason": each.reason}
-    return payloads.shown(about, payloads.LETTER_PROGRESS, may_read=may_read)
+    return payloads.shown(about, payloads.DEAD_LETTER_PROGRESS, may_read=may_read)

@@ -174,15 +174,15 @@ async def list_definitions(
 ) -> dict[str, Any]:
     """The workflows of the workspace by name."""
     listing = call.listing("definitions", name, archived)
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
     shared = await call.shared_workflows()
     if shared is None:
         found = await workflows.listed(
-            call.office.store, call.workspace, after=after, limit=limit, with_archived=archived, prefix=name
+            call.backend.store, call.workspace, after=after, limit=limit, with_archived=archived, prefix=name
         )
     else:
         found = (await _shared(call, shared, lambda each: _fits(each, after, archived, name)))[:limit]
-    return page(call.office.cursors, listing, [definitions.summary_of(each, each.latest) for each in found], limit,
+    return page(call.backend.cursors, listing, [definitions.summary_of(each, each.latest) for each in found], limit,
                 found[-1].name if found else None)  # fmt: skip
 
 
@@ -195,8 +195,8 @@ async def _shared(call: Call, shared: list[str], fits: Callable[[Workflow], bool
     """Those of these that fit, by name; there are few."""
     found = []
     for each in shared:
-        workflow = await workflows.get(call.office.store, call.workspace, each)
-        newest = await workflows.latest(call.office.store, each)
+        workflow = await workflows.get(call.backend.store, call.workspace, each)
+        newest = await workflows.latest(call.backend.store, each)
         if workflow is not None and newest is not None and fits(workflow):
             found.append(workflows.Listed(**msgspec.structs.asdict(workflow), latest=newest.version))
     return sorted(found, key=lambda workflow: workflow.name)
@@ -229,9 +229,9 @@ async def list_definition_versions(
     """The versions of a workflow, newest first."""
     workflow = await call.workflow(definition_id)
     listing = call.listing("versions", workflow.id)
-    before = LATEST_POSSIBLE if cursor is None else call.office.cursors.read(listing, cursor)
-    found = await workflows.versions(call.office.store, workflow.id, before=before, limit=limit)
-    return page(call.office.cursors, listing, [definitions.version_summary_of(each) for each in found], limit,
+    before = LATEST_POSSIBLE if cursor is None else call.backend.cursors.read(listing, cursor)
+    found = await workflows.versions(call.backend.store, workflow.id, before=before, limit=limit)
+    return page(call.backend.cursors, listing, [definitions.version_summary_of(each) for each in found], limit,
                 found[-1].version if found else None)  # fmt: skip
 
 

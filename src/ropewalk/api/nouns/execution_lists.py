@@ -15,7 +15,7 @@ from ropewalk.api.shapes.moments import From, To, span
 from ropewalk.core.state import ExecutionState, TriggerType
 from ropewalk.service import payloads, reading
 from ropewalk.service.reading.approvals import with_waits
-from ropewalk.service.reading.scans import patient
+from ropewalk.service.reading.scans import scan_reader
 from ropewalk.store import executions
 from ropewalk.store.executions import ANY, MOST_COUNTED, NEWEST, Filter
 
@@ -59,18 +59,18 @@ async def list_executions(
     """Executions by the time they were accepted, newest first."""
     workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, ANY.until)
     listing = call.listing("executions", workflow, state, trigger, begin, end, search, waiting, before, id_part)
-    place = (before or NEWEST) if cursor is None else call.office.cursors.read(listing, cursor)
+    place = (before or NEWEST) if cursor is None else call.backend.cursors.read(listing, cursor)
     about = Filter(workflow, state, trigger, begin, end, search=search, is_waiting=waiting, id_part=id_part)
     wanted = await filtered(call, about)
-    store = call.office.store
-    reader = store if wanted == ANY else patient(store)
+    store = call.backend.store
+    reader = store if wanted == ANY else scan_reader(store)
     found = await reading.list_executions(reader, call.workspace, wanted, before=place, limit=limit)
     if waiting:
         found = await with_waits(store, found)
     shown = [
         payloads.shown(each, payloads.EXECUTION, may_read=await call.may_read(each["workflowId"])) for each in found
     ]
-    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
+    return page(call.backend.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 # Beside the list: below it, whatever is no verb is the id of an execution.
@@ -89,7 +89,7 @@ async def count_executions(
     """How many executions the list with the same filters has; counted up to ten thousand."""
     workflow, (begin, end) = await call.chosen(workflow_id), span(since, until, ANY.until)
     wanted = await filtered(call, Filter(workflow, state, trigger, begin, end, search=search, is_waiting=waiting))
-    found = await executions.counted(patient(call.office.store), call.workspace, wanted, before=before or NEWEST)
+    found = await executions.counted(scan_reader(call.backend.store), call.workspace, wanted, before=before or NEWEST)
     return {"count": found, "exact": found < MOST_COUNTED}
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ropewalk.access.rights import Right
-from ropewalk.api.doors.authorization import Call, enter_workspace, nowhere
+from ropewalk.api.doors.authorization import Call, authorize_in_workspace, nowhere
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Body, Cursor, Id, Limit, Named, Page, exemplified, page
 from ropewalk.api.shapes.executions import (
@@ -157,7 +157,7 @@ async def _within(call: Call, workspace: str | None) -> Call:
     named = workspace or call.actor.home
     if named is None:
         raise nowhere("workspaceId")
-    return await enter_workspace(call.office, call.actor, named, call.right)
+    return await authorize_in_workspace(call.backend, call.actor, named, call.right)
 
 
 def _asked(body: Body) -> Any:
@@ -225,7 +225,7 @@ async def get_execution(call: Caller, request: Request, execution_id: ExecutionI
 
 async def _details(call: Call, execution: str) -> dict[str, Any]:
     """An execution as the caller may see it."""
-    store, at_hand = call.office.store, call.service.engine.memory.version_at_hand
+    store, at_hand = call.backend.store, call.service.engine.memory.version_at_hand
     about = (store, store.blobs, call.workspace, execution)
     found = await reading.tell_execution(*about, largest=LARGEST_INLINE, at_hand=at_hand)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
@@ -235,7 +235,7 @@ async def _details(call: Call, execution: str) -> dict[str, Any]:
 async def get_execution_output(call: Caller, execution_id: ExecutionId) -> Response:
     """The output of an execution that succeeded, alone and whatever its size."""
     await call.execution(execution_id)
-    return raw_json(call, await stories.kept_output(call.office.store, execution_id))
+    return raw_json(call, await stories.kept_output(call.backend.store, execution_id))
 
 
 @routes.get("/{executionId}/nodes", Right.READ, response_model=Page[ExecutionNode])
@@ -245,11 +245,11 @@ async def list_execution_nodes(
     """The nodes of an execution, in the order of its definition."""
     row = await call.execution(execution_id)
     listing = call.listing("nodes", execution_id)
-    start = 0 if cursor is None else call.office.cursors.read(listing, cursor)
-    found = await reading.list_nodes(call.office.store, execution_id, start=start, limit=limit)
+    start = 0 if cursor is None else call.backend.cursors.read(listing, cursor)
+    found = await reading.list_nodes(call.backend.store, execution_id, start=start, limit=limit)
     may_read = await call.may_read(row.workflow)
     shown = [payloads.marked(each, payloads.NODE, may_read=may_read) for each in found]
-    return page(call.office.cursors, listing, shown, limit, start + limit)
+    return page(call.backend.cursors, listing, shown, limit, start + limit)
 
 
 @routes.get("/{executionId}/events", Right.READ, response_model=Page[ExecutionEvent])
@@ -263,13 +263,13 @@ async def list_execution_events(
     """The log of an execution: every recorded fact, numbered from 1 without gaps."""
     row = await call.execution(execution_id)
     listing = call.listing("events", execution_id)
-    start = after if cursor is None else call.office.cursors.read(listing, cursor)
+    start = after if cursor is None else call.backend.cursors.read(listing, cursor)
     may_read = await call.may_read(row.workflow)
-    found, has_more = await reading.page_of_events(call.office.store, execution_id, start, limit, values=may_read)
+    found, has_more = await reading.page_of_events(call.backend.store, execution_id, start, limit, values=may_read)
     shown = [payloads.shown_event(each, may_read=may_read) for each in found]
     # A page of large events is shorter than was asked for, and goes on all the same.
     return page(
-        call.office.cursors, listing, shown, len(shown) if has_more else limit + 1, found[-1]["seq"] if found else None
+        call.backend.cursors, listing, shown, len(shown) if has_more else limit + 1, found[-1]["seq"] if found else None
     )
 
 
@@ -285,19 +285,19 @@ async def list_execution_runs(
     """The attempts of an execution, in the order they began."""
     row = await call.execution(execution_id)
     listing = call.listing("runs", execution_id, node, state)
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
     wanted = Wanted(node=node, state=state)
-    found = await reading.page_of_runs(call.office.store, row, wanted, after=after, limit=limit)
+    found = await reading.page_of_runs(call.backend.store, row, wanted, after=after, limit=limit)
     may_read = await call.may_read(row.workflow)
     shown = [payloads.shown(each, payloads.RUN, may_read=may_read) for each in found]
-    return page(call.office.cursors, listing, shown, limit, found[-1]["id"] if found else None)
+    return page(call.backend.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
 @routes.get("/{executionId}/explain", Right.READ, response_model=Explanation)
 async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeName = None) -> dict[str, Any]:
     """Exactly why an execution, or one node of it, is not running now."""
     row = await call.execution(execution_id)
-    store = call.office.store
+    store = call.backend.store
     sight = Sight(
         payloads=await call.may_read(row.workflow),
         others=call.right in call.rights,

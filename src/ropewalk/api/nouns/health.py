@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fastapi import Request
 
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.routes import Routes
 from ropewalk.api.shapes.base import Answer
 from ropewalk.core.duration import MINUTE
@@ -54,10 +54,10 @@ async def get_readiness(request: Request) -> dict[str, Any]:
 
     For an hour it also tells that the database went back in time.
     """
-    office: Office = request.app.state.office
-    if office.is_leaving:
+    backend: Backend = request.app.state.backend
+    if backend.is_leaving:
         raise Unavailable("this process is leaving")
-    store: Store = office.store
+    store: Store = backend.store
     await store.check()
     return {"status": "ready", "incidents": _incidents(store)}
 

@@ -90,7 +90,7 @@ async def create_key(call: Caller, body: CreateKeyBody, response: Response) -> d
     """Make a key of this workspace. Its token is in this answer and nowhere else."""
     call.require()
     _check(call, body)
-    store, now = call.office.store, call.office.store.now()
+    store, now = call.backend.store, call.backend.store.now()
     async with store.transaction() as tx:
         key_id, token = await access.make(tx, _wanted(call, body, now), call.actor.subject, now)
         made = await keys.get(tx, key_id)
@@ -146,19 +146,19 @@ async def list_keys(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> d
     """The keys of the workspace, newest first, revoked and expired ones too."""
     call.require()
     listing = call.listing("keys")
-    before = keys.NEWEST if cursor is None else call.office.cursors.read(listing, cursor)
-    found = await keys.listed(call.office.store, call.workspace, before=before, limit=limit)
-    return page(call.office.cursors, listing, [_shown(each) for each in found], limit, found[-1].id if found else None)
+    before = keys.NEWEST if cursor is None else call.backend.cursors.read(listing, cursor)
+    found = await keys.listed(call.backend.store, call.workspace, before=before, limit=limit)
+    return page(call.backend.cursors, listing, [_shown(each) for each in found], limit, found[-1].id if found else None)
 
 
 @routes.delete("/{keyId}", Right.ADMINISTER, response_model=Key, problems=(409,))
 async def revoke_key(call: Caller, key_id: KeyId) -> dict[str, Any]:
     """Revoke a key and the sessions it opened: here at once, on every server within five seconds."""
     call.require()
-    store = call.office.store
+    store = call.backend.store
     async with store.transaction() as tx:
         revoked = await access.revoke(tx, call.giver, key_id, store.now())
-    call.office.forget()
+    call.backend.forget()
     return _shown(revoked)
 
 

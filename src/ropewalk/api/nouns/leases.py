@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.requests import Request
 
 from ropewalk.access.rights import Right
-from ropewalk.api.backend import Office
-from ropewalk.api.doors.authorization import Call, enter
+from ropewalk.api.backend import Backend
+from ropewalk.api.doors.authorization import Call, authorize
 from ropewalk.api.nouns.runs import RunId
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, exemplified
@@ -185,7 +185,7 @@ async def _hand_over(call: Call, request: Request, found: list[Leased], *, is_go
     try:
         if found and not is_gone:
             # Once more: it may have been a minute since they came.
-            await enter(request, call.right)
+            await authorize(request, call.right)
     except (RopewalkError, Refused):
         await call.service.engine.lending.give_back(found)
         raise
@@ -200,7 +200,7 @@ def _require_pool(call: Call, pool: str) -> None:
 
 
 def _written(call: Call, lease: Lease) -> str:
-    return call.office.cursors.write(SIGNED_AS, runners.written(lease))
+    return call.backend.cursors.write(SIGNED_AS, runners.written(lease))
 
 
 @routes.post("/{runId}/heartbeat", Right.RUN, response_model=Kept, problems=(409,))
@@ -232,7 +232,7 @@ def _shown(call: Call, run: str, token: str) -> Lease:
     """The lease a token stands for, if it is of this run and the caller's own."""
     call.require()
     try:
-        lease = runners.read(call.office.cursors.read(SIGNED_AS, token))
+        lease = runners.read(call.backend.cursors.read(SIGNED_AS, token))
     except Refused as refusal:
         raise call.service.engine.lending.not_theirs(run) from refusal
     if lease.run != run or lease.workspace != call.workspace or not lease.runner.endswith(f"@{call.actor.subject}"):
@@ -240,15 +240,15 @@ def _shown(call: Call, run: str, token: str) -> Lease:
     return lease
 
 
-def welcome_runners(office: Office) -> None:
+def welcome_runners(backend: Backend) -> None:
     """From now on there is a way for runners to come in: nodes may name pools that no worker has."""
-    office.service(DEFAULT).engine.lending.is_open = True
+    backend.service(DEFAULT).engine.lending.is_open = True
 
 
 def end_waiting(app: Any) -> None:
     """Answer the runners that wait for work and the callers that wait for executions, before the server waits for
     them."""
-    office = getattr(getattr(app, "state", None), "office", None)
-    if office is not None:
-        office.service(DEFAULT).engine.lending.end_waiting()
-        office.waiters.end()
+    backend = getattr(getattr(app, "state", None), "backend", None)
+    if backend is not None:
+        backend.service(DEFAULT).engine.lending.end_waiting()
+        backend.waiters.end()

@@ -64,10 +64,10 @@ async def list_members(call: Caller, limit: Limit = 50, cursor: Cursor = None) -
     """The members of the workspace by subject. Keys at home here are among the keys."""
     call.require()
     listing = call.listing("members")
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
-    found = await members.listed(call.office.store, call.workspace, after=after, limit=limit)
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
+    found = await members.listed(call.backend.store, call.workspace, after=after, limit=limit)
     place = found[-1].subject if found else None
-    return page(call.office.cursors, listing, [shown(each) for each in found], limit, place)
+    return page(call.backend.cursors, listing, [shown(each) for each in found], limit, place)
 
 
 @routes.put("", Right.ADMINISTER, response_model=Member)
@@ -77,8 +77,8 @@ async def put_member(call: Caller, body: PutMemberBody) -> dict[str, Any]:
     if call.actor.pools is not None and Right.RUN in RIGHTS[body.role]:
         # A member's pools are all there are.
         raise Forbidden("nobody can give what they lack: other pools than their own")
-    member = await access.put(call.office.store, call.giver, body.subject, body.role)
-    call.office.forget()
+    member = await access.put(call.backend.store, call.giver, body.subject, body.role)
+    call.backend.forget()
     return shown(member)
 
 
@@ -86,8 +86,8 @@ async def put_member(call: Caller, body: PutMemberBody) -> dict[str, Any]:
 async def remove_member(call: Caller, subject: SubjectQuery) -> dict[str, Any]:
     """Let somebody go: here at once, on every server within five seconds. What is shared with them stays shared."""
     call.require()
-    changed = await access.remove(call.office.store, call.giver, subject)
-    call.office.forget()
+    changed = await access.remove(call.backend.store, call.giver, subject)
+    call.backend.forget()
     return {"subject": subject, "changed": changed}
 
 

@@ -18,7 +18,7 @@ _UNMATCHED: Final = "unmatched"
 _TEXT: Final = {"text/plain": {"schema": {"type": "string"}, "example": "ropewalk_executions_started_total 12.0\n"}}
 
 
-class Figures:
+class ServerMetrics:
     """What this server counts, and what it asks the store for."""
 
     def __init__(self, metrics: Metrics, sampler: Sampler) -> None:
@@ -35,17 +35,17 @@ class Figures:
             responses={200: {"description": "The figures.", "content": _TEXT}})  # fmt: skip
 async def get_metrics(call: Caller) -> Response:
     """The figures of this process and of the store it is on, in the text format of Prometheus."""
-    figures = call.office.figures
-    if figures is None:
+    metrics = call.backend.metrics
+    if metrics is None:
         raise NotFound("this server keeps no figures: telemetry.metrics is off")
-    return Response(await figures.render(), media_type=CONTENT_TYPE)
+    return Response(await metrics.render(), media_type=CONTENT_TYPE)
 
 
 def count(scope: Scope, status: int, seconds: float) -> None:
     """Counts a request, or a handshake, by its operation and its status, if figures are kept."""
-    figures = scope["app"].state.office.figures
-    if figures is not None:
-        figures.metrics.request_ended(_operation(scope), status, seconds)
+    metrics = scope["app"].state.backend.metrics
+    if metrics is not None:
+        metrics.metrics.request_ended(_operation(scope), status, seconds)
 
 
 def _operation(scope: Scope) -> str:

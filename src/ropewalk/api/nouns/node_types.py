@@ -40,11 +40,11 @@ class NodeType(Answer):
 async def list_node_types(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """Every node type of this server, by name."""
     listing = call.listing("node-types")
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
     infos = call.service.types.infos()
     names = sorted(name for name in infos if name > after)[:limit]
     found = [_shown(infos[name]) for name in names]
-    return page(call.office.cursors, listing, found, limit, names[-1] if names else None)
+    return page(call.backend.cursors, listing, found, limit, names[-1] if names else None)
 
 
 @routes.get("/{type}", Right.READ, response_model=NodeType)

@@ -60,5 +60,5 @@ class QueueItem(Answer):
 async def get_queue_item(call: Caller, queue_id: QueueId) -> dict[str, Any]:
     """Where an accepted start stands; its id is its execution's."""
     row = await call.execution(queue_id)
-    found = await queue_item(call.office.store, call.workspace, queue_id)
+    found = await queue_item(call.backend.store, call.workspace, queue_id)
     return payloads.shown(found, payloads.QUEUE_ITEM, may_read=await call.may_read(row.workflow))

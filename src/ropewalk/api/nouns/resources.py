@@ -15,7 +15,7 @@ from ropewalk.access.rights import Right
 from ropewalk.api.nouns import dead_letters, execution_lists, executions, leases, runs, verbs
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, ChosenWorkflow, Cursor, Limit, exemplified
-from ropewalk.api.shapes.dead_letters import A_LETTER, DeadLetter, Requeued
+from ropewalk.api.shapes.dead_letters import A_DEAD_LETTER, DeadLetter, Requeued
 from ropewalk.api.shapes.executions import (
     A_RUN,
     A_RUN_IN_DETAIL,
@@ -58,7 +58,7 @@ class RunDetailsResource(RunDetails):
 class DeadLetterResource(DeadLetter):
     """A run that gave up; `taskId` is the node."""
 
-    model_config = exemplified(Answer, A_LETTER | TASK)
+    model_config = exemplified(Answer, A_DEAD_LETTER | TASK)
 
     task_id: str
 

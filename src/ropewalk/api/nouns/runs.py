@@ -63,7 +63,7 @@ async def list_runs(
 async def get_run(call: Caller, run_id: RunId, execution_id: InExecution = None) -> dict[str, Any]:
     """One attempt with everything that is known of it."""
     found, workflow = await _find(call, run_id, execution_id)
-    store = call.office.store
+    store = call.backend.store
     details = await reading.get_run(store, store.blobs, found, largest=LARGEST_INLINE)
     return payloads.marked(details, payloads.RUN, may_read=await call.may_read(workflow))
 
@@ -72,7 +72,7 @@ async def get_run(call: Caller, run_id: RunId, execution_id: InExecution = None)
 async def get_run_output(call: Caller, run_id: RunId, execution_id: InExecution = None) -> Response:
     """What an attempt gave that succeeded, alone and whatever its size."""
     found, _ = await _find(call, run_id, execution_id)
-    return raw_json(call, await kept_output(call.office.store, found))
+    return raw_json(call, await kept_output(call.backend.store, found))
 
 
 @routes.post("/{runId}/dead-letter", Right.EXECUTE, status_code=202, response_model=GivenUp, problems=(409,),
@@ -100,7 +100,7 @@ async def give_up_run(
 
 async def _find(call: Call, run: str, execution: str | None) -> tuple[Whereabouts, str]:
     """A run this route may be used on, and its workflow."""
-    found = await reading.find_run(call.office.store, call.workspace, run, execution)
+    found = await reading.find_run(call.backend.store, call.workspace, run, execution)
     try:
         return found, (await call.execution(found.story.id)).workflow
     except NotFound as error:

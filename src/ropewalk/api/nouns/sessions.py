@@ -8,8 +8,15 @@ from pydantic import Field
 from ropewalk.access.parts import parts_of
 from ropewalk.access.rights import Right, Role
 from ropewalk.access.sessions import LASTS, Visit
-from ropewalk.api.backend import Office
-from ropewalk.api.doors.authentication import admit, cookie_name, is_secure, prove, require_origin, session_cookie
+from ropewalk.api.backend import Backend
+from ropewalk.api.doors.authentication import (
+    cookie_name,
+    identify,
+    is_secure,
+    require_origin,
+    require_rate,
+    session_cookie,
+)
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, exemplified
 from ropewalk.api.shapes.problems import Refused
@@ -84,13 +91,13 @@ class Me(Answer):
 async def open_session(request: Request, body: OpenSessionBody, response: Response) -> dict[str, Any]:
     """Exchange a token for a cookie that pages cannot read; at most twelve hours, and never beyond the token."""
     require_origin(request)
-    office: Office = request.app.state.office
-    actor = await prove(request, body.token)
-    admit(office, actor)
-    wait = office.rates.sessions.take(actor.subject, office.store.now())
+    backend: Backend = request.app.state.backend
+    actor = await identify(request, body.token)
+    require_rate(backend, actor)
+    wait = backend.rate_limits.sessions.take(actor.subject, backend.store.now())
     if wait is not None:
         raise Refused(429, "too many sessions of yours", retry_after=wait)
-    cookie, visit = await office.sessions.open(actor)
+    cookie, visit = await backend.sessions.open(actor)
     _set_cookie(request, response, cookie, LASTS // SECOND)
     return {"subject": actor.subject, "csrfToken": visit.csrf, "expiresAt": rfc3339(visit.expires_at)}
 
@@ -99,7 +106,7 @@ async def open_session(request: Request, body: OpenSessionBody, response: Respon
 async def close_session(call: Caller, request: Request, response: Response) -> dict[str, Any]:
     """End the session of the cookie: here at once, on every server within five seconds."""
     cookie = session_cookie(request)
-    changed = cookie is not None and await call.office.sessions.close(cookie, call.actor)
+    changed = cookie is not None and await call.backend.sessions.close(cookie, call.actor)
     _set_cookie(request, response, "", 0)
     return {"changed": changed}
 
@@ -108,7 +115,7 @@ async def close_session(call: Caller, request: Request, response: Response) -> d
 async def get_me(call: Caller, request: Request) -> dict[str, Any]:
     """Who one is, and what one may do where. A root key may name any workspace; its home is listed."""
     visit = await _visit(call, request)
-    parts = await parts_of(call.office.store, call.actor)
+    parts = await parts_of(call.backend.store, call.actor)
     return {
         "subject": call.actor.subject,
         "root": call.actor.is_root,
@@ -123,7 +130,7 @@ async def get_me(call: Caller, request: Request) -> dict[str, Any]:
 async def _visit(call: Caller, request: Request) -> Visit | None:
     """The session that was the proof, if it was one."""
     cookie = None if "authorization" in request.headers else session_cookie(request)
-    return None if cookie is None else await call.office.sessions.find(cookie)
+    return None if cookie is None else await call.backend.sessions.find(cookie)
 
 
 def _set_cookie(request: Request, response: Response, value: str, seconds: int) -> None:

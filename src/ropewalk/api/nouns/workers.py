@@ -60,7 +60,7 @@ class Workers(Answer):
 @routes.get("", Right.OPERATE, response_model=Workers)
 async def list_workers(call: Caller) -> dict[str, Any]:
     """The workers of this store, those heard of last first; at most a thousand."""
-    store = call.office.store
+    store = call.backend.store
     known = await workers.listed(store, workers.MOST_SHOWN)
     return {"items": [_worker(each, store) for each in known]}
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from pydantic import Field
 
 from ropewalk.access.rights import Right
-from ropewalk.api.doors.authorization import enter_workspace
+from ropewalk.api.doors.authorization import authorize_in_workspace
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, Cursor, Id, Limit, Page, exemplified, page
 from ropewalk.core.call_settings import MOST_HOSTS, MOST_LIMITS, rate_limits, written
@@ -101,21 +101,21 @@ class ChangeWorkspaceBody(Body):
 async def list_workspaces(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
     """The workspaces the caller has a part in; every one for a root key that may read or operate."""
     listing = call.listing("workspaces", call.actor.subject)
-    after = "" if cursor is None else call.office.cursors.read(listing, cursor)
-    store, actor = call.office.store, call.actor
+    after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
+    store, actor = call.backend.store, call.actor
     if actor.is_root and actor.scoped(_SEES_ALL):
         found = await workspaces.listed(store, after=after, limit=limit)
     else:
         found = await workspaces.of_subject(store, actor.subject, actor.home, after=after, limit=limit)
     place = found[-1].id if found else None
-    return page(call.office.cursors, listing, [_shown(each) for each in found], limit, place)
+    return page(call.backend.cursors, listing, [_shown(each) for each in found], limit, place)
 
 
 @routes.get("/{workspaceId}", Right.READ, response_model=Workspace, anywhere=True)
 async def get_workspace(call: Caller, workspace_id: WorkspaceId) -> dict[str, Any]:
     """One workspace."""
-    await enter_workspace(call.office, call.actor, workspace_id, call.right)
-    found = await workspaces.get(call.office.store, workspace_id)
+    await authorize_in_workspace(call.backend, call.actor, workspace_id, call.right)
+    found = await workspaces.get(call.backend.store, workspace_id)
     if found is None:
         raise NotFound(f"there is no workspace {workspace_id!r}")
     return _shown(found)

@@ -10,7 +10,7 @@ from ropewalk.core.errors import ErrorType
 from ropewalk.core.state import GaveUp, Resolution
 from ropewalk.service.bulk import Outcome
 
-A_LETTER: Final = {
+A_DEAD_LETTER: Final = {
     "id": AN_ID,
     "executionId": ANOTHER_ID,
     "workflowId": ANOTHER_ID,
@@ -40,7 +40,7 @@ A_LETTER: Final = {
 class DeadLetter(Answer):
     """A run that gave up, why, and with what; without the right to read payloads, not with what, nor why in words."""
 
-    model_config = exemplified(Answer, A_LETTER)
+    model_config = exemplified(Answer, A_DEAD_LETTER)
 
     id: str
     execution_id: str

@@ -76,8 +76,8 @@ class _Streamed(Response):
 
     def __init__(self, call: "Call", blob: Blob) -> None:
         super().__init__(headers={**_SAFE, "Content-Length": str(blob.size)}, media_type="application/json")
-        self._caller, self._downloads = call.actor.subject, call.office.downloads
-        self._chunks = call.office.store.blobs.chunks(blob.hash)
+        self._caller, self._downloads = call.actor.subject, call.backend.downloads
+        self._chunks = call.backend.store.blobs.chunks(blob.hash)
         self._is_begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

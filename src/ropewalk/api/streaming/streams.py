@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.rights import Right
-from ropewalk.api.backend import Office
+from ropewalk.api.backend import Backend
 from ropewalk.api.doors.authentication import session_cookie
-from ropewalk.api.doors.authorization import Call, enter_workspace
+from ropewalk.api.doors.authorization import Call, authorize_in_workspace
 from ropewalk.api.nouns.executions import ExecutionId
 from ropewalk.api.nouns.workspaces import WorkspaceId
 from ropewalk.api.routes import Caller, Routes
@@ -29,8 +29,8 @@ from ropewalk.api.shapes.base import BY_NAME, LONGEST_NAME, NAMED
 from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import Unauthenticated, Unavailable
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
-from ropewalk.service.streaming import Ending, Line, Reader, Reason, Streams, TooMany
-from ropewalk.service.workspace_channel import RoomChannel
+from ropewalk.service.streaming import Ending, Reader, Reason, Streams, TooMany, Transport
+from ropewalk.service.workspace_channel import WorkspaceChannel
 
 routes = Routes("", "Streams")
 seed_routes = Routes("", "Streams")
@@ -53,7 +53,7 @@ AfterId = Annotated[str | None, Query(max_length=LONGEST_ID, description="Go on 
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=LONGEST_ID)]
 
 
-class Wish(Struct, frozen=True):
+class StreamRequest(Struct, frozen=True):
     """What somebody wants to follow, and from where; `workflow` is what their rights are asked for."""
 
     call: Call
@@ -72,7 +72,7 @@ class Wish(Struct, frozen=True):
     async def may_see_payloads(self) -> bool:
         """Asked again and again while the stream lasts; raises when nothing may be seen any more."""
         actor = await _still(self.connection, self.call.actor)
-        call = await enter_workspace(self.call.office, actor, self.call.workspace, Right.READ)
+        call = await authorize_in_workspace(self.call.backend, actor, self.call.workspace, Right.READ)
         return await _may_see_payloads(call, self.workflow)
 
 
@@ -89,22 +89,22 @@ async def _still(connection: HTTPConnection, known: Actor) -> Actor:
 
     While nobody can tell, they are who they were, but not beyond the end of what proved it.
     """
-    office: Office = connection.app.state.office
+    backend: Backend = connection.app.state.backend
     try:
-        actor = await _proved(connection, office)
+        actor = await _proved(connection, backend)
     except Unavailable:
-        is_over = known.expires_at is not None and known.expires_at <= office.store.now()
+        is_over = known.expires_at is not None and known.expires_at <= backend.store.now()
         actor = None if is_over else known
     if actor is None:
         raise Unauthenticated("the key, token or session is no longer valid")
     return actor
 
 
-async def _proved(connection: HTTPConnection, office: Office) -> Actor | None:
+async def _proved(connection: HTTPConnection, backend: Backend) -> Actor | None:
     said = connection.headers.get("authorization")
     if said is not None:
-        return await office.actor(said.partition(" ")[2].strip())
-    visit = await office.sessions.find(session_cookie(connection) or "")
+        return await backend.actor(said.partition(" ")[2].strip())
+    visit = await backend.sessions.find(session_cookie(connection) or "")
     return None if visit is None else visit.actor
 
 
@@ -112,7 +112,7 @@ def streams_of(connection: HTTPConnection, call: Call) -> Streams:
     """The streams of this server, made with the first."""
     state = connection.app.state
     if not hasattr(state, "streams"):
-        state.streams = Streams(call.service.engine, call.office.stream_limits)
+        state.streams = Streams(call.service.engine, call.backend.stream_limits)
     found: Streams = state.streams
     return found
 
@@ -127,19 +127,21 @@ async def drain(app: Any) -> None:
 # Following
 
 
-async def _follow(wish: Wish, line: Line, begin: Callable[[], Awaitable[None]], receive: Receive) -> None:
+async def _follow(
+    wanted: StreamRequest, transport: Transport, begin: Callable[[], Awaitable[None]], receive: Receive
+) -> None:
     """Let somebody read until the end, or until they hang up. What is refused is refused before `begin`."""
-    streams = streams_of(wish.connection, wish.call)
-    payloads = await _may_see_payloads(wish.call, wish.workflow)
-    async with streams.channel(*wish.key) as channel:
-        place = await _place(channel, wish.after)
-        guard = streams.guard(wish.credentials, wish.may_see_payloads, payloads)
-        reader = Reader(channel, guard, place, wish.after or "")
+    streams = streams_of(wanted.connection, wanted.call)
+    payloads = await _may_see_payloads(wanted.call, wanted.workflow)
+    async with streams.channel(*wanted.key) as channel:
+        place = await _place(channel, wanted.after)
+        guard = streams.guard(wanted.credentials, wanted.may_see_payloads, payloads)
+        reader = Reader(channel, guard, place, wanted.after or "")
         try:
-            async with streams.reader(reader, guard, wish.call.actor.subject):
+            async with streams.reader(reader, guard, wanted.call.actor.subject):
                 await reader.prepare()
                 await begin()
-                await _until_gone(reader.run(line), receive)
+                await _until_gone(reader.run(transport), receive)
         except TooMany as refusal:
             raise Refused(429, str(refusal), retry_after=RETRY_AFTER) from refusal
 
@@ -148,7 +150,7 @@ async def _place(channel: Channel, after: str | None) -> int | None:
     """Where to go on; None where only a snapshot helps."""
     if after is None:
         return None
-    if isinstance(channel, RoomChannel):
+    if isinstance(channel, WorkspaceChannel):
         return channel.place_of(after)
     assert isinstance(channel, ExecutionChannel)
     if not after.isdecimal():
@@ -180,7 +182,7 @@ async def _gone(receive: Receive) -> None:
 # Server-sent events
 
 
-class SseLine:
+class SseTransport:
     """Says it in server-sent events."""
 
     def __init__(self, send: Send) -> None:
@@ -218,20 +220,20 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, wish: Wish | None = None, **given: Any) -> None:
+    def __init__(self, wanted: StreamRequest | None = None, **given: Any) -> None:
         super().__init__(**given)
-        self._wish = wish
+        self._wish = wanted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._wish is not None
-        line = SseLine(send)
-        await _follow(self._wish, line, line.begin, receive)
+        transport = SseTransport(send)
+        await _follow(self._wish, transport, transport.begin, receive)
 
 
 # WebSockets
 
 
-class SocketLine:
+class WebSocketTransport:
     """Says it in messages of a WebSocket, one for each event."""
 
     def __init__(self, socket: WebSocket) -> None:
@@ -252,27 +254,29 @@ class SocketLine:
         await self._socket.close(CODES[ending.reason], ending.reason)
 
 
-async def _subscribe(socket: WebSocket, wish: Wish) -> None:
-    await _follow(wish, SocketLine(socket), socket.accept, socket.receive)
+async def _subscribe(socket: WebSocket, wanted: StreamRequest) -> None:
+    await _follow(wanted, WebSocketTransport(socket), socket.accept, socket.receive)
 
 
 # Routes
 
 
-async def _execution(call: Call, connection: HTTPConnection, execution: str, after: str | None) -> Wish:
+async def _execution(call: Call, connection: HTTPConnection, execution: str, after: str | None) -> StreamRequest:
     found = await call.execution(execution)
-    return Wish(call, connection, streams_of(connection, call).of_execution(found.id), found.workflow, after)
+    return StreamRequest(call, connection, streams_of(connection, call).of_execution(found.id), found.workflow, after)
 
 
-async def _workflow(call: Call, connection: HTTPConnection, workflow: str, after: str | None) -> Wish:
+async def _workflow(call: Call, connection: HTTPConnection, workflow: str, after: str | None) -> StreamRequest:
     found = await call.workflow(workflow)
-    return Wish(call, connection, streams_of(connection, call).of_room(call.workspace, found.id), found.id, after)
+    return StreamRequest(
+        call, connection, streams_of(connection, call).of_workspace(call.workspace, found.id), found.id, after
+    )
 
 
-async def _workspace(call: Call, connection: HTTPConnection, workspace: str, after: str | None) -> Wish:
-    here = await enter_workspace(call.office, call.actor, workspace, call.right)
+async def _workspace(call: Call, connection: HTTPConnection, workspace: str, after: str | None) -> StreamRequest:
+    here = await authorize_in_workspace(call.backend, call.actor, workspace, call.right)
     here.require()
-    return Wish(here, connection, streams_of(connection, call).of_room(workspace), None, after)
+    return StreamRequest(here, connection, streams_of(connection, call).of_workspace(workspace), None, after)
 
 
 def _text(number: int | None) -> str | None:

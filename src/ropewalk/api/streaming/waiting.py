@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 from starlette.requests import Request
 
 from ropewalk.api.doors.authentication import authenticate
-from ropewalk.api.doors.authorization import Call, enter_workspace
+from ropewalk.api.doors.authorization import Call, authorize_in_workspace
 from ropewalk.core.duration import MINUTE, SECOND, parse_duration
 
 LONGEST: Final = MINUTE
@@ -55,6 +55,6 @@ async def _wait(call: Call, request: Request, ended: asyncio.Future[Any], second
     """Refused if the caller has lost its rights while it waited."""
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await call.office.waiters.wait(request, ended, seconds)
+    await call.backend.waiters.wait(request, ended, seconds)
     if loop.time() - began > BELIEVED:
-        await enter_workspace(call.office, await authenticate(request), call.workspace, call.right)
+        await authorize_in_workspace(call.backend, await authenticate(request), call.workspace, call.right)

@@ -6,10 +6,10 @@ shown is what is recorded, and nothing is stored twice.
 
 from ropewalk.core.state import Resolution
 from ropewalk.service.reading.dead_letters import (
+    dead_letter_in_detail,
+    dead_letter_of,
     find_dead_letters,
     get_dead_letter,
-    letter_in_detail,
-    letter_of,
     list_dead_letters,
 )
 from ropewalk.service.reading.executions import (
@@ -31,13 +31,13 @@ __all__ = [
     "Json",
     "Recorded",
     "Resolution",
+    "dead_letter_in_detail",
+    "dead_letter_of",
     "find_dead_letters",
     "find_run",
     "get_dead_letter",
     "get_execution",
     "get_run",
-    "letter_in_detail",
-    "letter_of",
     "list_dead_letters",
     "list_events",
     "list_executions",

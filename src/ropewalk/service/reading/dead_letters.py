@@ -25,23 +25,23 @@ async def find_dead_letters(
     reader: Reader, workspace: str, wanted: dlq.Search, *, before: str = dlq.NEWEST, limit: int = 50
 ) -> list[Json]:
     """The dead letters that fit, newest first; the last id is the cursor to go on."""
-    return [letter_of(row) for row in await dlq.search(reader, workspace, wanted, before=before, limit=limit)]
+    return [dead_letter_of(row) for row in await dlq.search(reader, workspace, wanted, before=before, limit=limit)]
 
 
 async def get_dead_letter(reader: Reader, workspace: str, letter: str) -> Json:
     found = await dlq.get(reader, workspace, letter)
     if found is None:
         raise NotFound(f"there is no dead letter {letter}")
-    return await letter_in_detail(reader, found)
+    return await dead_letter_in_detail(reader, found)
 
 
-async def letter_in_detail(reader: Reader, letter: dlq.DeadLetter) -> Json:
+async def dead_letter_in_detail(reader: Reader, letter: dlq.DeadLetter) -> Json:
     """A dead letter with what its run told beyond its message, as far as the log can still be read."""
     try:
         story = await outlined(reader, letter.execution)
     except (NotFound, Unreadable):
-        return letter_of(letter)
-    return letter_of(letter, _error_of(story, letter))
+        return dead_letter_of(letter)
+    return dead_letter_of(letter, _error_of(story, letter))
 
 
 def _error_of(story: Recorded, letter: dlq.DeadLetter) -> RunError | None:
@@ -56,7 +56,7 @@ def _place(event: NodeFailed | ItemFailed | RunFailed) -> tuple[str, int | None,
     return event.node, None if isinstance(event, NodeFailed) else event.item, event.attempt
 
 
-def letter_of(letter: dlq.DeadLetter, error: RunError | None = None) -> Json:
+def dead_letter_of(letter: dlq.DeadLetter, error: RunError | None = None) -> Json:
     """A dead letter as its row tells it, and what is known of its error beyond that."""
     return {
         "id": letter.id,

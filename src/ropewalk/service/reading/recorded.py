@@ -46,8 +46,8 @@ _readers: Final = ThreadPoolExecutor(AT_ONCE, "reading")
 _turns: Final = FairTurns(AT_ONCE)
 MOST_WAITING: Final = 32
 """How many reads that compute a caller may have waiting at once."""
-NOBODY: Final = ("", "")
-asking: Final[ContextVar[tuple[str, str]]] = ContextVar("asking", default=NOBODY)
+NO_CALLER: Final = ("", "")
+asking: Final[ContextVar[tuple[str, str]]] = ContextVar("asking", default=NO_CALLER)
 """The workspace and the caller something is read for; nobody if it is for this process itself."""
 
 
@@ -163,7 +163,7 @@ async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
     if not is_large:
         return work()
     caller = asking.get()
-    async with _turns.turn(*caller, None if caller == NOBODY else MOST_WAITING):
+    async with _turns.turn(*caller, None if caller == NO_CALLER else MOST_WAITING):
         return await asyncio.get_running_loop().run_in_executor(_readers, work)
 
 

@@ -3,7 +3,7 @@
 from ropewalk.store.access import Reader, Row, Store, Value
 
 
-class _Apart:
+class _ThreadReader:
     """Reads an embedded store in a thread: there, a question would keep the loop as long as it takes."""
 
     def __init__(self, store: Store) -> None:
@@ -17,6 +17,6 @@ class _Apart:
         return rows[0] if rows else None
 
 
-def patient(store: Store) -> Reader:
+def scan_reader(store: Store) -> Reader:
     """A reader for lists whose filters no index serves; a shared store is asked over a wire anyway."""
-    return store if store.is_shared else _Apart(store)
+    return store if store.is_shared else _ThreadReader(store)
