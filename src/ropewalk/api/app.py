@@ -36,30 +36,10 @@ from ropewalk.api.streaming import streams
 
 PREFIX = "/api/v1"
 NOUNS = (
-    acl,
-    activity,
-    approvals,
-    breakers,
-    bulk,
-    definitions,
-    dead_letters,
-    events,
-    execution_lists,
-    executions,
-    expressions,
-    keys,
-    leases,
-    members,
-    node_types,
-    openapi,
-    queue,
-    runs,
-    sessions,
-    streams,
-    verbs,
-    workers,
+    acl, activity, approvals, breakers, bulk, definitions, dead_letters, events, execution_lists, executions,
+    expressions, keys, leases, members, node_types, openapi, queue, runs, sessions, streams, verbs, workers,
     workspaces,
-)
+)  # fmt: skip
 
 
 def create_app(backend: Backend, version: str) -> FastAPI:

@@ -40,7 +40,7 @@ class HealthPort:
     async def answering(self, service: Service, settings: Settings) -> AsyncIterator[None]:
         """Answers about this service until the block ends."""
         from ropewalk.api.app import create_health_app  # here, as in `open_port`
-        from ropewalk.api.doors.connections import ConnectionLimits
+        from ropewalk.api.doors.connection_monitor import ConnectionLimits
         from ropewalk.api.doors.server import ServerSettings, serving
 
         self._backend = backend = health_backend(service, settings, self.metrics)

@@ -128,7 +128,7 @@ def _engine_settings(project: Project) -> Settings:
 
 def _server_settings(project: Project) -> "ServerSettings":
     """The limits that are configured; never more connections than there may be open files."""
-    from ropewalk.api.doors.connections import ConnectionLimits
+    from ropewalk.api.doors.connection_monitor import ConnectionLimits
     from ropewalk.api.doors.server import ServerSettings, room_for_connections
 
     said = project.configuration

@@ -19,7 +19,7 @@ from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait, RateLimitWait
 from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.service.reading.executions import failed_items
+from ropewalk.service.reading.nodes import failed_items
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, outlined
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, rate_limits, suspicion, workspaces

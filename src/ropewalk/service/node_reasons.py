@@ -10,7 +10,7 @@ from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.reach import OUT_OF_REACH
 from ropewalk.core.state import NodeState, RunState
 from ropewalk.service.facts import Facts
-from ropewalk.service.reading.executions import detail_of
+from ropewalk.service.reading.nodes import detail_of
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse
 from ropewalk.service.wait_reasons import retrying, waiting
 from ropewalk.store.offers import RUNNER

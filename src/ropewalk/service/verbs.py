@@ -4,7 +4,7 @@ Everything here is durable when it returns, and a refused request has changed no
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import uuid_utils
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.definition import Definition, Limits, parse_definition
-from ropewalk.core.errors import InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Problem, Unfinished
+from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem, Unfinished
 from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
@@ -25,6 +25,7 @@ from ropewalk.engines.native.publishing import publish
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
+from ropewalk.service.definition_checks import require_known_rate_limits, require_served
 from ropewalk.service.document_cache import DocumentCache
 from ropewalk.service.node_types import LoadedNodeTypes, NodeTypeLoader
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
@@ -43,33 +44,6 @@ class NewStart(Struct, frozen=True):
     input: JSON = None
     vars: Mapping[str, JSON] = {}
     priority: int = 5
-
-
-def _refuse_unserved(definition: Definition, *, has_pools: bool) -> None:
-    """What a definition may ask for and this engine cannot give is refused, not ignored."""
-    missing = {"credentials": "there are no credentials yet"}
-    if not has_pools:
-        missing["pool"] = "one process on one file has no worker pools, and nobody else can reach it"
-    problems = [
-        Problem(("nodes", index, field), f"{why}; leave the field out")
-        for index, node in enumerate(definition.nodes)
-        for field, why in missing.items()
-        if field in node
-    ]
-    if problems:
-        raise InvalidDefinition(problems)
-
-
-def _refuse_unknown_limits(definition: Definition, known: Collection[str]) -> None:
-    """A rate limit that is named and not known is a slip of the pen: its runs would wait until there is one."""
-    there_are = f"there are {', '.join(sorted(known)[:MOST_PROBLEMS])}" if known else "there are none"
-    problems = [
-        Problem(("nodes", index, "rateLimit"), f"there is no rate limit {node['rateLimit']!r}; {there_are}")
-        for index, node in enumerate(definition.nodes)
-        if node.get("rateLimit", "") and node["rateLimit"] not in known
-    ]
-    if problems:
-        raise InvalidDefinition(problems[:MOST_PROBLEMS])
 
 
 def require_startable(workflow: workflows.Workflow) -> None:
@@ -107,8 +81,8 @@ class Service:
         # What exactly is wrong with a package is for those who run the server, not for everyone who saves a workflow.
         missing = dict.fromkeys(self.types.missing, "`ropewalk doctor` says why")
         definition = parse_definition(document, self.types.infos(), self._limits, missing)
-        _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
-        _refuse_unknown_limits(definition, self.engine.rate_limits.known(self.workspace))
+        require_served(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
+        require_known_rate_limits(definition, self.engine.rate_limits.known(self.workspace))
         return definition
 
     def draft(self, definition: Definition, by: str, bounded_by: str | None = None) -> workflows.Draft:

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ropewalk.api.doors.connections import ConnectionLimits
+from ropewalk.api.doors.connection_monitor import ConnectionLimits
 from ropewalk.api.doors.server import CannotListen, ServerSettings, listen, serving
 
 HASTY = ConnectionLimits(

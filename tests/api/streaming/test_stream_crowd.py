@@ -13,7 +13,8 @@ from typing import Any
 
 from ropewalk.access.rights import Role
 from ropewalk.service.stream_limits import StreamLimits
-from ropewalk.service.streaming import Reader, Streams
+from ropewalk.service.stream_readers import Reader
+from ropewalk.service.streaming import Streams
 from tests.api.house import API, House
 from tests.api.streaming.test_streams import path, started
 from tests.api.streams import PATIENCE, Listener, numbers, served

@@ -1,24 +1,21 @@
-"""Connections that end in time: whoever lets the server wait, or lets it write without reading, is cut off.
+"""Connections that end in time: a client that lets the server wait, or does not read its answer, is cut off.
 
-A connection is always in one phase, and each phase has a deadline. One watch looks at all of them twice a second, which
-costs less than a timer per request.
+A connection is always in one phase, and each phase has a deadline, which the connection monitor looks at.
 """
 
 import asyncio
-import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum, auto
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import Struct
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from ropewalk.api.doors.connection_monitor import LOOKS_EVERY, ConnectionMonitor, Outgoing
 from ropewalk.api.doors.whole_answers import WHOLE
 from ropewalk.api.shapes.problems import RETRY_AFTER, problem
 from ropewalk.api.streaming.waiters import DEPARTED
@@ -26,27 +23,7 @@ from ropewalk.api.streaming.waiters import DEPARTED
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
 
-LOOKS_EVERY: Final = 0.5
-_log = logging.getLogger("ropewalk.api")
 _H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|$)", re.IGNORECASE)
-
-
-class ConnectionLimits(Struct, frozen=True, kw_only=True):
-    """How long a client may take (s), how slow it may be (bytes/s, once `grace` is over), how many there may be."""
-
-    headers: float = 10.0
-    body: float = 30.0
-    grace: float = 5.0
-    slowest: int = 1024
-    idle: float = 15.0
-    writing: float = 20.0
-    linger: float = 3.0
-    connections: int = 10_000
-    per_address: int = 2_500
-    longest_line: int = 16 * 1024
-    largest_head: int = 64 * 1024
-    most_headers: int = 100
-    most_pipelined: int = 16
 
 
 class Phase(Enum):
@@ -60,41 +37,6 @@ class Phase(Enum):
     """The answer is out, and the client still sends what nobody reads."""
 
 
-class ConnectionMonitor:
-    """Knows who is connected, and looks after the time."""
-
-    def __init__(self, limits: ConnectionLimits) -> None:
-        self.limits = limits
-        self.now = asyncio.get_running_loop().time()
-        self._hosts: Counter[str] = Counter()
-        self._total = 0
-
-    def admits(self, host: str) -> bool:
-        """Counts somebody who comes; whether there is room for them."""
-        self._total += 1
-        self._hosts[host] += 1
-        return self._total <= self.limits.connections and self._hosts[host] <= self.limits.per_address
-
-    def left(self, host: str) -> None:
-        """Somebody who was counted has gone."""
-        self._total -= 1
-        self._hosts[host] -= 1
-        if not self._hosts[host]:
-            del self._hosts[host]
-
-    async def watch(self, connections: Iterable[Any]) -> None:
-        """Looks at everyone, for ever."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(LOOKS_EVERY)
-            self.now = loop.time()
-            for each in list(connections):
-                try:
-                    each.look(self.now)
-                except Exception:  # noqa: BLE001 -- a fault of ours with one must not let the others stay for ever
-                    _log.exception("a connection cannot be looked at")
-
-
 class Refusal(Exception):
     """What a client sends is more than is read."""
 
@@ -102,24 +44,6 @@ class Refusal(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
-
-
-class _Outgoing:
-    """How long somebody has not read what was written, or not let go of a connection that is closed."""
-
-    def __init__(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
-        self._transport = transport
-        self._limits = limits
-        self._stuck_since: float | None = None
-        self._closing_since: float | None = None
-
-    def look(self, now: float, *, is_stuck: bool) -> None:
-        """Breaks off what does not come to an end by itself."""
-        self._stuck_since = (self._stuck_since or now) if is_stuck else None
-        self._closing_since = (self._closing_since or now) if self._transport.is_closing() else None
-        is_overdue = self._stuck_since is not None and now - self._stuck_since > self._limits.writing
-        if is_overdue or (self._closing_since is not None and now - self._closing_since > self._limits.linger):
-            self._transport.abort()
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -140,7 +64,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        self._outgoing = _Outgoing(transport, self._limits)
+        self._outgoing = Outgoing(transport, self._limits)
         self._host = self.client[0] if self.client else ""
         self._enter(Phase.HEADERS)
         if not self._monitor.admits(self._host):
@@ -375,7 +299,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._outgoing = _Outgoing(self.transport, self._monitor.limits)
+        self._outgoing = Outgoing(self.transport, self._monitor.limits)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._monitor.left(self.client[0] if self.client else "")

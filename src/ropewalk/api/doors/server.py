@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 import uvicorn
 from msgspec import Struct
 
-from ropewalk.api.doors.connections import ConnectionLimits, ConnectionMonitor, HttpConnection, WebSocketConnection
+from ropewalk.api.doors.connection_monitor import ConnectionLimits, ConnectionMonitor
+from ropewalk.api.doors.connections import HttpConnection, WebSocketConnection
 from ropewalk.api.nouns.leases import end_waiting
 from ropewalk.api.streaming.streams import drain
 from ropewalk.core.errors import RopewalkError

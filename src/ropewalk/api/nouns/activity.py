@@ -23,19 +23,10 @@ Words = Annotated[str | None, Query(max_length=255, pattern=TEXT)]
 class Activity(Answer):
     """Something that was done, by whom, to what."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "id": AN_ID,
-            "at": A_MOMENT,
-            "actor": "user:ann",
-            "verb": "cancel",
-            "object": ANOTHER_ID,
-            "before": None,
-            "after": None,
-            "detail": None,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "id": AN_ID, "at": A_MOMENT, "actor": "user:ann", "verb": "cancel", "object": ANOTHER_ID, "before": None,
+        "after": None, "detail": None,
+    })  # fmt: skip
 
     id: str
     at: str

@@ -18,19 +18,10 @@ from ropewalk.store.executions import Filter
 routes = Routes("/workflow/approvals", "Executions")
 
 AN_APPROVAL: Final = {
-    "executionId": AN_ID,
-    "workflow": "refund",
-    "workflowId": ANOTHER_ID,
-    "node": "ask",
-    "item": None,
-    "title": "Refund A-7?",
-    "details": None,
-    "since": A_MOMENT,
-    "expiresAt": None,
-    "mayAnswer": True,
-    "answerers": {"roles": ["operator", "editor", "admin"], "subjects": ["user:ann"]},
-    "payloads": True,
-}
+    "executionId": AN_ID, "workflow": "refund", "workflowId": ANOTHER_ID, "node": "ask", "item": None,
+    "title": "Refund A-7?", "details": None, "since": A_MOMENT, "expiresAt": None, "mayAnswer": True,
+    "answerers": {"roles": ["operator", "editor", "admin"], "subjects": ["user:ann"]}, "payloads": True,
+}  # fmt: skip
 
 
 class Answerers(Answer):

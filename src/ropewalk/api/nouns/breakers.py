@@ -20,20 +20,11 @@ class Breaker(Answer):
     The counts are those of the window when a call last failed; of a breaker that is not closed, when it opened.
     """
 
-    model_config = exemplified(
-        Answer,
-        {
-            "target": "http.request https://shop.example",
-            "state": "OPEN",
-            "callCount": 12,
-            "failureCount": 9,
-            "successCount": 3,
-            "windowStart": A_MOMENT,
-            "lastFailure": A_MOMENT,
-            "openedAt": A_MOMENT,
-            "nextRetry": A_MOMENT,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "target": "http.request https://shop.example", "state": "OPEN", "callCount": 12, "failureCount": 9,
+        "successCount": 3, "windowStart": A_MOMENT, "lastFailure": A_MOMENT, "openedAt": A_MOMENT,
+        "nextRetry": A_MOMENT,
+    })  # fmt: skip
 
     target: str
     state: BreakerState

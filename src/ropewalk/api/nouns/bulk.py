@@ -63,16 +63,10 @@ class ExecutionProgress(Answer):
 class BulkStep(Answer):
     """A part of many executions told; `next` is to go on with, null when all are. A dry run has a `count` alone."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "count": None,
-            "exact": None,
-            "counts": {"DONE": 1},
-            "executions": [{"id": AN_ID, "outcome": "DONE", "reason": None}],
-            "next": None,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "count": None, "exact": None, "counts": {"DONE": 1},
+        "executions": [{"id": AN_ID, "outcome": "DONE", "reason": None}], "next": None,
+    })  # fmt: skip
 
     count: int | None = Field(description="How many there are, in a dry run; counted up to ten thousand.")
     exact: bool | None = Field(description="False where there are more than were counted.")

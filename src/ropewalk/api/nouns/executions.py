@@ -17,10 +17,10 @@ from ropewalk.api.shapes.executions import (
     ExecutionEvent,
     ExecutionNode,
     Explanation,
-    RunSummary,
     Started,
     StartedBatch,
 )
+from ropewalk.api.shapes.runs import RunSummary
 from ropewalk.api.streaming.downloads import raw_json
 from ropewalk.api.streaming.waiting import Wait, once_ended, until_all_ended
 from ropewalk.core.duration import SECOND

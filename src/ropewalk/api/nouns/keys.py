@@ -21,19 +21,10 @@ routes = Routes("/keys", "Keys")
 LONGEST_LIFE: Final = 10 * 365 * 24 * 3600
 _AN_ID: Final = "019a8b0c3f1e7c4e9d532b1f0c9a7e11"
 _A_KEY: Final = {
-    "id": _AN_ID,
-    "workspaceId": "default",
-    "name": "deploy",
-    "role": "operator",
-    "scopes": ["read", "execute"],
-    "pools": None,
-    "root": False,
-    "createdAt": "2026-11-16T08:00:00.000000Z",
-    "createdBy": "user:ann",
-    "expiresAt": None,
-    "lastUsedAt": None,
-    "revokedAt": None,
-}
+    "id": _AN_ID, "workspaceId": "default", "name": "deploy", "role": "operator", "scopes": ["read", "execute"],
+    "pools": None, "root": False, "createdAt": "2026-11-16T08:00:00.000000Z", "createdBy": "user:ann",
+    "expiresAt": None, "lastUsedAt": None, "revokedAt": None,
+}  # fmt: skip
 
 KeyId = Annotated[str, Path(alias="keyId", max_length=64, pattern=r"^[0-9a-f]+$")]
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]

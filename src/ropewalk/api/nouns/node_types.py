@@ -18,16 +18,10 @@ TypeName = Annotated[str, Path(alias="type", max_length=128, pattern=r"^[A-Za-z]
 class NodeType(Answer):
     """A kind of node. `ports` are those edges can name besides `error`; null if the parameters decide them."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "name": "if",
-            "description": "Takes the port true or false.",
-            "ports": ["true", "false"],
-            "isWait": False,
-            "parameters": {"type": "object", "required": ["condition"], "properties": {"condition": {}}},
-        },
-    )
+    model_config = exemplified(Answer, {
+        "name": "if", "description": "Takes the port true or false.", "ports": ["true", "false"], "isWait": False,
+        "parameters": {"type": "object", "required": ["condition"], "properties": {"condition": {}}},
+    })  # fmt: skip
 
     name: str
     description: str

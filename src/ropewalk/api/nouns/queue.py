@@ -22,24 +22,11 @@ QueueId = Annotated[str, Path(alias="queueId", max_length=64, pattern=ID)]
 class QueueItem(Answer):
     """An accepted start; DONE once its execution ended well, or was cancelled."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "id": AN_ID,
-            "executionId": AN_ID,
-            "executionState": "PENDING",
-            "state": "PENDING",
-            "position": 1,
-            "waiting": 4,
-            "priority": 5,
-            "enqueuedAt": A_MOMENT,
-            "notBefore": A_MOMENT,
-            "attempts": 0,
-            "claimedBy": None,
-            "claimedAt": None,
-            "error": None,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "id": AN_ID, "executionId": AN_ID, "executionState": "PENDING", "state": "PENDING", "position": 1,
+        "waiting": 4, "priority": 5, "enqueuedAt": A_MOMENT, "notBefore": A_MOMENT, "attempts": 0, "claimedBy": None,
+        "claimedAt": None, "error": None,
+    })  # fmt: skip
 
     id: str
     execution_id: str

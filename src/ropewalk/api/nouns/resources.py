@@ -16,14 +16,8 @@ from ropewalk.api.nouns import dead_letters, execution_lists, executions, leases
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, ChosenWorkflow, Cursor, Limit, exemplified
 from ropewalk.api.shapes.dead_letters import A_DEAD_LETTER, DeadLetter, Requeued
-from ropewalk.api.shapes.executions import (
-    A_RUN,
-    A_RUN_IN_DETAIL,
-    ExecutionDetails,
-    ExecutionSummary,
-    RunDetails,
-    RunSummary,
-)
+from ropewalk.api.shapes.executions import ExecutionDetails, ExecutionSummary
+from ropewalk.api.shapes.runs import A_RUN, A_RUN_IN_DETAIL, RunDetails, RunSummary
 from ropewalk.core.state import ExecutionState, Resolution, RunState
 
 routes = Routes("/v1", "Resources")

@@ -10,7 +10,8 @@ from ropewalk.api.doors.authorization import Call
 from ropewalk.api.nouns.executions import ID, LARGEST_INLINE, RAW, NodeName, list_execution_runs
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, Cursor, Limit, Page, exemplified
-from ropewalk.api.shapes.executions import AN_ID, ANOTHER_ID, RunDetails, RunSummary
+from ropewalk.api.shapes.executions import AN_ID, ANOTHER_ID
+from ropewalk.api.shapes.runs import RunDetails, RunSummary
 from ropewalk.api.streaming.downloads import raw_json
 from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.state import RunState

@@ -69,16 +69,10 @@ class Part(Answer):
 class Me(Answer):
     """Who one is. `csrfToken` is what unsafe requests of this session say; null without one."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "subject": "user:ann",
-            "root": False,
-            "expiresAt": _WHEN,
-            "csrfToken": None,
-            "workspaces": [{"workspaceId": "default", "role": "viewer", "rights": ["read"]}],
-        },
-    )
+    model_config = exemplified(Answer, {
+        "subject": "user:ann", "root": False, "expiresAt": _WHEN, "csrfToken": None,
+        "workspaces": [{"workspaceId": "default", "role": "viewer", "rights": ["read"]}],
+    })  # fmt: skip
 
     subject: str
     root: bool

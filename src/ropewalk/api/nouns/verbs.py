@@ -34,16 +34,10 @@ class Told(Answer):
 class StartedAgain(Started):
     """A new execution that does another again; a later look at it says whether both gave the same output."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "queueId": AN_ID,
-            "executionId": AN_ID,
-            "status": "PENDING",
-            "sourceExecutionId": ANOTHER_ID,
-            "sameOutput": None,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "queueId": AN_ID, "executionId": AN_ID, "status": "PENDING", "sourceExecutionId": ANOTHER_ID,
+        "sameOutput": None,
+    })  # fmt: skip
 
     source_execution_id: str
     same_output: bool | None

@@ -21,22 +21,10 @@ routes = Routes("/workers", "Workers")
 class WorkerAnswer(Answer):
     """A process that executes; `slots` is 0 for one that only tells something."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "id": "w-7c4e9d53",
-            "host": "node-1",
-            "pid": 4711,
-            "version": "1.0.0",
-            "pool": "default",
-            "load": 3,
-            "slots": 20_000,
-            "startedAt": A_MOMENT,
-            "heartbeatAt": A_MOMENT,
-            "silence": 12_000,
-            "isAlive": True,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "id": "w-7c4e9d53", "host": "node-1", "pid": 4711, "version": "1.0.0", "pool": "default", "load": 3,
+        "slots": 20_000, "startedAt": A_MOMENT, "heartbeatAt": A_MOMENT, "silence": 12_000, "isAlive": True,
+    })  # fmt: skip
 
     id: str
     host: str

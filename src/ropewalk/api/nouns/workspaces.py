@@ -56,16 +56,10 @@ class RateLimit(Answer):
 class Workspace(Answer):
     """A tenant; `slots` is the limit in force, null if there is none."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "id": "acme",
-            "plan": "PRO",
-            "slots": 5,
-            "createdAt": "2026-11-16T08:00:00Z",
-            "rateLimits": {"shop": {"limit": 10, "per": "1s", "hosts": ["*.shop.example"]}},
-        },
-    )
+    model_config = exemplified(Answer, {
+        "id": "acme", "plan": "PRO", "slots": 5, "createdAt": "2026-11-16T08:00:00Z",
+        "rateLimits": {"shop": {"limit": 10, "per": "1s", "hosts": ["*.shop.example"]}},
+    })  # fmt: skip
 
     id: str
     plan: Plan

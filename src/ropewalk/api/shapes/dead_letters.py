@@ -11,30 +11,13 @@ from ropewalk.core.state import GaveUp, Resolution
 from ropewalk.service.bulk import Outcome
 
 A_DEAD_LETTER: Final = {
-    "id": AN_ID,
-    "executionId": ANOTHER_ID,
-    "workflowId": ANOTHER_ID,
-    "runId": ANOTHER_ID,
-    "node": "pay",
-    "item": None,
-    "attempt": 3,
-    "failureType": "MAX_RETRIES",
-    "errorType": "TRANSIENT",
-    "reason": "503 Service Unavailable",
-    "errorDetail": "try again later",
-    "errorStatus": 503,
-    "errorBody": "try again later",
-    "fingerprint": "5d8e0936f1c4a7b2",
-    "inputs": {"url": "https://shop.example/refunds"},
-    "inputsReference": None,
-    "config": {"id": "pay", "type": "http.request"},
-    "createdAt": A_MOMENT,
-    "resolution": "PENDING",
-    "resolvedAt": None,
-    "reviewedBy": None,
-    "notes": None,
-    "payloads": True,
-}
+    "id": AN_ID, "executionId": ANOTHER_ID, "workflowId": ANOTHER_ID, "runId": ANOTHER_ID, "node": "pay", "item": None,
+    "attempt": 3, "failureType": "MAX_RETRIES", "errorType": "TRANSIENT", "reason": "503 Service Unavailable",
+    "errorDetail": "try again later", "errorStatus": 503, "errorBody": "try again later",
+    "fingerprint": "5d8e0936f1c4a7b2", "inputs": {"url": "https://shop.example/refunds"}, "inputsReference": None,
+    "config": {"id": "pay", "type": "http.request"}, "createdAt": A_MOMENT, "resolution": "PENDING",
+    "resolvedAt": None, "reviewedBy": None, "notes": None, "payloads": True,
+}  # fmt: skip
 
 
 class DeadLetter(Answer):
@@ -70,20 +53,10 @@ class DeadLetter(Answer):
 class DeadLetterGroup(Answer):
     """Unresolved dead letters that failed alike; the newest speaks for all."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "fingerprint": "5d8e0936f1c4a7b2",
-            "count": 17,
-            "workflow": "refund",
-            "workflowId": ANOTHER_ID,
-            "node": "pay",
-            "failureType": "MAX_RETRIES",
-            "reason": "503 Service Unavailable",
-            "firstAt": A_MOMENT,
-            "lastAt": A_MOMENT,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "fingerprint": "5d8e0936f1c4a7b2", "count": 17, "workflow": "refund", "workflowId": ANOTHER_ID, "node": "pay",
+        "failureType": "MAX_RETRIES", "reason": "503 Service Unavailable", "firstAt": A_MOMENT, "lastAt": A_MOMENT,
+    })  # fmt: skip
 
     fingerprint: str
     count: int
@@ -117,15 +90,11 @@ class LetterProgress(Answer):
 class Step(Answer):
     """A part of many letters worked off; `next` is to go on with, null when all are done or it is enough."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "counts": {"REQUEUED": 1},
-            "letters": [{"id": AN_ID, "executionId": ANOTHER_ID, "outcome": "REQUEUED", "reason": None}],
-            "stopped": False,
-            "next": None,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "counts": {"REQUEUED": 1},
+        "letters": [{"id": AN_ID, "executionId": ANOTHER_ID, "outcome": "REQUEUED", "reason": None}], "stopped": False,
+        "next": None,
+    })  # fmt: skip
 
     counts: dict[Outcome, int]
     letters: list[LetterProgress]

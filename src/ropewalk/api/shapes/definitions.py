@@ -6,13 +6,8 @@ from ropewalk.api.shapes.base import Answer, exemplified
 from ropewalk.api.shapes.executions import A_HASH, AN_ID
 
 _A_SUMMARY: Final = {
-    "id": AN_ID,
-    "name": "greet",
-    "published": 1,
-    "latest": 2,
-    "archivedAt": None,
-    "createdAt": "2026-11-16T08:00:00Z",
-}
+    "id": AN_ID, "name": "greet", "published": 1, "latest": 2, "archivedAt": None, "createdAt": "2026-11-16T08:00:00Z",
+}  # fmt: skip
 _A_VERSION: Final = {
     "version": 2,
     "hash": A_HASH,
@@ -126,17 +121,12 @@ class NodeChange(Answer):
 class DefinitionDifference(Answer):
     """What the second version changes in the first."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "changes": [{"field": "timeout", "before": "1m", "after": "2m"}],
-            "nodesAdded": [{"id": "bye", "type": "noop"}],
-            "nodesRemoved": [],
-            "nodesChanged": [{"id": "hello", "changes": [{"field": "timeout", "before": None, "after": "5s"}]}],
-            "edgesAdded": [{"from": "hello", "to": "bye"}],
-            "edgesRemoved": [],
-        },
-    )
+    model_config = exemplified(Answer, {
+        "changes": [{"field": "timeout", "before": "1m", "after": "2m"}],
+        "nodesAdded": [{"id": "bye", "type": "noop"}], "nodesRemoved": [],
+        "nodesChanged": [{"id": "hello", "changes": [{"field": "timeout", "before": None, "after": "5s"}]}],
+        "edgesAdded": [{"from": "hello", "to": "bye"}], "edgesRemoved": [],
+    })  # fmt: skip
 
     changes: list[FieldChange]
     nodes_added: list[dict[str, Any]]

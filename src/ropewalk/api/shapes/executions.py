@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ropewalk.api.shapes.base import Answer, exemplified
 from ropewalk.core.errors import ErrorType
-from ropewalk.core.state import ExecutionState, NodeState, RunState, TriggerType
+from ropewalk.core.state import ExecutionState, NodeState, TriggerType
 
 AN_ID: Final = "019a8b0c-3f1e-7c4e-9d53-2b1f0c9a7e11"
 ANOTHER_ID: Final = "019a8b0c-4a2b-7d10-8c41-7f3e5d2b9a06"
@@ -14,60 +14,16 @@ A_TRACE: Final = AN_ID.replace("-", "")
 A_HASH: Final = "9f2c4e1b7a5d8036c1e4f7a2b5d8e0936f1c4a7b2d5e8093a6c1f4b7e2d5a803"
 A_MOMENT: Final = "2026-11-16T08:00:00.000000Z"
 _A_SUMMARY: Final = {
-    "id": AN_ID,
-    "workflow": "refund",
-    "workflowId": ANOTHER_ID,
-    "version": 3,
-    "state": "SUCCESS",
-    "trigger": "MANUAL",
-    "parentExecutionId": None,
-    "acceptedAt": A_MOMENT,
-    "startedAt": A_MOMENT,
-    "finishedAt": A_MOMENT,
-    "error": None,
+    "id": AN_ID, "workflow": "refund", "workflowId": ANOTHER_ID, "version": 3, "state": "SUCCESS", "trigger": "MANUAL",
+    "parentExecutionId": None, "acceptedAt": A_MOMENT, "startedAt": A_MOMENT, "finishedAt": A_MOMENT, "error": None,
     "traceId": A_TRACE,
-}
+}  # fmt: skip
 _TRACE_ALONE: Final = "Of the traceparent of its start, else its own id without hyphens."
-_ERROR: Final = "Why it failed, in words; without the right to read payloads, a sentence that says so."
+ERROR: Final = "Why it failed, in words; without the right to read payloads, a sentence that says so."
 _TRACE: Final = f"{_TRACE_ALONE} Null in a list if it was accepted by a version that did not keep it."
-A_RUN: Final = {
-    "id": ANOTHER_ID,
-    "executionId": AN_ID,
-    "node": "pay",
-    "item": None,
-    "attempt": 1,
-    "state": "FAILED",
-    "startedAt": A_MOMENT,
-    "finishedAt": A_MOMENT,
-    "durationMs": 12.5,
-    "retryAfter": None,
-    "errorType": "TRANSIENT",
-    "error": "503 Service Unavailable",
-    "traceId": A_TRACE,
-}
 DETAIL: Final = "The traceback of a node's own code, or what the node says about its failure."
 STATUS: Final = "What a server answered, if that is why it failed."
 BODY: Final = "The beginning of that answer as text, at most 4 KiB."
-A_RUN_IN_DETAIL: Final = A_RUN | {
-    "inputs": {"url": "https://shop.example/refunds"},
-    "inputsHash": A_HASH,
-    "configHash": A_HASH,
-    "idempotencyKey": A_HASH,
-    "output": None,
-    "outputReference": None,
-    "errorDetail": None,
-    "errorStatus": None,
-    "errorBody": None,
-    "waitingFor": None,
-    "worker": None,
-    "pool": None,
-    "leasedBy": None,
-    "leaseUntil": None,
-    "fence": None,
-    "heartbeatAt": None,
-    "tokenCost": None,
-    "payloads": True,
-}
 
 
 class ExecutionSummary(Answer):
@@ -85,7 +41,7 @@ class ExecutionSummary(Answer):
     accepted_at: str
     started_at: str | None
     finished_at: str | None
-    error: str | None = Field(description=_ERROR)
+    error: str | None = Field(description=ERROR)
     trace_id: str | None = Field(description=_TRACE)
     waiting_for: str | None = Field(None, description="In a word; in lists, only of those that wait.")
 
@@ -231,18 +187,10 @@ class ExecutionNode(Answer):
 class ExecutionEvent(Answer):
     """A recorded fact, in its envelope; without the right to read payloads, ids, types, states, counts and times."""
 
-    model_config = exemplified(
-        Answer,
-        {
-            "v": 2,
-            "type": "NodesStarted",
-            "executionId": AN_ID,
-            "seq": 3,
-            "at": A_MOMENT,
-            "data": {"nodes": ["order"]},
-            "payloads": True,
-        },
-    )
+    model_config = exemplified(Answer, {
+        "v": 2, "type": "NodesStarted", "executionId": AN_ID, "seq": 3, "at": A_MOMENT, "data": {"nodes": ["order"]},
+        "payloads": True,
+    })  # fmt: skip
 
     v: int
     type: str
@@ -250,51 +198,6 @@ class ExecutionEvent(Answer):
     seq: int
     at: str
     data: dict[str, Any]
-    payloads: bool
-
-
-class RunSummary(Answer):
-    """One attempt at one node, or at one item of a map."""
-
-    model_config = exemplified(Answer, A_RUN)
-
-    id: str
-    execution_id: str
-    node: str
-    item: int | None
-    attempt: int
-    state: RunState
-    started_at: str | None
-    finished_at: str | None
-    duration_ms: float | None
-    retry_after: str | None
-    error_type: ErrorType | None
-    error: str | None = Field(description=_ERROR)
-    trace_id: str | None = Field(description="Its execution's.")
-
-
-class RunDetails(RunSummary):
-    """A run with everything that is known of it; its lease only while it is offered to others than one worker."""
-
-    model_config = exemplified(Answer, A_RUN_IN_DETAIL)
-
-    inputs: Any
-    inputs_hash: str | None
-    config_hash: str
-    idempotency_key: str | None
-    output: Any
-    output_reference: Reference | None
-    error_detail: str | None = Field(description=DETAIL)
-    error_status: int | None = Field(description=STATUS)
-    error_body: str | None = Field(description=BODY)
-    waiting_for: str | None
-    worker: str | None = Field(description="Who carries it out, while somebody does.")
-    pool: str | None
-    leased_by: str | None
-    lease_until: str | None
-    fence: int | None
-    heartbeat_at: str | None
-    token_cost: int | None = Field(description="The tokens of a language model it used up, if its node counted them.")
     payloads: bool
 
 

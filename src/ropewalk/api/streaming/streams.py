@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Annotated, Any, Final
 
-import msgspec
 from fastapi import Header, Path, Query, WebSocket
 from msgspec import Struct
 from starlette.requests import HTTPConnection, Request
@@ -27,9 +26,12 @@ from ropewalk.api.nouns.workspaces import WorkspaceId
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import BY_NAME, LONGEST_NAME, NAMED
 from ropewalk.api.shapes.problems import Refused
+from ropewalk.api.streaming.transports import SseTransport, WebSocketTransport
 from ropewalk.core.errors import Unauthenticated, Unavailable
-from ropewalk.service.channels import Batch, Channel, ExecutionChannel
-from ropewalk.service.streaming import Ending, Reader, Reason, Streams, TooMany, Transport
+from ropewalk.service.channels import Channel
+from ropewalk.service.execution_channel import ExecutionChannel
+from ropewalk.service.stream_readers import Reader, Transport
+from ropewalk.service.streaming import Streams, TooMany
 from ropewalk.service.workspace_channel import WorkspaceChannel
 
 routes = Routes("", "Streams")
@@ -38,15 +40,6 @@ seed_routes = Routes("", "Streams")
 LARGEST_NUMBER: Final = 2**53
 LONGEST_ID: Final = 64
 RETRY_AFTER: Final = 5
-CODES: Final = {
-    Reason.FINISHED: 1000,
-    Reason.GONE: 1000,
-    Reason.RECONNECT: 1012,
-    Reason.SLOW: 1013,
-    Reason.REVOKED: 1008,
-}
-"""With which code a WebSocket is closed."""
-
 WorkflowId = Annotated[str, Path(alias="workflowId", max_length=LONGEST_NAME, pattern=NAMED, description=BY_NAME)]
 AfterNumber = Annotated[int | None, Query(ge=0, le=LARGEST_NUMBER, description="Go on after the event of this number.")]
 AfterId = Annotated[str | None, Query(max_length=LONGEST_ID, description="Go on after the event of this id.")]
@@ -179,42 +172,6 @@ async def _gone(receive: Receive) -> None:
         continue
 
 
-# Server-sent events
-
-
-class SseTransport:
-    """Says it in server-sent events."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-
-    async def begin(self) -> None:
-        headers = [
-            (b"content-type", b"text/event-stream"),
-            (b"cache-control", b"no-store"),
-            (b"x-accel-buffering", b"no"),
-        ]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self._say(b"retry: 1000\n\n")
-
-    async def snapshot(self, id: str, text: bytes) -> None:  # noqa: A002
-        await self._say(b"event: snapshot\nid: %b\ndata: %b\n\n" % (id.encode(), text))
-
-    async def events(self, batch: Batch, payloads: bool) -> None:
-        await self._say(batch.sse(payloads))
-
-    async def beat(self) -> None:
-        await self._say(b":\n\n")
-
-    async def end(self, ending: Ending) -> None:
-        # Without an id: whoever comes back does so with that of the last event.
-        text = b"event: end\ndata: %b\n\n" % msgspec.json.encode(ending)
-        await self._send({"type": "http.response.body", "body": text, "more_body": False})
-
-    async def _say(self, body: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
-
-
 class EventStream(Response):
     """An answer that goes on as long as there is something to tell."""
 
@@ -222,36 +179,12 @@ class EventStream(Response):
 
     def __init__(self, wanted: StreamRequest | None = None, **given: Any) -> None:
         super().__init__(**given)
-        self._wish = wanted
+        self._wanted = wanted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self._wish is not None
+        assert self._wanted is not None
         transport = SseTransport(send)
-        await _follow(self._wish, transport, transport.begin, receive)
-
-
-# WebSockets
-
-
-class WebSocketTransport:
-    """Says it in messages of a WebSocket, one for each event."""
-
-    def __init__(self, socket: WebSocket) -> None:
-        self._socket = socket
-
-    async def snapshot(self, id: str, text: bytes) -> None:  # noqa: A002
-        await self._socket.send_text(f'{{"kind":"snapshot","id":"{id}","snapshot":{text.decode()}}}')
-
-    async def events(self, batch: Batch, payloads: bool) -> None:
-        for message in batch.messages:
-            await self._socket.send_text(message.frame(payloads))
-
-    async def beat(self) -> None:
-        """The protocol has its own."""
-
-    async def end(self, ending: Ending) -> None:
-        await self._socket.send_text(f'{{"kind":"end","end":{msgspec.json.encode(ending).decode()}}}')
-        await self._socket.close(CODES[ending.reason], ending.reason)
+        await _follow(self._wanted, transport, transport.begin, receive)
 
 
 async def _subscribe(socket: WebSocket, wanted: StreamRequest) -> None:

@@ -12,18 +12,9 @@ from ropewalk.service.reading.dead_letters import (
     get_dead_letter,
     list_dead_letters,
 )
-from ropewalk.service.reading.executions import (
-    get_execution,
-    list_events,
-    list_executions,
-    list_nodes,
-    node_of,
-    nodes_of,
-    page_of_events,
-    summary_of,
-    tell_execution,
-    waiting_for,
-)
+from ropewalk.service.reading.events import list_events, page_of_events
+from ropewalk.service.reading.executions import get_execution, list_executions, summary_of, tell_execution, waiting_for
+from ropewalk.service.reading.nodes import list_nodes, node_of, nodes_of
 from ropewalk.service.reading.recorded import Json, Recorded, outlined, recorded
 from ropewalk.service.reading.runs import find_run, get_run, list_runs, page_of_runs
 

@@ -1,25 +1,21 @@
 """Executions, their nodes and their events as people read them."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from itertools import islice
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ropewalk.core import log
 from ropewalk.core.canonical import canonical, content_hash
 from ropewalk.core.duration import DAY
-from ropewalk.core.errors import NotFound, Unreadable, reading_of
+from ropewalk.core.errors import NotFound, Unreadable
 from ropewalk.core.events import Blob, Event, ExecutionSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.instant import moment, rfc3339
-from ropewalk.core.outline import IsWanted, everything, nothing, numbered
-from ropewalk.core.rows import ExecutionRow, NodeRow, Rows, RunRow
-from ropewalk.core.state import ExecutionState, NodeState, RunState
+from ropewalk.core.rows import ExecutionRow, Rows, RunRow
+from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.service.reading.nodes import detail_of, failed_items, node_of
 from ropewalk.service.reading.recorded import (
     MANY_EVENTS,
     AtHand,
@@ -34,14 +30,8 @@ from ropewalk.service.reading.recorded import (
     value_of,
 )
 from ropewalk.store import executions
-from ropewalk.store import log as stored_log
 from ropewalk.store.access import Blobs, Reader
 from ropewalk.store.ids import first_id
-
-ALL: Final = 2**62
-_GAVE_UP: Final = (RunState.FAILED, RunState.DLQ)
-PAGE_BYTES: Final = 8 * 2**20
-"""How much one page of events has at the most, but for the last event on it."""
 
 # Lists
 
@@ -260,105 +250,3 @@ async def _is_same(blobs: Blobs, one: tuple[Any, Blob | None], other: tuple[Any,
         return True
     texts = [await blobs.get(each.hash) for each in (one[1], other[1])]
     return await apart(lambda: len({canonical(msgspec.json.decode(text)) for text in texts}) == 1, is_large=True)
-
-
-# Nodes and events
-
-
-def nodes_of(story: Recorded) -> list[Json]:
-    """Every node in document order."""
-    return [node_of(row, story) for row in story.projected().nodes]
-
-
-async def list_nodes(reader: Reader, execution: str, *, start: int = 0, limit: int = 50) -> list[Json]:
-    """The nodes of an execution in document order, from one on."""
-    story = await outlined(reader, execution)
-    made = await story.rows()
-    page = made.nodes[start : start + limit]
-    items = failed_items(page, made.runs)
-    return [node_of(row, story, items) for row in page]
-
-
-def node_of(row: NodeRow, story: Recorded, items: Mapping[str, RunRow] = MappingProxyType({})) -> Json:
-    """One node as its row tells it; `items` is what `failed_items` found."""
-    error = row.error
-    shown = error and {
-        "type": str(error.type),
-        "message": error.message,
-        "detail": detail_of(row, items),
-        "status": error.status,
-        "body": error.body,
-    }
-    return {
-        "id": row.node,
-        "type": story.plan.types[story.plan.index[row.node]],
-        "state": str(row.state),
-        "attempts": row.attempts,
-        "startedAt": moment(row.started),
-        "finishedAt": moment(row.finished),
-        "error": shown,
-    }
-
-
-def failed_items(nodes: Sequence[NodeRow], runs: Sequence[RunRow]) -> dict[str, RunRow]:
-    """Of each map that failed, the first item that did, and has something to tell: a map itself has not."""
-    silent = {row.node for row in nodes if row.error is not None and row.error.detail is None}
-    found: dict[str, RunRow] = {}
-    for run in runs if silent else ():
-        is_told = run.item is not None and run.error is not None and run.error.detail is not None
-        if is_told and run.node in silent and run.state in _GAVE_UP:
-            found.setdefault(run.node, run)
-    return found
-
-
-def detail_of(row: NodeRow, items: Mapping[str, RunRow]) -> str | None:
-    """What a failure has to tell beyond its message: a traceback mostly; of a map, that of its first failed item."""
-    if row.error is None:
-        return None
-    if row.error.detail is not None:
-        return row.error.detail
-    item = items.get(row.node)
-    return None if item is None or item.error is None else f"item {item.item}:\n{item.error.detail}"
-
-
-async def list_events(reader: Reader, execution: str, after: int = 0, limit: int | None = None) -> list[Json]:
-    """The log as the outside sees it: one envelope per event."""
-    return [event async for event, _ in _envelopes(reader, execution, after, limit or ALL)]
-
-
-async def page_of_events(
-    reader: Reader, execution: str, after: int, limit: int, *, values: bool
-) -> tuple[list[Json], bool]:
-    """Some of them, and whether there may be more: a page ends at `limit`, or when it has some megabytes.
-
-    Without `values` the larger ones among what was given and made are null; whoever may not see them has no need of
-    the others either.
-    """
-    found: list[Json] = []
-    weight = 0
-    envelopes = _envelopes(reader, execution, after, limit, everything if values else nothing)
-    async with aclosing(envelopes):
-        async for event, size in envelopes:
-            found.append(event)
-            weight += size if values else 0
-            if weight >= PAGE_BYTES:
-                return found, True
-    return found, len(found) == limit
-
-
-async def _envelopes(
-    reader: Reader, execution: str, after: int, limit: int, is_wanted: IsWanted = everything
-) -> AsyncGenerator[tuple[Json, int], None]:
-    """At most so many events after this number, with their sizes; a log may be long, and a page is short."""
-    left = limit
-    async for page in stored_log.pages(reader, execution, start=after + 1, most=min(limit, stored_log.PAGE_ENTRIES)):
-        for entry in page:
-            with reading_of(execution):
-                for seq, size, event in islice(numbered(entry, after + 1, is_wanted), left):
-                    left -= 1
-                    yield log.envelope(execution, seq, event), size
-            if not left:
-                return
-        del entry  # a long one is not kept while the next is read
-    if left == limit and after == 0:
-        raise NotFound(f"there is no execution {execution}")

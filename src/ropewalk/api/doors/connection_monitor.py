@@ -1,0 +1,86 @@
+"""How many clients may be connected, and how long each may take.
+
+One monitor looks at every connection twice a second, which costs less than a timer per request.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+LOOKS_EVERY: Final = 0.5
+_log = logging.getLogger("ropewalk.api")
+
+
+class ConnectionLimits(Struct, frozen=True, kw_only=True):
+    """How long a client may take (s), how slow it may be (bytes/s, once `grace` is over), how many there may be."""
+
+    headers: float = 10.0
+    body: float = 30.0
+    grace: float = 5.0
+    slowest: int = 1024
+    idle: float = 15.0
+    writing: float = 20.0
+    linger: float = 3.0
+    connections: int = 10_000
+    per_address: int = 2_500
+    longest_line: int = 16 * 1024
+    largest_head: int = 64 * 1024
+    most_headers: int = 100
+    most_pipelined: int = 16
+
+
+class ConnectionMonitor:
+    """Knows who is connected, and looks after the time."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.now = asyncio.get_running_loop().time()
+        self._hosts: Counter[str] = Counter()
+        self._total = 0
+
+    def admits(self, host: str) -> bool:
+        """Counts somebody who comes; whether there is room for them."""
+        self._total += 1
+        self._hosts[host] += 1
+        return self._total <= self.limits.connections and self._hosts[host] <= self.limits.per_address
+
+    def left(self, host: str) -> None:
+        """Somebody who was counted has gone."""
+        self._total -= 1
+        self._hosts[host] -= 1
+        if not self._hosts[host]:
+            del self._hosts[host]
+
+    async def watch(self, connections: Iterable[Any]) -> None:
+        """Looks at everyone, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOKS_EVERY)
+            self.now = loop.time()
+            for each in list(connections):
+                try:
+                    each.look(self.now)
+                except Exception:  # noqa: BLE001 -- a fault of ours with one must not let the others stay for ever
+                    _log.exception("a connection cannot be looked at")
+
+
+class Outgoing:
+    """How long somebody has not read what was written, or not let go of a connection that is closed."""
+
+    def __init__(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
+        self._transport = transport
+        self._limits = limits
+        self._stuck_since: float | None = None
+        self._closing_since: float | None = None
+
+    def look(self, now: float, *, is_stuck: bool) -> None:
+        """Breaks off what does not come to an end by itself."""
+        self._stuck_since = (self._stuck_since or now) if is_stuck else None
+        self._closing_since = (self._closing_since or now) if self._transport.is_closing() else None
+        is_overdue = self._stuck_since is not None and now - self._stuck_since > self._limits.writing
+        if is_overdue or (self._closing_since is not None and now - self._closing_since > self._limits.linger):
+            self._transport.abort()

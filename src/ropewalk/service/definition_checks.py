@@ -1,0 +1,34 @@
+"""What a definition may not ask for here."""
+
+from collections.abc import Collection
+
+from ropewalk.core.definition import Definition
+from ropewalk.core.errors import InvalidDefinition, Problem
+from ropewalk.service.starting import MOST_PROBLEMS
+
+
+def require_served(definition: Definition, *, has_pools: bool) -> None:
+    """What a definition may ask for and this engine cannot give is refused, not ignored."""
+    missing = {"credentials": "there are no credentials yet"}
+    if not has_pools:
+        missing["pool"] = "one process on one file has no worker pools, and nobody else can reach it"
+    problems = [
+        Problem(("nodes", index, field), f"{why}; leave the field out")
+        for index, node in enumerate(definition.nodes)
+        for field, why in missing.items()
+        if field in node
+    ]
+    if problems:
+        raise InvalidDefinition(problems)
+
+
+def require_known_rate_limits(definition: Definition, known: Collection[str]) -> None:
+    """A rate limit that is named and not known is a slip of the pen: its runs would wait until there is one."""
+    there_are = f"there are {', '.join(sorted(known)[:MOST_PROBLEMS])}" if known else "there are none"
+    problems = [
+        Problem(("nodes", index, "rateLimit"), f"there is no rate limit {node['rateLimit']!r}; {there_are}")
+        for index, node in enumerate(definition.nodes)
+        if node.get("rateLimit", "") and node["rateLimit"] not in known
+    ]
+    if problems:
+        raise InvalidDefinition(problems[:MOST_PROBLEMS])
