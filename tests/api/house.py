@@ -32,7 +32,7 @@ class House:
         self.root = root
 
     def client(self, token: str | None) -> httpx2.AsyncClient:
-        """Somebody who says this; None says nothing."""
+        """A client that sends this token; None sends none."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         transport = httpx2.ASGITransport(app=self.app, raise_app_exceptions=False)
         return httpx2.AsyncClient(transport=transport, base_url="http://ropewalk.test", headers=headers)

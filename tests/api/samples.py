@@ -1,8 +1,8 @@
-"""A request for every operation: good enough to be let through, so that whoever is not was refused by the gate.
+"""A request for every operation: good enough to be let through, so that a refused one was refused by authorization.
 
-A route without a sample here fails the test of permissions. `about` says what it is about, which decides what somebody
+A route without a sample here fails the test of permissions. `about` says what it is about, which decides what a caller
 may do with whom only one workflow is shared: WORKFLOW, something that belongs to a workflow; WORKSPACE, the whole of
-one; PART, what everybody may have who has a part in the workspace (lists are narrowed to what is shared).
+one; PART, what every caller may have who has a part in the workspace (lists are narrowed to what is shared).
 """
 
 from collections.abc import Callable, Mapping
@@ -174,7 +174,7 @@ SAMPLES = {
     "subscribeToExecution": of_workflow(),
     "subscribeToWorkflow": of_workflow(),
     "subscribeToWorkspace": of_workspace(),
-    # What everybody may know who has a part
+    # What every caller may know who has a part in the workspace
     "listNodeTypes": of_part(),
     "getNodeType": of_part(),
     "evaluateExpression": of_part({"expression": "1 + 1"}),

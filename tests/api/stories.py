@@ -72,7 +72,7 @@ class Town(House):
         return dict(letter)
 
     async def shared_with(self, workflow: str, role: Role, workspace: str = "default") -> str:
-        """A token of somebody from elsewhere with whom one workflow is shared."""
+        """A token of a member of another workspace with whom one workflow is shared."""
         await self.workspace("elsewhere")
         token = await self.key(Role.ADMIN, "elsewhere")
         store = self.backend.store

@@ -24,7 +24,7 @@ class Said(NamedTuple):
 
 @asynccontextmanager
 async def served(house: House) -> AsyncIterator[str]:
-    """The house on a socket of this machine; its URL. At the end nobody listens any more."""
+    """The house on a socket of this machine; its URL. At the end the socket is closed."""
     listener = listen("127.0.0.1", 0)
     async with serving(house.app, listener, ServerSettings()):
         yield address_of(listener)
@@ -33,7 +33,7 @@ async def served(house: House) -> AsyncIterator[str]:
 
 
 class Listener:
-    """Somebody who reads a stream, as fast or as slowly as wanted."""
+    """A reader of a stream, as fast or as slow as wanted."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

@@ -84,12 +84,12 @@ async def test_a_run_is_given_up_and_its_letter_discarded(remote: RemoteService,
             break
     await remote.give_up(execution, "ask", reason="enough")
 
-    await remote.discard(await letter(path), notes="nobody cares")
+    await remote.discard(await letter(path), notes="no longer needed")
 
     reader = await SqliteReader.open(path)
     (row,) = await reading.list_dead_letters(reader, "default", reading.Resolution.DISCARDED)
     await reader.close()
-    assert (row["reason"], row["notes"]) == ("enough", "nobody cares")
+    assert (row["reason"], row["notes"]) == ("enough", "no longer needed")
 
 
 async def test_a_letter_is_noted_and_what_is_old_is_removed_by_the_owner(remote: RemoteService, path: str):
@@ -185,7 +185,7 @@ def test_an_error_crosses_with_its_class_message_and_problems(error: Any):
     assert getattr(crossed, "problems", None) == getattr(error, "problems", None)
 
 
-def test_an_error_nobody_knows_here_is_the_nearest_one_that_is_known():
+def test_an_error_that_is_unknown_here_is_the_nearest_one_that_is_known():
     crossed = wire.error_of(wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns"))
 
     assert (type(crossed), str(crossed)) == (Unavailable, "it burns")
@@ -288,7 +288,7 @@ async def test_a_socket_left_by_a_killed_owner_is_replaced(owner: subprocess.Pop
     socket = socket_of(path)
     owner.kill()
     owner.wait()
-    with pytest.raises(NoAnswer, match="nobody listens"):
+    with pytest.raises(NoAnswer, match="no process listens"):
         await RemoteService.connect(socket)
     stale = Path(socket).exists()
 
@@ -299,7 +299,7 @@ async def test_a_socket_left_by_a_killed_owner_is_replaced(owner: subprocess.Pop
     assert (stale, Path(socket).exists()) == (True, False)
 
 
-async def test_whoever_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
+async def test_a_process_that_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
     execution = await started(remote, ASKED)
     waiting = asyncio.create_task(remote.ended(execution))
     async for _, event in remote.follow(execution):
@@ -311,7 +311,7 @@ async def test_whoever_waits_is_told_when_the_owner_goes(owner: subprocess.Popen
         await waiting
 
 
-async def test_whoever_hangs_up_leaves_nothing_behind(service: Service, tmp_path: Path):
+async def test_a_process_that_hangs_up_leaves_nothing_behind(service: Service, tmp_path: Path):
     server = ControlServer(service)
     await server.open(str(tmp_path / "s"))
     remote = RemoteService(str(tmp_path / "s"))

@@ -95,7 +95,7 @@ LIES = {
                             f"where id = {ENDED}", "live: it is FAILED, and is kept"),
     "a life that is lost": ("delete from live where has_slot = 1", "live: it is RUNNING, and is not kept"),
     "a slot": (f"update live set has_slot = 1, owner = 'local' where execution = {named('waits')}", "live: has_slot"),
-    "a slot nobody has": ("update live set has_slot = 0, owner = null where has_slot = 1", "live: has_slot"),
+    "a slot without a holder": ("update live set has_slot = 0, owner = null where has_slot = 1", "live: has_slot"),
     "a slot without an owner": ("update live set owner = null", "it has a slot and no owner"),
     "an owner without a fence": ("update live set fence = 0", "an owner and no fence"),
     "an owner without a slot": ("update live set owner = 'w' where has_slot = 0", "it has no slot, and w holds it"),
@@ -106,7 +106,7 @@ LIES = {
     "a place in the queue that is lost": ("delete from queue", "queue: it needs a slot"),
     "a place in the queue of who is over": (f"update queue set id = {ENDED}", "queue: it needs no slot"),
     "a place in the queue in other words": ("update queue set priority = 9, is_new = 0", "queue: is_new"),
-    "a claim by nobody": ("update queue set state = 'CLAIMED'", "queue: state"),
+    "a claim without a worker": ("update queue set state = 'CLAIMED'", "queue: state"),
     "a run": ("update run set retry_after = retry_after + 1", "retry_after"),
     "a run that is lost": ("delete from run", "the log has it, the table has not"),
     "a run too many": (f"insert into run (id, execution, node, attempt, state) values ('x', {ENDED}, 'b', 9, 'FAILED')",
@@ -117,14 +117,14 @@ LIES = {
     "a dead letter too many": ("update dead_letter set id = 'x'", "dead letter x (b): no event made it"),
     "an event wait that is lost": ("delete from event_wait", "event wait of e: the log has it"),
     "an event wait's subject": ("update event_wait set subject = 'other'", "event wait of e: subject"),
-    "an event wait of nobody": (f"update event_wait set execution = {ENDED}", "nobody waits there"),
+    "an event wait without a node": (f"update event_wait set execution = {ENDED}", "does not wait for it"),
     "something that was not told": (f"insert into inbox (id, execution, signal, sent_at) values ('x', {ENDED}, '', 0)",
                                     "yet to be told 1 things"),
     "an entry's number": ("update log set "
                           """entry = cast(replace(cast(entry as text), '"seq":1,', '"seq":9,') as blob)""",
                           "the entry kept as 1 says it is 9"),
     "a log that is lost": (f"delete from log where execution = {ENDED}", "its log does not begin with"),
-    "a blob nobody knows": ("delete from blob", "the store does not know"),
+    "a blob without a row": ("delete from blob", "the store does not know"),
     "a blob that may go any day": ("delete from blob_reference", "the store does not know"),
     "a run that is offered": (f"{OFFER} values ('x', {ENDED}, 'default', 'b', -1, 1, 'p', '', 0, 0)",
                               "1 of its runs are offered"),
@@ -206,7 +206,7 @@ async def test_what_is_right_for_a_moment_is_wrong_at_rest(db: str, orders: tupl
     assert (await audit(db, at_rest=False), bool(await audit(db, at_rest=True))) == ([], True)
 
 
-async def test_an_answer_that_nobody_came_for_is_no_leftover(db: str):
+async def test_an_answer_that_no_caller_came_for_is_no_leftover(db: str):
     tell(db, f"insert into inbox (id, execution, signal, sent_at, answer) values ('x', {ENDED}, '', 0, 'done')")
 
     assert await audit(db) == []

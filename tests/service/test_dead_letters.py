@@ -30,7 +30,7 @@ async def fingerprint(world: World, execution: str) -> str:
 
 
 async def requeued(world: World, wanted: Wanted, **pace: Any) -> list[Progress]:
-    """What is told of it, when whatever it set going is over."""
+    """What is told of it, when everything that it started is over."""
     told = [each async for each in world.service.dead_letters.requeue_all(wanted, Pace(**pace), "ann")]
     await over(world, told)
     return told

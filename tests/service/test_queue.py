@@ -1,4 +1,4 @@
-"""The queue as people read it: an item has one of five states, whatever became of its row."""
+"""The queue as people read it: an item has one of five states, with or without its row."""
 
 from typing import Any
 

@@ -132,7 +132,7 @@ async def test_what_was_accepted_is_in_the_store_when_the_answer_comes(world: Wo
 
 
 @bad_values
-async def test_what_is_told_must_be_json_and_disturbs_nobody_otherwise(world: World, value: Any):
+async def test_what_is_told_must_be_json_and_disturbs_no_execution_otherwise(world: World, value: Any):
     execution = await world.start(flow(ASK, act("bad", fails=9, retry=ONCE)))
     await world.until(execution, RunWaiting)
     (letter,) = await world.letters(execution)
@@ -199,13 +199,13 @@ async def test_every_accepted_request_leaves_one_audit_row_and_no_other_does(wor
     await world.until(execution, RunWaiting)
     (letter,) = await world.letters(execution)
     await world.service.pause(execution, by="bob")
-    await world.service.pause(execution, by="nobody")
+    await world.service.pause(execution, by="user:zoe")
     await world.service.resume(execution, by="cid")
     with pytest.raises(InvalidTransition):
-        await world.service.retry(execution, by="nobody")
+        await world.service.retry(execution, by="user:zoe")
     await world.service.discard(letter["id"], by="dee")
     with pytest.raises(Conflict):
-        await world.service.discard(letter["id"], by="nobody")
+        await world.service.discard(letter["id"], by="user:zoe")
     await world.service.cancel(execution, by="eve")
 
     rows = await audit.listed(world.service.store, "default")

@@ -1,4 +1,4 @@
-"""Rooms: what happens in a workspace is told, also when nobody hinted at it."""
+"""Channels of workspaces: what happens in one is told, also without a hint."""
 
 import asyncio
 

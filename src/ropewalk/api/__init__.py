@@ -1,5 +1,6 @@
-"""The door: everything a client can ask over HTTP, one file per noun.
+"""The HTTP API: everything that a client can ask.
 
-`routes` says how a route is made and that none is open by accident, `gate` who gets in, `intake` what may be sent,
-`problems` how a refusal looks. Handlers only translate: what they ask for is done in `service`.
+`nouns` has the routes and handlers, one file per noun; `doors` says who may enter and how; `streaming` has the answers
+that take their time; `shapes` says what bodies, answers and refusals look like. `routes` says how a route is made, and
+that none is open by accident. Handlers only translate: `service` does what is asked.
 """

@@ -1,4 +1,4 @@
-"""The app: every noun's routes under one gate, with one way to say no."""
+"""The app: every noun's routes, all of them authorized and refused in the same way."""
 
 from fastapi import FastAPI
 
@@ -43,7 +43,7 @@ NOUNS = (
 
 
 def create_app(backend: Backend, version: str) -> FastAPI:
-    """The HTTP API of what is in this backend; its requests are counted if figures are kept there."""
+    """The HTTP API on this backend; its requests are counted if the backend has metrics."""
     app = assemble(version)
     app.state.backend = backend
     leases.welcome_runners(backend)
@@ -51,7 +51,7 @@ def create_app(backend: Backend, version: str) -> FastAPI:
 
 
 def create_health_app(backend: Backend, version: str) -> FastAPI:
-    """What a worker answers: its health and its figures, behind the same gate, and nothing else."""
+    """What a worker answers: its health and its metrics, with the same authorization, and nothing else."""
     app = _bare(version)
     for each in (health.routes, metrics.routes):
         each.install(app)
@@ -73,7 +73,7 @@ def assemble(version: str) -> FastAPI:
 
 
 def _bare(version: str) -> middleware.GuardedApp:
-    """An app without routes, which says no as ours do."""
+    """An app without routes, whose errors are answered as problems."""
     app = middleware.GuardedApp(
         title="Ropewalk",
         version=version,
@@ -82,7 +82,7 @@ def _bare(version: str) -> middleware.GuardedApp:
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
-        # Ours are by operation and execution; these would look for somebody who wants them at every request.
+        # Our own telemetry is by operation and execution; FastAPI's would look for a subscriber at every request.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     problems.install(app)

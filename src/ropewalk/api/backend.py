@@ -1,4 +1,4 @@
-"""What the handlers work with: the store, a service per workspace, and who is who."""
+"""What the handlers work with: the store, a service per workspace, and the caches of actors and rights."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -47,13 +47,13 @@ class Backend:
         self.downloads = Downloads()
         self.waiters = Waiters()
         self.metrics: ServerMetrics | None = None
-        # Whether the process is about to end: it lives, and nothing more is to be given to it.
+        # Whether the process is about to end: it still answers, and is not ready for more requests.
         self.is_leaving = False
         self._serve = serve
         self._services: dict[str, Service] = {}
         self._tokens = None
         if access.issuers:
-            # The libraries behind it cost every start of a server, and many have no issuer.
+            # Imported here: the libraries slow down every start of a server, and many servers have no issuer.
             from ropewalk.access.tokens import Tokens
 
             self._tokens = Tokens(store.now, access.issuers)
@@ -87,13 +87,13 @@ class Backend:
         return None if self._tokens is None else await self._tokens.actor(token)
 
     def cached_actor(self, token: str) -> Actor | None:
-        """Whose token this was a moment ago, without a look anywhere."""
+        """The actor of this token if it is in the cache; nothing is looked up."""
         if token.startswith(PREFIX):
             return self.keys.believed(token)
         return None if self._tokens is None else self._tokens.believed(token)
 
     def has_known(self, token: str) -> bool:
-        """Whether this token was good once, so that trying it again is no guess."""
+        """Whether this token was valid before, so that the caller does not guess."""
         return self.keys.has_known(token) or (self._tokens is not None and self._tokens.has_known(token))
 
     def forget(self) -> None:
@@ -104,7 +104,7 @@ class Backend:
 
 
 class RateLimits:
-    """How often each may come."""
+    """How often actors, addresses, failed proofs and new sessions may come."""
 
     def __init__(self, access: AccessSettings) -> None:
         self.actors = Buckets(access.limits.per_actor)

@@ -27,8 +27,9 @@ _WORKSPACE: Final = {
     "schema": {"type": "string", "maxLength": 255},
 }
 _DESCRIPTION: Final = """\
-Everything is under one gate: send `Authorization: Bearer <API key or token>`. A refusal is an RFC 9457 problem whose
-`problems` name the fields. Lists come in pages; `next` is the cursor to go on. `x-right` says what an operation needs.
+Every route but the public ones needs a proof: send `Authorization: Bearer <API key or token>`. A refusal is an RFC 9457
+problem whose `problems` name the fields. Lists come in pages; `next` is the cursor to go on. `x-right` says what an
+operation needs.
 """
 
 
@@ -81,7 +82,7 @@ def describe(app: FastAPI, nouns: Iterable[ModuleType]) -> dict[str, Any]:
 
 
 def _restore_examples(schemas: dict[str, Any]) -> None:
-    """FastAPI leaves out whatever is null, also inside examples; here they are as they were written."""
+    """FastAPI leaves out each null, also inside examples; here they are as they were written."""
     for model in (*_below(Body), *_below(Answer)):
         extra = model.model_config.get("json_schema_extra")
         if isinstance(extra, dict) and "examples" in extra and model.__name__ in schemas:
@@ -103,7 +104,7 @@ def _tags(nouns: Iterable[ModuleType]) -> list[dict[str, str]]:
 
 
 def _tidy(operation: dict[str, Any]) -> None:
-    """What the gate reads is described, what is open to all says so, and marks for our own use stay inside."""
+    """Describe the workspace parameter, say which routes are public, and leave out marks for our own use."""
     if operation["operationId"] in PUBLIC:
         operation["security"] = []
     elif not operation.get(ANYWHERE) and operation[RIGHT] != Right.COME_IN:

@@ -1,4 +1,4 @@
-"""How a route is made: it names the right it needs, and nobody reaches its handler, or sends it a body, without."""
+"""How a route is made: it names the right it needs, and no caller without it reaches the handler or sends it a body."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
@@ -31,7 +31,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class AuthorizedRoute(APIRoute):
-    """A route whose gate comes before its body."""
+    """A route whose caller is authorized before its body is read."""
 
     @property
     def right(self) -> Right | None:
@@ -41,7 +41,7 @@ class AuthorizedRoute(APIRoute):
 
     @property
     def authorize(self) -> Callable[[HTTPConnection, Right], Coroutine[Any, Any, Call]]:
-        """How one comes in here, by where the workspace is named."""
+        """How its callers are authorized, by where they name the workspace."""
         marks = self.openapi_extra or {}
         if marks.get(ANYWHERE):
             return authorize_without_workspace
@@ -68,13 +68,13 @@ class AuthorizedRoute(APIRoute):
 
 
 def known_queries(taken: Dependant) -> frozenset[str]:
-    """The names a query string may have for whoever takes this."""
+    """The names that a query string may have for this handler."""
     inner = (known_queries(each) for each in taken.dependencies)
     return frozenset({WORKSPACE, *(each.alias for each in taken.query_params)}).union(*inner)
 
 
 def require_plain_query(request: Request, known: frozenset[str]) -> None:
-    """A filter that nobody knows would seem to have been heeded; what is said twice may be read in two ways."""
+    """Refuse a filter that is unknown, which the caller would take for heeded, or ambiguous since it comes twice."""
     if not request.scope["query_string"]:
         return
     counted = Counter(name for name, _ in request.query_params.multi_items())
@@ -90,7 +90,7 @@ def largest_of(route: APIRoute) -> int:
 
 
 class SocketAuthorization:
-    """What a WebSocket has to pass before its handshake is answered."""
+    """The authorization of a WebSocket, before its handshake is answered."""
 
     def __init__(self, right: Right, *, anywhere: bool = False) -> None:
         self.right = right
@@ -106,7 +106,7 @@ async def _call(connection: HTTPConnection) -> Call:
 
 
 Caller = Annotated[Call, Depends(_call)]
-"""The first parameter of a handler: who was let in."""
+"""The first parameter of a handler: the authorized call."""
 
 _PROBLEM: Final[dict[str, Any]] = {
     "description": "Refused; `problems` says which fields.",
@@ -143,7 +143,7 @@ class Routes:
         return self._add("DELETE", path, right, **more)
 
     def socket(self, path: str, right: Right, *, anywhere: bool = False) -> Callable[[Handler], Handler]:
-        """A WebSocket behind the same gate: who may not come in gets a problem instead of a handshake."""
+        """A WebSocket with the same authorization: a refused caller gets a problem instead of a handshake."""
 
         def register(handler: Handler) -> Handler:
             gate, name = Depends(SocketAuthorization(right, anywhere=anywhere)), _operation(handler.__name__)

@@ -19,7 +19,7 @@ async def bring_node_types(project: Project, owner: RemoteService, pid: int) -> 
     """
     modules = tuple(os.path.abspath(each) if each.endswith(".py") else each for each in project.nodes)
     try:
-        loaded = await owner.load_node_types(modules, os.getcwd())
+        loaded = await owner.learn(modules, os.getcwd())
     except Unavailable as error:
         raise OwnerLeft(str(error)) from error
     except InvalidInput:

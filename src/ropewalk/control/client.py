@@ -23,11 +23,11 @@ LISTEN_AGAIN = 2.0
 
 
 class NoAnswer(Unavailable):
-    """Nobody listens on the socket: its owner is gone, or was never there. Nothing was asked."""
+    """No process listens on the socket: its owner is gone, or was never there. Nothing was asked."""
 
 
 class RemoteService:
-    """Asks the owner of a store; every request has a connection of its own, so that many can wait at once."""
+    """Asks the owner of a store; every request has a connection of its own, so that many requests can wait at once."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -103,7 +103,7 @@ class RemoteService:
     async def sweep(self, policy: Policy, position: Position = START, by: str = "local") -> Swept:
         return msgspec.convert(await self._ask(wire.Sweep(policy, position, by)), Swept)
 
-    async def load_node_types(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
+    async def learn(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
         return msgspec.convert(await self._ask(wire.Learn(modules, folder)), LoadedNodeTypes)
 
     async def ended(self, execution: str) -> Ended:
@@ -131,7 +131,7 @@ class RemoteService:
         try:
             reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
         except OSError as error:
-            raise NoAnswer(f"nobody listens on {self._path} ({error.strerror}): try again") from error
+            raise NoAnswer(f"no process listens on {self._path} ({error.strerror}): try again") from error
         try:
             yield reader, writer
         finally:

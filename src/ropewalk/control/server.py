@@ -22,7 +22,7 @@ from ropewalk.store.sqlite import SqliteStore
 MOST_CONNECTIONS: Final = 100
 LAST_WORDS: Final = 0.1
 
-# Where the kernel cannot name the peer, the directory alone keeps others out.
+# Where the kernel cannot name the peer, the directory alone keeps other users out.
 _PEER: Final = getattr(socket, "SO_PEERCRED", None)
 _log = logging.getLogger("ropewalk.control")
 
@@ -44,8 +44,8 @@ async def _listen(server: "ControlServer", store: SqliteStore) -> None:
         path = socket_path(store.path)
         await server.open(path)
     except (OSError, Unavailable) as error:
-        # Executing matters more than being spoken to: others are then told that the store is in use.
-        _log.warning("nobody can speak to this process: %s", error)
+        # Executing matters more than the socket: other processes are then told that the store is in use.
+        _log.warning("other processes cannot speak to this one: %s", error)
     else:
         store.set_socket(path)
 
@@ -62,14 +62,14 @@ class ControlServer:
 
     @property
     def talks(self) -> int:
-        """How many speak to it now."""
+        """How many processes are connected now."""
         return len(self._talks)
 
     async def open(self, path: str) -> None:
-        """Listens at `path`; whoever was there before left it behind, since the store has one owner."""
+        """Listens at `path`; a socket that is there is of a dead owner, since the store has one owner."""
         with suppress(FileNotFoundError):
             os.unlink(path)
-        # Serving comes last: whoever is broken off in it has a server to close.
+        # Serving comes last: should it be broken off, there is a server to close.
         self._server = await asyncio.start_unix_server(
             self._connected, path, limit=LONGEST_REQUEST, start_serving=False
         )
@@ -78,13 +78,13 @@ class ControlServer:
         await self._server.start_serving()
 
     async def close(self) -> None:
-        """Hangs up, and takes the socket away unless another has taken its place."""
+        """Hangs up, and removes the socket unless another owner has put its own there."""
         self._is_closed = True
         if self._server is not None:
             self._server.close()
         talks = list(self._talks)
         if talks:
-            # Those who follow what has just ended hear of it before we hang up.
+            # Processes that follow an execution which has just ended hear of it before this one hangs up.
             await asyncio.wait(talks, timeout=LAST_WORDS)
         for talk in talks:
             talk.cancel()
@@ -96,7 +96,7 @@ class ControlServer:
                     os.unlink(path)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # One that was accepted while we closed would wait for an answer for as long as this process lives.
+        # A connection that was accepted during the close would wait for an answer for as long as this process lives.
         if self._is_closed or len(self._talks) >= MOST_CONNECTIONS or not _is_ours(writer):
             writer.close()
             return
@@ -225,7 +225,7 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Sweep(policy, position, by):
             return await service.sweep(policy, position, by)
         case wire.Learn(modules, folder):
-            return await service.load_node_types(modules, folder)
+            return await service.learn(modules, folder)
         case wire.Ended(execution):
             return await service.ended(execution)
         case wire.Follow():

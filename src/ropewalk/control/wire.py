@@ -192,7 +192,7 @@ Request = (
 
 
 class SavedVersion(Struct, frozen=True):
-    """What the owner of the store has saved, as far as others need it to start it."""
+    """What the owner of the store has saved, as far as other processes need it to start it."""
 
     workflow: str
     version: int

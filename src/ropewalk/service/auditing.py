@@ -48,8 +48,8 @@ class Audited(Struct, frozen=True):
 class Audit:
     """One walk through a store.
 
-    `at_rest` says that nobody executes on it and nothing was cut off, so that nothing may be left half done; `limits`
-    are the slots of workspaces; `effects` is what the outside world saw, by execution; `load_blob` reads a large value
+    `at_rest` says that no worker executes on it and nothing was cut off, so that nothing may be half done; `limits` are
+    the slots of workspaces; `effects` is what the outside world saw, by execution; `load_blob` reads a large value
     by its hash.
     """
 

@@ -37,9 +37,9 @@ def _breaker(target: str, breaker: Breaker) -> Json:
 
 
 async def reset(engine: "NativeEngine", workspace: str, target: str, by: str) -> bool:
-    """Close a breaker by hand and let those go on whom it holds; False if it was closed."""
+    """Close a breaker by hand and let the runs go on that it holds; False if it was closed."""
     store = engine.store
-    # What this worker has learnt goes to the store with its next commit: that is to be over before the row is judged.
+    # The calls that this worker has counted go to the store with its next commit: wait for it before the row is read.
     await engine.commit.settled()
     async with store.transaction() as tx:
         if not await breakers.exists(tx, workspace, target):

@@ -1,7 +1,8 @@
 """Many dead letters, one after the other: each is a decision of its own, made by the ordinary verb.
 
-So it does not matter who else works on them at the same time, or whether the verbs are carried out here or by another
-process. What came to lie there after the beginning is left alone: a letter that fails again is not taken up twice.
+So it does not matter whether other callers work on them at the same time, or whether the verbs are carried out here or
+by another process. What gave up after the beginning is left alone: a dead letter that fails again is not taken up
+twice.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _PAGE: Final = 100
 
 
 class DeadLetterVerbs(Protocol):
-    """Whoever can decide about one letter."""
+    """What can decide about one dead letter: a service, or a client of one."""
 
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = ..., by: str = ...) -> str: ...
     async def discard(self, letter: str, by: str = ..., notes: str | None = ...) -> None: ...
@@ -58,7 +59,7 @@ AT_ONCE: Final = Pace()
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """Where to begin and how long to go on, for whoever does it in steps.
+    """Where to begin and how long to go on, for callers that do it in steps.
 
     Letters up to `after` were dealt with, and none younger than `last` is meant; `failures` are those of the steps
     before. `seconds` is for taking up letters; those that were are watched for `LINGER` more.
@@ -75,7 +76,7 @@ LINGER: Final = 5.0
 
 
 class Outcome(StrEnum):
-    """What became of a letter: SKIPPED was resolved by someone else, FAILED gave up again, STOPPED is the end of it."""
+    """What became of a dead letter: SKIPPED was resolved by another caller, FAILED gave up again, STOPPED ends it."""
 
     REQUEUED = "REQUEUED"
     DISCARDED = "DISCARDED"
@@ -86,7 +87,7 @@ class Outcome(StrEnum):
 
 
 class Progress(Struct, frozen=True):
-    """One thing that happened to one letter."""
+    """One thing that happened to one dead letter."""
 
     letter: str
     execution: str
@@ -96,7 +97,7 @@ class Progress(Struct, frozen=True):
 
 async def requeue_all(reader: Reader, verbs: DeadLetterVerbs, workspace: str, wanted: Wanted, pace: Pace = AT_ONCE,
                       by: str = "local", bounds: Bounds = ALL) -> AsyncIterator[Progress]:  # fmt: skip
-    """Tries these letters again, the oldest first; stops as soon as enough of them have failed again."""
+    """Tries these dead letters again, the oldest first; stops as soon as enough of them have failed again."""
     beat, watch, time = _Beat(pace.rate, bounds), _Watch(reader, workspace, pace, bounds), _Time(bounds.seconds)
     async for letter in _pending(reader, workspace, wanted, pace.limit, bounds):
         while True:
@@ -123,7 +124,7 @@ async def requeue_all(reader: Reader, verbs: DeadLetterVerbs, workspace: str, wa
 async def discard_all(reader: Reader, verbs: DeadLetterVerbs, workspace: str, wanted: Wanted, by: str = "local",
                       notes: str | None = None, limit: int | None = None,
                       bounds: Bounds = ALL) -> AsyncIterator[Progress]:  # fmt: skip
-    """Closes these letters, the oldest first."""
+    """Closes these dead letters, the oldest first."""
     time = _Time(bounds.seconds)
     async for letter in _pending(reader, workspace, wanted, limit, bounds):
         if time.is_up:
@@ -139,7 +140,7 @@ async def discard_all(reader: Reader, verbs: DeadLetterVerbs, workspace: str, wa
 
 
 async def newest(reader: Reader, workspace: str) -> str | None:
-    """The letter that came last, so that those to come are left alone."""
+    """The newest dead letter, so that later ones are left alone."""
     found = await dlq.listed(reader, workspace, limit=1)
     return found[0].id if found else None
 
@@ -147,7 +148,7 @@ async def newest(reader: Reader, workspace: str) -> str | None:
 async def _pending(
     reader: Reader, workspace: str, wanted: Wanted, limit: int | None, bounds: Bounds
 ) -> AsyncIterator[Pending]:
-    """What lies there now, page by page."""
+    """The unresolved dead letters, page by page."""
     last = bounds.last or await newest(reader, workspace)
     after, left = bounds.after, limit
     while last is not None and left != 0:
@@ -162,7 +163,7 @@ async def _pending(
 
 
 async def _requeued(letter: Pending, verbs: DeadLetterVerbs, by: str, watch: "_Watch") -> Progress:
-    """Tries one letter again; that it cannot be is no reason to leave the others."""
+    """Tries one dead letter again; a refusal of one does not stop the others."""
     try:
         await verbs.requeue(letter.id, None, by)
     except (Conflict, NotFound) as error:
@@ -170,7 +171,7 @@ async def _requeued(letter: Pending, verbs: DeadLetterVerbs, by: str, watch: "_W
     except Unreadable as error:
         return Progress(letter.id, letter.execution, Outcome.REFUSED, str(error))
     except InvalidTransition as error:
-        # Whoever was faster has resolved it, or will have in a moment; else the request itself is at fault.
+        # A faster caller has resolved it, or will have in a moment; else the request itself is at fault.
         outcome = Outcome.REFUSED if await watch.stays_pending(letter) else Outcome.SKIPPED
         return Progress(letter.id, letter.execution, outcome, str(error))
     return Progress(letter.id, letter.execution, Outcome.REQUEUED)
@@ -201,7 +202,7 @@ class _Beat:
 
 
 class _Time:
-    """How long there is to go on; without end if nobody says."""
+    """How long there is to go on; without end if the caller names none."""
 
     def __init__(self, seconds: float | None) -> None:
         self._now = asyncio.get_running_loop().time
@@ -217,7 +218,7 @@ class _Time:
 
 
 class _Watch:
-    """Sees what becomes of the letters that were tried again, as long as it matters."""
+    """Sees what becomes of the dead letters that were tried again, as long as failures are counted."""
 
     def __init__(self, reader: Reader, workspace: str, pace: Pace, bounds: Bounds) -> None:
         self._reader = reader
@@ -245,7 +246,7 @@ class _Watch:
             self._under_way.append(letter)
 
     async def look(self) -> list[Progress]:
-        """Those that have failed again since the last look."""
+        """The dead letters that have failed again since the last look."""
         failed = []
         for _ in range(min(MOST_LOOKED_AT, len(self._under_way))):
             letter = self._under_way.popleft()
@@ -258,7 +259,7 @@ class _Watch:
         return failed
 
     async def linger(self) -> AsyncIterator[Progress]:
-        """Those that fail within a moment after the last was taken up; nobody counts what comes later."""
+        """The dead letters that fail within a moment after the last was taken up; later failures are not counted."""
         time = _Time(LINGER)
         while self.is_watching and not time.is_up:
             for failed in await self.look():
@@ -284,7 +285,7 @@ class _Watch:
         return state.is_reopenable
 
     async def stays_pending(self, letter: Pending) -> bool:
-        """Whether nobody has resolved it, nor does within a few looks."""
+        """Whether it is unresolved, and stays so for a few looks."""
         for _ in range(LOOKS):
             if not await self._is_pending(letter):
                 return False
@@ -292,6 +293,6 @@ class _Watch:
         return True
 
     async def _is_pending(self, letter: Pending) -> bool:
-        """Whether nobody has got round to it yet; the end of the execution is the old one then."""
+        """Whether it is unresolved; the end of the execution is the old one then."""
         found = await dlq.get(self._reader, self._workspace, letter.id)
         return found is not None and found.resolution == Resolution.PENDING

@@ -19,7 +19,7 @@ from ropewalk.store.executions import MOST_COUNTED, Execution, Filter
 
 PAGE: Final = 100
 AT_ONCE: Final = 16
-"""How many are told side by side: each waits for its owner, or for a commit that others share."""
+"""How many are told side by side: each waits for its owner, or for a commit that several share."""
 
 
 class BulkVerb(StrEnum):
@@ -73,7 +73,7 @@ async def count(reader: Reader, workspace: str, verb: BulkVerb, wanted: Filter) 
 
 
 async def newest(reader: Reader, workspace: str) -> str:
-    """The execution accepted last, so that those to come are left alone."""
+    """The execution accepted last, so that later ones are left alone."""
     found = await executions.listed(reader, workspace, limit=1)
     return found[0].id if found else ""
 
@@ -97,7 +97,7 @@ async def tell_all(reader: Reader, workspace: str, verb: BulkVerb, wanted: Filte
 
 async def chosen(reader: Reader, workspace: str, verb: BulkVerb, wanted: Filter, *, last: str, after: str,
                  limit: int) -> list[Execution]:  # fmt: skip
-    """The oldest of those after an id."""
+    """The oldest executions after an id."""
     found = [
         row
         for each in narrowed(verb, wanted)
@@ -107,7 +107,7 @@ async def chosen(reader: Reader, workspace: str, verb: BulkVerb, wanted: Filter,
 
 
 def _in_groups(page: list[Execution]) -> list[list[Execution]]:
-    """Those to be told side by side; none is together with, or before, what started it."""
+    """The executions to be told side by side; none is together with, or before, its parent."""
     groups: list[list[Execution]] = []
     for is_child in (False, True):
         some = [each for each in page if (each.parent is not None) is is_child]
@@ -117,7 +117,7 @@ def _in_groups(page: list[Execution]) -> list[list[Execution]]:
 
 
 async def _told(execution: str, tell: Tell) -> BulkProgress:
-    """Tell one; that it cannot be told is no reason to leave the others."""
+    """Tell one execution; a refusal of one does not stop the others."""
     try:
         changed = await tell(execution)
     except (InvalidTransition, Conflict, NotFound) as error:

@@ -1,7 +1,7 @@
-"""What a live stream is read from: its latest messages, kept once and encoded once for everyone who reads it.
+"""What a live stream is read from: its latest messages, kept once and encoded once for all of its readers.
 
-Nobody has a buffer of his own. A reader has a place in the channel; one who falls behind what the channel keeps is cut
-off by that alone, whatever the others do.
+No reader has a buffer of its own. A reader has a place in the channel; one that falls behind what the channel keeps is
+cut off by that alone, and the other readers do not notice.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Message:
 
 
 class Batch:
-    """Messages that follow one another; whoever is at the same place shares it. `last` is where it ends."""
+    """Messages that follow one another; readers at the same place share it. `last` is where it ends."""
 
     __slots__ = ("_sse", "last", "messages")
 
@@ -98,7 +98,7 @@ class Channel(ABC):
         self.head = 0
         self.readers = 0
         self.beats = 0
-        # How often what was told turned out not to be so: then everyone needs a new snapshot.
+        # How often messages turned out to be undone (the database went back): then every reader needs a new snapshot.
         self.renewals = 0
         self._most = most
         self._most_bytes = most_bytes
@@ -113,12 +113,12 @@ class Channel(ABC):
 
     @property
     def floor(self) -> int:
-        """The number before the first that is kept: whoever is here or further on has missed nothing."""
+        """The number before the first that is kept: a reader that is here or further on has missed nothing."""
         return self.head - len(self._kept)
 
     @property
     def state(self) -> ExecutionState | None:
-        """How it ended, if what is told here has an end and this is it."""
+        """How the execution ended, if this is the stream of one and it has."""
         return None
 
     def put(self, message: Message) -> None:
@@ -159,11 +159,11 @@ class Channel(ABC):
         return known
 
     async def news(self) -> None:
-        """Wait until there is a reason to look."""
+        """Wait until the channel wakes its readers."""
         await self._news.wait()
 
     def wake(self) -> None:
-        """There is a reason to look: soon, and not before those who look already are through."""
+        """Wake the readers: soon, and not before those that were woken last have read."""
         if self._waking is not None:
             self._has_more = True
         else:
@@ -175,7 +175,7 @@ class Channel(ABC):
         began = loop.time()
         news, self._news = self._news, asyncio.Event()
         news.set()
-        # In line behind everyone who was woken just now.
+        # In line behind every reader that was woken just now.
         loop.call_soon(self._round_over, began)
 
     def _round_over(self, began: float) -> None:
@@ -187,12 +187,12 @@ class Channel(ABC):
             self.wake()
 
     async def earlier(self, number: int) -> Batch | None:
-        """What follows this number and is not kept any more; None if nobody has it."""
+        """What follows this number and is not kept any more; None if it is not stored either."""
         return None
 
     @abstractmethod
     async def open(self) -> None:
-        """From here on nothing is missed."""
+        """Begin to collect: from here on the channel misses nothing."""
 
     async def close(self) -> None:
         if self._waking is not None:
@@ -201,4 +201,4 @@ class Channel(ABC):
 
     @abstractmethod
     async def snapshot(self, payloads: bool) -> tuple[int, str, bytes]:
-        """How things stand: at which number, its id for whoever comes back, and the text with or without payloads."""
+        """The state now: at which number, its id to come back with, and the text with or without payloads."""

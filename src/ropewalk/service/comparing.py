@@ -25,8 +25,8 @@ Row = dict[str, Any]
 def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: bool) -> Iterator[str]:
     """Everything the tables say other than the log makes it; `machine` is its fold, and is used up.
 
-    `at_rest` says that nobody executes on the store and nothing was cut off: then nobody holds what needs no holding,
-    and nobody who is over is owed a word.
+    `at_rest` says that no worker executes on the store and nothing was cut off: then no row is held that needs no
+    holding, and no inbox message waits for an execution that has ended.
     """
     made = story.projected()
     yield from _execution(kept, story, made)
@@ -133,7 +133,7 @@ def _place(kept: Kept, story: Recorded, machine: Execution, at_rest: bool) -> It
 
 def _living(story: Recorded, machine: Execution, is_claimed: bool) -> Row:
     accepted = story.accepted
-    # Whoever claims takes slot and key at once; that the execution has them it says with its next events.
+    # The claiming worker takes slot and key at once; the execution's log says so with its next events.
     has_slot = is_claimed or machine.has_slot
     expected: Row = {
         "workspace": accepted.workspace,
@@ -183,7 +183,7 @@ def _queue(kept: Kept, story: Recorded, machine: Execution, is_claimed: bool) ->
 
 
 def _runs(kept: Kept, story: Recorded, made: Rows) -> Iterator[str]:
-    """What ended or waits has its row; what is under way is the log's alone, whatever row it left earlier."""
+    """What ended or waits has its row; what is under way is the log's alone, and its earlier row does not count."""
     known = {run.id: run for run in kept.runs}
     for run in made.runs:
         name = f"run {run.id} ({run.node} {run.attempt})"
@@ -241,7 +241,7 @@ def _letter(letter: LetterRow, kept: Kept) -> Row:
 
 
 def _resolution(name: str, row: dlq.DeadLetter, letter: LetterRow) -> Iterator[str]:
-    # Discarding is a person's note beside the log; whoever resolves a letter first has resolved it.
+    # Discarding is a person's note beside the log; the first resolution of a dead letter stands.
     if row.resolution != Resolution.DISCARDED:
         made = {"resolution": str(letter.resolution), "resolved_at": letter.resolved, "reviewed_by": letter.by}
         yield from _unequal(name, row, made)
@@ -263,7 +263,7 @@ def _event_waits(kept: Kept, story: Recorded, machine: Execution) -> Iterator[st
             yield f"event wait of {wait.node}: the log has it, the table has not"
         else:
             yield from _unequal(f"event wait of {wait.node}", row, msgspec.structs.asdict(wait))
-    yield from (f"event wait of {node}: nobody waits there" for node, _ in known)
+    yield from (f"event wait of {node}: the node does not wait for it" for node, _ in known)
 
 
 def _waiting_for_events(story: Recorded, machine: Execution) -> Iterator[KeptEventWait]:

@@ -1,7 +1,7 @@
 """What people do about dead letters: look at what failed alike, try again, supply the output, close, comment.
 
 Each verb is one decision about one letter: durable when it returns, with one row in the audit log, and a Conflict for
-whoever comes second. What is done to many letters is done to one after the other (`bulk`).
+the second caller. What is done to many dead letters is done to one after the other (`bulk`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -44,7 +44,7 @@ class DeadLetters:
         self._types = types
         self._workspace = workspace
 
-    # One letter
+    # One dead letter
 
     async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
         """Try a dead letter again, with other inputs if wanted; the id of its execution, which goes on."""
@@ -72,7 +72,7 @@ class DeadLetters:
         """Close a dead letter without doing anything about it; what is noted is added to what was."""
         text = None if notes is None else _checked(notes)
         found, now = await self._pending(letter), self._store.now()
-        # Who and when is told by the resolution itself, unless others have had their say before.
+        # The resolution itself names author and time, unless there are earlier notes.
         note = text if text is None or not found.notes else _line(text, by, now)
         if len(found.notes or "") + len(note or "") >= dlq.MOST_NOTES:
             raise _full(letter)
@@ -98,7 +98,7 @@ class DeadLetters:
         return Resolution.PENDING if resolved is None else resolved[0]
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
-        """Say something about a dead letter, whatever has become of it; who and when is kept with it."""
+        """Add a note to a dead letter, resolved or not; its author and time are kept with it."""
         text, now = _checked(text), self._store.now()
         async with self._store.transaction() as tx:
             await self._add(tx, letter, _line(text, by, now))
@@ -123,7 +123,7 @@ class DeadLetters:
         about = (self._workspace, by, verb, letter)
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), at, *about, None, None, detail))
 
-    # Many letters
+    # Many dead letters
 
     def requeue_all(self, wanted: dlq.Wanted, pace: Pace = bulk.AT_ONCE, by: str = "local",
                     bounds: Bounds = bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
@@ -136,7 +136,7 @@ class DeadLetters:
         return bulk.discard_all(self._store, self, self._workspace, wanted, by, notes, limit, bounds)
 
     async def newest(self) -> str | None:
-        """The letter that came last."""
+        """The newest dead letter."""
         return await bulk.newest(self._store, self._workspace)
 
 
@@ -152,7 +152,7 @@ def _checked(text: str) -> str:
 
 
 def _line(text: str, by: str, at: int) -> str:
-    """What is added to the notes. Further lines are set in, so that none of them can pass for someone else's note."""
+    """What is added to the notes. Further lines are set in, so that none of them can pass for another author's note."""
     return f"{rfc3339(at)} {by}: {text}".replace("\n", "\n  ")
 
 

@@ -11,7 +11,7 @@ def require_served(definition: Definition, *, has_pools: bool) -> None:
     """What a definition may ask for and this engine cannot give is refused, not ignored."""
     missing = {"credentials": "there are no credentials yet"}
     if not has_pools:
-        missing["pool"] = "one process on one file has no worker pools, and nobody else can reach it"
+        missing["pool"] = "one process on one file has no worker pools, and no runner can reach it"
     problems = [
         Problem(("nodes", index, field), f"{why}; leave the field out")
         for index, node in enumerate(definition.nodes)

@@ -1,4 +1,4 @@
-"""Definitions as the outside keeps them: saved, published, archived, with an audit row each; and what a start takes."""
+"""Definitions as callers keep them: saved, published, archived, with an audit row each; and what a start takes."""
 
 import asyncio
 from collections.abc import Collection
@@ -37,7 +37,7 @@ async def startable(service: Service, workflow: Workflow, version: int | None) -
 
 
 async def check(service: Service, document: JSON) -> Definition:
-    """The definition a document describes. In a thread: a large one takes a while, and others are waiting."""
+    """The definition a document describes. In a thread: a large one takes a while, and other requests are waiting."""
     return await asyncio.to_thread(service.check, document)
 
 
@@ -60,7 +60,7 @@ async def revise(service: Service, workflow: Workflow, document: JSON, by: str, 
                  is_published: bool, is_bounded: bool = False) -> Saved:  # fmt: skip
     """Keep the next version of a workflow, on top of one with an expected hash; Outdated if the newest has another.
 
-    `is_bounded`: it may reach only what is shared with whom saves it, now and whenever it is executed.
+    `is_bounded`: it may reach only what is shared with the actor that saves it, now and whenever it is executed.
     """
     draft = await (_bounded_draft if is_bounded else _draft)(service, document, by)
     if draft.name != workflow.name:

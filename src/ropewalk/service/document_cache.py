@@ -1,8 +1,8 @@
 """The documents that were saved here, so that a start with the same one neither checks nor saves it again.
 
 A document is the same if its JSON text is and if it is equal: `true` and 1 are equal in Python and differ as text, and
-what JSON cannot say (NaN) has the text of something else. Of each name only the last document is known: whoever starts
-two documents of one name in turn saves and publishes each of them in turn.
+what JSON cannot say (NaN) has the text of something else. Of each name only the last document is known: a caller
+that starts two documents of one name in turn saves and publishes each of them in turn.
 """
 
 import asyncio

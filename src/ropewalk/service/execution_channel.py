@@ -69,7 +69,7 @@ class ExecutionChannel(Channel):
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
 
-    # What the engine tells
+    # Called by the engine
 
     def told(self, committed: Committed) -> None:
         if self.head and not self._is_behind and committed.first_seq <= self.head + 1:
@@ -123,7 +123,7 @@ class ExecutionChannel(Channel):
         self._state = ENDS.get(type(last))
         self.renew(head)
 
-    # What readers ask
+    # Called by readers
 
     async def earlier(self, number: int) -> Batch | None:
         found = await stored_log.entries(self._store, self.execution, start=number + 1, limit=PAGE)
@@ -137,11 +137,11 @@ class ExecutionChannel(Channel):
         return Batch(messages, messages[-1].seq) if messages else None
 
     async def has(self, number: int) -> bool:
-        """Whether there is an event of this number; asked of the log where it is ahead of us."""
+        """Whether there is an event of this number; asked of the log where that is ahead of the channel."""
         return number <= self.head or number <= (await streams.last_event(self._store, self.execution))[0]
 
     async def snapshot(self, payloads: bool) -> tuple[int, str, bytes]:
-        """One for everyone who comes within a second, as long as what follows it is kept."""
+        """One snapshot for all readers that come within a second, as long as what follows it is kept."""
         async with self._taking:
             now = asyncio.get_running_loop().time()
             taken = self._snapshots.get(payloads)

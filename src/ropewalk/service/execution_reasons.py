@@ -25,7 +25,7 @@ LONGEST_CLAIM = 5 * MINUTE
 
 START = "start a worker"
 LEFT = 0
-"""When a worker was last heard of that has said goodbye."""
+"""When a worker was last heard of that has left in order."""
 
 
 def whole_reasons(f: Facts) -> list[Reason]:
@@ -42,10 +42,10 @@ def _standing_still(f: Facts) -> list[Reason]:
         return [_ending(f, f.x.ending), *_worker(f)]
     if f.x.state is ExecutionState.PAUSED:
         return [_paused(f)]
-    nobody = _worker(f)
+    no_worker = _worker(f)
     if f.x.needs_slot:
-        return [*nobody, *_stuck(f), *_queued(f, has_worker=not nobody)]
-    return nobody or _going(f)
+        return [*no_worker, *_stuck(f), *_queued(f, has_worker=not no_worker)]
+    return no_worker or _going(f)
 
 
 def holds_all(reasons: list[Reason]) -> Reason | None:
@@ -108,7 +108,7 @@ def _dispatch_failed(entry: QueueEntry | None) -> list[Reason]:
 
 
 def _stuck(f: Facts) -> list[Reason]:
-    """It was given up by the queue, though not by itself: what kept it may have been mended since."""
+    """The queue gave the execution up, which has not failed itself: what kept it may have been mended since."""
     again = f"mend what the error tells of, then pause and resume it: {command('resume', f.id)} puts it in the queue"
     return [replace(each, command=command("pause", f.id), action=again) for each in _dispatch_failed(f.line.entry)]
 
@@ -153,7 +153,7 @@ def _paused(f: Facts) -> Reason:
 
 
 def _unread(f: Facts) -> list[Reason]:
-    """Told by someone, and not yet heard by whoever executes."""
+    """What the execution was told, and its worker has not read yet."""
     if not f.unread:
         return []
     kinds = [_kind(each) for each in f.unread]
@@ -177,7 +177,7 @@ class _Told(msgspec.Struct):
 
 
 def _worker(f: Facts) -> list[Reason]:
-    """Whether there is anyone to execute it."""
+    """Whether there is a worker to execute it."""
     if not f.around.executing and (f.owner is None or f.is_owner_lost):
         return [_no_worker(f)]
     return [_owner_lost(f, f.owner)] if f.is_owner_lost and f.owner is not None else []

@@ -1,6 +1,6 @@
 """What is known about an execution and around it, read once before anything is explained.
 
-The log is the truth about the execution; the tables say who has what. They are read one after the other, so an
+The log is the truth about the execution; the tables say which worker has what. They are read one after the other, so an
 execution that moves meanwhile is read again.
 """
 
@@ -46,9 +46,9 @@ class Sight(Struct, frozen=True, kw_only=True):
 
 
 class Around(Struct, frozen=True):
-    """Where and when one looks. `takeover` is how long after its last word a dead worker's work is taken over at the
-    latest; None on a store of one process, where nobody else is there to do so. `accepts_only`: nor does that one.
-    `sight` is what the asker may see."""
+    """Where and when an explanation is made. `takeover` is how long after its last word a dead worker's work is taken
+    over at the latest; None on a store of one process, where there is no other worker. `accepts_only`: nor does that
+    one execute. `sight` is what the asker may see."""
 
     reader: Reader
     workspace: str
@@ -65,7 +65,7 @@ class Around(Struct, frozen=True):
 
     @property
     def executing(self) -> list[Worker]:
-        """Those of them who take executions: no servers that only accept, and no workers of a pool."""
+        """The live workers that take executions: no servers that only accept, and no workers of a pool."""
         if self.takeover is None:
             return [] if self.accepts_only else self.living
         return [worker for worker in self.living if worker.slots and worker.pool == DEFAULT_POOL]
@@ -124,7 +124,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def is_owner_lost(self) -> bool:
-        """Whether it is in the hands of a worker that is not alive."""
+        """Whether a worker that is not alive owns it."""
         if self.owner is None:
             return False
         worker = self.around.worker(self.owner)
@@ -132,7 +132,7 @@ class Facts(Struct, frozen=True):
 
 
 def told_by_log(around: Around, row: executions.Execution, story: Recorded, x: Execution) -> Facts:
-    """What is known without asking who has what; `x` is the log folded."""
+    """What the log alone tells; `x` is the log folded."""
     known = story.projected()
     return Facts(
         around=around,
@@ -204,7 +204,7 @@ async def _line(around: Around, story: Recorded, x: Execution, held: Live | None
 
 
 async def _key_holder(around: Around, story: Recorded, held: Live | None) -> Holder | None:
-    """Who keeps the execution's key from it; an ancestor does not."""
+    """The execution that holds this one's concurrency key; an ancestor does not count."""
     accepted = story.accepted
     if accepted.concurrency_key is None or (held is not None and held.has_key):
         return None
@@ -214,7 +214,7 @@ async def _key_holder(around: Around, story: Recorded, held: Live | None) -> Hol
 
 
 async def _letters(reader: Reader, execution: str, x: Execution) -> list[dlq.DeadLetter]:
-    """The dead letters that wait for someone."""
+    """The unresolved dead letters."""
     if not x.errors and not any(map_.errors for map_ in x.maps.values()):
         return []
     found = await dlq.of_execution(reader, execution)
@@ -237,7 +237,7 @@ async def _rate_limits(around: Around, x: Execution) -> dict[str, tuple[RateLimi
 
 
 async def _shared(reader: Reader, execution: str, x: Execution) -> dict[Key, SharedRun]:
-    """The attempts that are not in the hands of the execution's owner, as of their last."""
+    """The attempts that the execution's owner does not carry out itself, as of their last."""
     if x.is_ended or not x.running:
         return {}
     found = await explain.shared_runs(reader, execution, MOST_RUNS)

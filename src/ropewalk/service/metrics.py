@@ -1,4 +1,4 @@
-"""Samples of what only the store knows, for the metrics; taken when somebody looks, and kept for a few seconds."""
+"""Samples of what only the store knows, for the metrics; taken when a caller asks, and kept for a few seconds."""
 
 import asyncio
 from typing import Final
@@ -15,7 +15,7 @@ _log = logger("engine")
 
 
 class Sampler:
-    """Asks the store, at most every few seconds, however many look."""
+    """Asks the store, at most every few seconds, however many callers ask."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -110,7 +110,7 @@ def _remedy(f: Facts, letters: list[str], is_handled: bool) -> str | None:
 
 
 def _behind(f: Facts, index: int) -> Reason:
-    """The nodes before it that are not done; one that failed keeps it until someone mends it."""
+    """The nodes before it that are not done; a failed one keeps it until a person mends that."""
     x, ids = f.x, f.story.plan.ids
     sources = [each for each in f.story.plan.predecessors(index) if not _is_decided(f, each)]
     failed = [each for each in sources if each in x.unhandled]
@@ -180,7 +180,7 @@ def _with_the_whole(held: Reason) -> Reason:
 
 
 def is_running(f: Facts, work: Work) -> bool:
-    """Whether somebody who is alive carries an attempt out."""
+    """Whether a live worker or runner carries an attempt out."""
     return work.phase is Phase.RUNNING and _under_way(f, work).code is Cause.RUNNING
 
 
@@ -232,7 +232,7 @@ def _held_back(f: Facts, work: Work) -> Reason:
 
 
 def _own_hands(f: Facts, work: Work) -> list[Worker]:
-    """Who could carry out an attempt that asks for no pool: its owner, or anyone once it may be leased."""
+    """Which workers could carry out an attempt that asks for no pool: its owner, or any once it may be leased."""
     if work.phase is Phase.RUNNING:
         return f.around.executing
     owner = f.around.worker(f.owner)

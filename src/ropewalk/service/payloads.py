@@ -1,7 +1,8 @@
 """What a caller without the right `read-payloads` sees: the one place that decides it.
 
 A payload is every value and every text that is known only at run time: inputs, outputs, what an expression gave, what a
-node, a function or a counterpart said, and what a person wrote. Definitions are not: who may read may read those too.
+node, a function or a counterpart said, and what a person wrote. Definitions are not: a caller with the right to read
+may read those too.
 
 Each table below lists what is free of payload: ids, names of workflows and nodes, types, states, kinds of errors,
 counts and times. What no table lists is withheld, a field that is added later too. A withheld value is null in an

@@ -1,4 +1,4 @@
-"""What actors with whom single workflows are shared may save, and may hand to an execution of others."""
+"""What actors with whom single workflows are shared may save, and may hand to another actor's execution."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ async def _may_call(service: Service, actor: str, named: str) -> bool:
 async def require_no_wider(service: Service, execution: str, bounded_by: Iterable[str]) -> None:
     """Refuses values of these actors for an execution that reaches beyond what is shared with them.
 
-    A value may name what is called next: it would be called in the name of whoever started the execution.
+    A value may name what is called next: it would be called in the name of the actor that started the execution.
     """
     actors = tuple(bounded_by)
     if not actors:

@@ -36,7 +36,7 @@ class Cause(StrEnum):
     OWNER_LOST = "OWNER_LOST"
     SET_ASIDE = "SET_ASIDE"
     UNREADABLE = "UNREADABLE"
-    # An execution somebody stopped, or that is over
+    # An execution that was stopped, or that is over
     PAUSED = "PAUSED"
     ENDING = "ENDING"
     ENDED = "ENDED"
@@ -51,7 +51,7 @@ class Cause(StrEnum):
     RATE_LIMIT = "RATE_LIMIT"
     NODE_TYPE = "NODE_TYPE"
     RETRY = "RETRY"
-    # A node that could run but for others
+    # A node that could run but for other executions
     PREDECESSORS = "PREDECESSORS"
     EXECUTION = "EXECUTION"
     MAX_PARALLEL = "MAX_PARALLEL"
@@ -71,7 +71,7 @@ class Cause(StrEnum):
 
 
 class Reason(Struct, frozen=True, rename="camel"):
-    """Why; `command` is what to type after `ropewalk`, `action` what else one can do. `node` if it is a node's."""
+    """Why; `command` is what to type after `ropewalk`, `action` what else helps. `node` if it is a node's."""
 
     code: Cause
     why: str
@@ -87,7 +87,7 @@ class Reason(Struct, frozen=True, rename="camel"):
 
 
 def command(*words: str) -> str:
-    """A command line, whatever is in its words."""
+    """A command line, its words quoted where they need it."""
     return shlex.join(words)
 
 
@@ -105,7 +105,7 @@ def lapse(length: int) -> str:
 
 
 def brief(text: object) -> str:
-    """The beginning of somebody's text, on one line."""
+    """The beginning of a user's text, on one line."""
     words = " ".join(str(text).split())
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 

@@ -28,7 +28,7 @@ from ropewalk.store.ids import first_id
 SENTENCES: Final = {
     "I-30": "An idempotency key stands for one request and its executions.",
     "I-44": "Every accepted request has its audit row.",
-    "I-46": "Whoever owns an execution exists.",
+    "I-46": "The worker that owns an execution exists.",
 }
 VERBS: Final = {ExecutionPaused: "pause", ExecutionResumed: "resume", CancelRequested: "cancel"}
 """What people ask of an execution, by the event that is recorded; those of children may be their parent's."""

@@ -21,7 +21,7 @@ from ropewalk.store.rows import AuditEntry
 
 STEP: Final = 500
 SHORTEST: Final = HOUR
-"""Whoever reopens something has this long before it can go."""
+"""A person who wants to reopen an execution has at least this long before it is removed."""
 
 NAMED_WITHIN: Final = DAY
 """A new blob is named by a log at the latest after so long, or never."""
@@ -32,8 +32,8 @@ _log = logging.getLogger("ropewalk.retention")
 
 class Policy(Struct, frozen=True, kw_only=True):
     """How long (µs) executions are kept after their end, dead letters after their resolution, the audit log (None: for
-    good). Where others write too, a step removes at most `step` of each kind: nobody waits longer for it than for a
-    few commits. `pause` is between two steps, `rest` after a round that found nothing more to remove."""
+    good). Where other workers write too, a step removes at most `step` of each kind: other writers wait no longer for
+    it than for a few commits. `pause` is between two steps, `rest` after a round that found nothing more to remove."""
 
     executions: int = 30 * DAY
     letters: int = 30 * DAY
@@ -160,7 +160,7 @@ async def survey(reader: Reader, now: int, policy: Policy = DEFAULT) -> Swept:
 
 async def run_forever(store: Store, policy: Policy = DEFAULT,
                       told: Callable[[Swept], None] | None = None) -> None:  # fmt: skip
-    """Remove what is old as it gets old, as long as this worker is the one who does; `told` hears of every step."""
+    """Remove what is old as it gets old, as long as it is this worker's turn; `told` hears of every step."""
     keeper = Retention(store, policy)
     try:
         while True:
@@ -185,7 +185,7 @@ class Retention:
         self.pause = policy.pause
 
     async def step(self) -> Swept | None:
-        """Takes a step if it is ours to take; None if it is another worker's, or the store is away."""
+        """Takes a step if it is this worker's turn; None if it is another's, or the store does not answer."""
         try:
             self._is_ours = await self._take_turn()
             swept = await self._sweep() if self._is_ours else None
@@ -200,7 +200,7 @@ class Retention:
         return swept
 
     async def leave(self) -> None:
-        """Another may go on at once."""
+        """Give up the turn, so that another worker may go on at once."""
         if not self._is_ours:
             return
         self._is_ours = False
@@ -211,7 +211,7 @@ class Retention:
             _log.info("the next has to wait for the end of this worker's turn: %s", error)
 
     async def _take_turn(self) -> bool:
-        """Ours until well after the next step; whoever dies is followed by another then."""
+        """Take the turn until well after the next step; if this worker dies, another takes the turn then."""
         now = self._store.now()
         until = now + self._policy.rest + MINUTE
         async with self._store.transaction() as tx:

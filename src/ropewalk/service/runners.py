@@ -1,7 +1,7 @@
-"""External runners: work for those who speak HTTP and nothing else.
+"""External runners: processes that lease runs over HTTP and know nothing else of Ropewalk.
 
 A runner leases runs of its pool, says now and then that it lives, and reports once. What it shows for that is the
-lease's token: signed here, and good for one run in the hands of one runner.
+lease's token: signed here, and valid for one run and one runner.
 """
 
 from typing import Any, Final
@@ -21,14 +21,14 @@ Json = dict[str, Any]
 
 
 def seeker(workspace: str, pool: str, runner: str, subject: str, limit: int) -> Seeker:
-    """Somebody who looks for work; what workers keep for themselves is not for runners."""
+    """A runner that looks for work; the workers' own pool is not for runners."""
     if pool == DEFAULT_POOL:
         raise InvalidInput([Problem(("pool",), "is the workers' own: runners lease from pools that nodes name")])
     return Seeker(workspace, pool, name_of(runner, subject), limit)
 
 
 def name_of(runner: str, subject: str) -> str:
-    """As whom a runner has its leases: nobody else may report under them."""
+    """The name under which a runner has its leases: no other runner may report under them."""
     return f"{RUNNER}{runner}@{subject}"
 
 
@@ -77,7 +77,7 @@ def read(place: Any) -> Lease:
 
 async def complete(engine: NativeEngine, lease: Lease, output: Any, ports: list[str],
                    tokens: int | None = None) -> None:  # fmt: skip
-    """The run has this result, and used up so many tokens if anybody counted."""
+    """The run has this result, and used up so many tokens, if the runner counted them."""
     await engine.lending.succeed(lease, output, tuple(ports), tokens)
 
 

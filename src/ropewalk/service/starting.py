@@ -28,7 +28,7 @@ LONGEST_KEY: Final = 255
 
 
 class Once(Struct, frozen=True):
-    """A request that is done once: its key, what was asked in the words of whoever asked, and by which route."""
+    """A request that is done once: its key, what was asked, in the caller's words, and by which route."""
 
     key: str
     asked: JSON
@@ -90,7 +90,7 @@ async def _together(engine: NativeEngine, requests: Sequence[StartRequest], once
     except Conflict:
         if once is None:
             raise
-        # Someone with the same key was faster: this time the answer is there, or the request is another one.
+        # A request with the same key was faster: now its answer is there, or the request is another one.
         ids = await _accepted(engine, requests, once)
     accepted(engine)
     return ids
@@ -126,7 +126,8 @@ async def _free_later(engine: NativeEngine, name: tuple[str, str, str]) -> None:
 
 
 async def _start_first(engine: NativeEngine, request: StartRequest, once: Once, *, is_known_free: bool) -> str:
-    """Write the key with the execution if that can be refused to no other; else in a transaction of its own.
+    """Write the key with the execution if the commit can be refused to no other start; else in a transaction of its
+    own.
 
     An embedded store is written by this process alone: a key that is free stays free until we write it. On a shared
     store the insert decides, in a commit of such starts alone; what it refuses is judged by the transaction.
@@ -176,6 +177,6 @@ def once_of(workspace: str, route: str, key: str, body_hash: str) -> str:
 
 
 def said(request: StartRequest) -> JSON:
-    """A start in the words of whoever names the version."""
+    """A start in the words of a caller that names the version."""
     version = request.version
     return [version.workflow, version.version, request.input, dict(request.vars), request.priority]

@@ -1,10 +1,10 @@
-"""How much live streams may take; apart from them, so that whoever only says so does without an engine."""
+"""How much live streams may take; apart from the streams, so that the settings import no engine."""
 
 from msgspec import Struct
 
 
 class StreamLimits(Struct, frozen=True, kw_only=True):
-    """How many may read, how far behind they may be, and how long nobody is heard of. Times are in seconds."""
+    """How many readers there may be, how far behind, and how long a reader may stay silent. Times are in seconds."""
 
     per_actor: int = 100
     readers: int = 5_000

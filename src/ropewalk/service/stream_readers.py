@@ -30,13 +30,13 @@ class Reason(StrEnum):
     SLOW = "slow"
     """The reader is too far behind; come back with the last number."""
     REVOKED = "revoked"
-    """Whoever reads may not any more."""
+    """The reader has lost its rights."""
     GONE = "gone"
     """What was followed was removed."""
 
 
 class Ending(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The last word of a stream."""
+    """The last message of a stream: why it ends."""
 
     reason: Reason
     id: str
@@ -48,19 +48,19 @@ SLOW: Final = "it was not read in time"
 
 
 class Transport(Protocol):
-    """The way to one reader."""
+    """The connection to one reader."""
 
     async def snapshot(self, id: str, text: bytes) -> None:  # noqa: A002
-        """How things stand, and the id to come back with."""
+        """The snapshot, and the id to come back with."""
 
     async def events(self, batch: Batch, payloads: bool) -> None:
-        """What came after."""
+        """The events that came after."""
 
     async def beat(self) -> None:
         """Nothing new, but the transport is alive."""
 
     async def end(self, ending: Ending) -> None:
-        """The last word."""
+        """The last message."""
 
 
 Check = Callable[[], Awaitable[bool]]
@@ -76,7 +76,7 @@ class Guard:
         self.readers: dict[Reader, None] = {}
 
     async def ask(self) -> None:
-        """Whoever may no more is told so; a store that is away is no reason."""
+        """End the streams of readers that lost their rights; a store that does not answer takes away none."""
         try:
             self.payloads = await self._check()
         except Unavailable as error:
@@ -87,7 +87,7 @@ class Guard:
 
 
 class Reader:
-    """Somebody at a place of a channel; without a place, one who needs a snapshot first."""
+    """A reader at a place of a channel; without a place, it needs a snapshot first."""
 
     def __init__(self, channel: Channel, guard: Guard, place: int | None, id: str) -> None:  # noqa: A002
         self.channel = channel
@@ -96,7 +96,7 @@ class Reader:
         self._id = id
         self._needs_snapshot = place is None
         self._snapshot: bytes | None = None
-        # Whether it reads what is kept: then it has to keep up. Whoever comes from further back is given time.
+        # Whether it reads what the channel keeps: then it has to keep up. One from further back is given time.
         self._is_live = False
         self._beats = channel.beats
         self._renewals = channel.renewals

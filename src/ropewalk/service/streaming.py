@@ -1,8 +1,7 @@
-"""Live streams: who reads what, for how long, and why a stream ended.
+"""Live streams of one server: their channels, and their readers.
 
-A stream begins with a snapshot and goes on with numbered events; its last word says why it ends. Whoever comes back
-with the number of the last event it has seen goes on from there. One task looks after all readers: it asks again
-whether they still may, gives signs of life, and lets those go who do not read.
+One task looks after all readers: it asks again whether they may still read, gives signs of life, and ends the streams
+of readers that do not read.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from ropewalk.service.workspace_channel import WorkspaceChannel
 
 TICK: Final = 1.0
 LEAVING: Final = 2.0
-"""How long a reader may take for the last word of a server that is going (s)."""
+"""How long a reader may take (s) for the last message of a server that is leaving."""
 
 _log = logging.getLogger("ropewalk.stream")
 
@@ -52,7 +51,7 @@ class Streams:
 
     @property
     def channels(self) -> int:
-        """How many streams are kept for those who read."""
+        """How many channels have readers."""
         return len(self._channels)
 
     def of_execution(self, execution: str) -> tuple[Hashable, Callable[[], Channel]]:
@@ -99,7 +98,7 @@ class Streams:
         return channel
 
     async def _forget(self, key: Hashable, channel: Channel, opening: asyncio.Future[None]) -> None:
-        """Nobody is there any more, or there is nothing to read."""
+        """Close a channel that could not be opened, or whose readers have all left."""
         if channel.readers or self._channels.get(key, (None,))[0] is not channel:
             return
         del self._channels[key]
@@ -134,7 +133,7 @@ class Streams:
             raise TooMany(f"{self.limits.per_actor} streams are open for you; close one first")
 
     def guard(self, credentials: Hashable, check: Check, payloads: bool) -> Guard:
-        """The guard of whoever comes with these credentials to this thing."""
+        """The guard that readers with these credentials share."""
         known = self._guards.get(credentials)
         if known is None:
             known = self._guards[credentials] = Guard(check, payloads)
@@ -158,7 +157,7 @@ class Streams:
         for guard in list(self._guards.values()):
             try:
                 await guard.ask()
-            except Exception:  # noqa: BLE001 -- a fault of ours must keep nobody from being asked or looked after
+            except Exception:  # noqa: BLE001 -- a fault with one guard must not end the others
                 _log.exception("asking whether readers still may failed; it is tried again")
 
     def _beat(self) -> None:
@@ -167,13 +166,13 @@ class Streams:
             channel.wake()
 
     async def emptied(self) -> None:
-        """Wait until nobody reads any more."""
+        """Wait until the last reader has left."""
         while self._readers:
             self._empty.clear()
             await self._empty.wait()
 
     async def close(self) -> None:
-        """Every reader is told to come back elsewhere, and given a moment to hear it; new ones are refused."""
+        """Every reader is told to come back elsewhere, and given a moment to read that; new ones are refused."""
         self._is_closing = True
         for reader in self._readers:
             reader.cut(Reason.RECONNECT, "the server is shutting down")

@@ -47,13 +47,13 @@ class NewStart(Struct, frozen=True):
 
 
 def require_startable(workflow: workflows.Workflow) -> None:
-    """Refuses a new execution, whatever it is made from, of what was archived so that there are none."""
+    """Refuses a new execution of an archived workflow, also by a rerun or a replay."""
     if workflow.archived_at is not None:
         raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
 
 
 class Service:
-    """What may be asked of a Ropewalk, by whoever asks."""
+    """What callers may ask of one workspace of a Ropewalk."""
 
     def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
                  limits: Limits, workspace: str = "default", loader: NodeTypeLoader | None = None) -> None:  # fmt: skip
@@ -78,7 +78,7 @@ class Service:
 
     def check(self, document: JSON) -> Definition:
         """The definition a document describes; InvalidDefinition names everything that keeps it from running here."""
-        # What exactly is wrong with a package is for those who run the server, not for everyone who saves a workflow.
+        # What exactly is wrong with a package is for the operator of the server, not for each author of a workflow.
         missing = dict.fromkeys(self.types.missing, "`ropewalk doctor` says why")
         definition = parse_definition(document, self.types.infos(), self._limits, missing)
         require_served(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
@@ -99,7 +99,7 @@ class Service:
         self.workflow_cache.forget()
         self.store.hint(WORKFLOWS)
 
-    async def load_node_types(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
+    async def learn(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
         """Take the node types of these modules, looked for in `folder` too; a process that takes none says so."""
         if self._loader is not None:
             await self._loader.take(modules, folder, self.engine.held, self.workspace)

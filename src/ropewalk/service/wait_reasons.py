@@ -25,7 +25,7 @@ from ropewalk.service.reasons import Cause, Json, Reason, brief, clock, command,
 def waiting(f: Facts, work: Work) -> Reason:
     """Why an attempt that has done its part is not over."""
     wait = work.wait
-    assert wait is not None, "whoever waits, waits for something"
+    assert wait is not None, "a run that waits, waits for something"
     match wait:
         case Timer():
             return _timer(f, wait)

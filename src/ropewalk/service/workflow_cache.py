@@ -1,7 +1,7 @@
-"""Workflows as they were a moment ago: a rush of starts reads each of them a few times a second.
+"""A cache of workflows: in a rush of starts, each workflow is read a few times a second and not at every start.
 
-Whoever changes one here forgets it with the commit, so that the next start sees the change, and lets the other servers
-know. A server that does not hear of it sees the change a moment later all the same.
+A change that is made here empties the cache with its commit, so that the next start sees it, and hints at it to the
+other servers. A server that misses the hint sees the change a moment later all the same.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ MOST: Final = 1_000
 
 
 class _Entry(Struct, frozen=True):
-    """A workflow, when it is looked up again by the way, and until when it is believed."""
+    """A workflow, from when on it is looked up again in the background, and until when it is taken from here."""
 
     workflow: Workflow
     renewed: int
@@ -29,7 +29,7 @@ class _Entry(Struct, frozen=True):
 
 
 class _Entries(Struct):
-    """What was found since something was last forgotten, and what is being looked up."""
+    """What was found since the cache was last emptied, and what is being looked up."""
 
     changes: int
     found: dict[str, _Entry] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class _Entries(Struct):
 
 
 class WorkflowCache:
-    """Those of one workspace; `changes` goes up whenever others say that they have changed one."""
+    """The workflows of one workspace; `changes` goes up whenever another server hints at a change."""
 
     def __init__(self, store: Store, workspace: str, changes: Callable[[], int] = int) -> None:
         self._store = store
@@ -47,24 +47,24 @@ class WorkflowCache:
         self._entries = _Entries(changes())
 
     async def get(self, workflow: str) -> Workflow | None:
-        """The workflow of this id or name, as it was at most a moment ago. Callers who ask together share one look."""
+        """The workflow of this id or name, as it was at most a moment ago. Callers that ask together share a query."""
         if self._entries.changes != self._changes():
             self.forget()
         entries, now = self._entries, self._store.now()
         held = entries.found.get(workflow)
         if held is not None and now < held.until:
             if now >= held.renewed and workflow not in entries.asked and self._store.is_shared:
-                self._ask(workflow, entries)  # for those who come later: nobody has to wait in a rush
+                self._ask(workflow, entries)  # for later callers: in a rush, no caller has to wait
             return held.workflow
         if not self._store.is_shared:
-            # An embedded store answers on the spot: there is no look to share, and nobody to wait for.
+            # An embedded store answers on the spot: there is no look-up to share.
             return await self._look_up(workflow, entries)
-        # One who leaves must not take the answer away from the others.
+        # A caller that leaves must not take the answer away from the others.
         return await asyncio.shield(entries.asked.get(workflow) or self._ask(workflow, entries))
 
     def _ask(self, workflow: str, entries: _Entries) -> asyncio.Future[Workflow | None]:
         asked = entries.asked[workflow] = asyncio.ensure_future(self._look_up_for_all(workflow, entries))
-        # Whoever waits for it hears of a failure; if nobody does any more, it is nobody's.
+        # The callers hear of a failure; if all of them have left, it is not reported as an unread one.
         asked.add_done_callback(lambda done: done.cancelled() or done.exception())
         return asked
 

@@ -2,7 +2,7 @@
 
 Followed is every execution that is not over when the stream begins, and every one that is accepted or reopened later.
 Events are told in the order of their numbers within an execution; between executions there is no order. What is
-committed by this process is told at once. Of what others commit, they tell by hints; what no hint told of is found by
+committed by this process is told at once. Other workers hint at what they commit; what no hint told of is found by
 looking once a second, among the newest MOST_LOOKED_AT; an end too, by what is no longer there.
 """
 
@@ -99,7 +99,7 @@ class WorkspaceChannel(Channel):
         self._known.setdefault(head.execution, Known(head.workflow, seq, type(last) in ENDS))
 
     def _leave_out(self, execution: str, error: Unreadable) -> None:
-        """One that cannot be read keeps nobody from hearing of the others; that is said once."""
+        """An execution that cannot be read is left out of the stream; the log says so once."""
         if execution not in self._unreadable:
             self._unreadable[execution] = None
             _log.error("workspace %s is told of without it: %s", self._workspace, error)
@@ -130,7 +130,7 @@ class WorkspaceChannel(Channel):
         text = msgspec.json.encode({"executions": under_way[-MOST_LOOKED_AT:], "isWhole": self._is_whole})
         return self.head, f"{self._name}-{self.head}", text
 
-    # What the engine tells
+    # Called by the engine
 
     def told(self, committed: Committed) -> None:
         live = committed.live
@@ -169,7 +169,7 @@ class WorkspaceChannel(Channel):
         silent = list(islice(self._known.items(), FEW))
         del self._known[next((execution for execution, known in silent if known.is_over), silent[0][0])]
 
-    # What others have written
+    # What other workers have written
 
     async def _run(self) -> None:
         while True:
@@ -181,7 +181,7 @@ class WorkspaceChannel(Channel):
                 await self._read_on()
             except RopewalkError as error:
                 _log.warning("workspace %s cannot be read on for now: %s", self._workspace, error)
-            except Exception:  # noqa: BLE001 -- a fault of ours must not leave everyone without news
+            except Exception:  # noqa: BLE001 -- a fault with one read must not end the stream of every reader
                 _log.exception("reading on in workspace %s failed; it is tried again", self._workspace)
             await asyncio.sleep(AT_MOST_EVERY if self._is_to_look else 0)
 

@@ -59,7 +59,7 @@ async def change(service: Service, workspace: str, plan: Plan | None, slots: Slo
 
 
 async def _limits_changed(service: Service) -> None:
-    """This worker knows the rate limits at once, the others soon."""
+    """This worker knows the rate limits at once, the other workers soon."""
     await service.engine.rate_limits.look_again()
     service.store.hint(RATE_LIMITS)
 

@@ -1,4 +1,4 @@
-"""What is not theirs answers strangers word for word as what is not there: nobody learns by asking what exists."""
+"""What is foreign answers a caller word for word as what is absent: no caller learns by asking what exists."""
 
 import json
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ BY_ID = [each for each in GATED if SAMPLES[each.id].about is About.WORKFLOW]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
-    """A house in which everybody has a part, or none, but not in what the samples speak of."""
+    """A house in which each caller has a part, or none, but not in what the samples speak of."""
     path: Path = tmp_path_factory.mktemp("absence") / "ropewalk.db"
     async with opened(str(path), AccessSettings(limits=Limits(failures=None, per_actor=None))) as house:
         await house.workspace("elsewhere")

@@ -1,4 +1,4 @@
-"""A crowd is let in by halves, in order, and nobody is forgotten."""
+"""Many requests are admitted by halves, in order, and each of them in the end."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ class Crowd:
         return [asyncio.ensure_future(self.visit(number)) for number in range(count)]
 
     async def groups(self) -> list[int]:
-        """How many went on in each turn of the loop in which anybody did."""
+        """How many went on in each turn of the loop in which any did."""
         sizes = []
         for _ in range(MANY_TURNS):
             before = len(self.went)
@@ -52,7 +52,7 @@ async def test_half_of_those_who_are_there_go_on_at_a_time_but_never_less_than_a
     await asyncio.gather(*visitors)
 
 
-async def test_one_who_leaves_takes_nobodys_place():
+async def test_a_request_that_leaves_takes_no_place():
     crowd = Crowd()
     visitors = crowd.come(2 * FEW + 1)
     await asyncio.sleep(0)
@@ -66,7 +66,7 @@ async def test_one_who_leaves_takes_nobodys_place():
     await asyncio.gather(*visitors, return_exceptions=True)
 
 
-async def test_whoever_comes_later_is_not_let_in_before_those_who_wait():
+async def test_a_later_request_is_not_admitted_before_those_that_wait():
     crowd = Crowd()
     visitors = crowd.come(2 * FEW)
     await asyncio.sleep(0)

@@ -60,7 +60,7 @@ async def asked(house: House, method: str, path: str, *headers: tuple[str, str],
     ],
     ids=str,
 )
-async def test_who_proves_nothing_is_nobody(house: House, headers: list[tuple[str, str]]):
+async def test_a_caller_without_a_proof_is_refused(house: House, headers: list[tuple[str, str]]):
     reply = await asked(house, "GET", HERE, *headers)
 
     assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
@@ -177,7 +177,7 @@ async def test_people_have_to_say_which_workspace(house: House):
 
 
 @pytest.mark.parametrize("name", ["absent", "", "%00", "x" * 300, "default%20", "DEFAULT"])
-async def test_a_workspace_that_does_not_exist_is_nobodys(house: House, name: str):
+async def test_a_workspace_that_does_not_exist_is_not_found(house: House, name: str):
     reply = await asked(house, "GET", f"{HERE}?workspaceId={name}", ("Authorization", f"Bearer {TOKEN}"))
 
     assert reply.status == 404
@@ -244,7 +244,7 @@ async def test_a_known_caller_costs_no_read(house: House, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("path", ["/api/v1/me", "/api/v1/nothing"])
-async def test_while_the_store_is_away_nobody_is_sent_away_for_good(
+async def test_while_the_store_is_away_no_caller_is_sent_away_for_good(
     house: House, monkeypatch: pytest.MonkeyPatch, path: str
 ):
     token = await house.key(Role.VIEWER)
@@ -258,7 +258,7 @@ async def test_while_the_store_is_away_nobody_is_sent_away_for_good(
     assert (reply.status, reply.headers["retry-after"]) == (503, "1")
 
 
-async def test_answers_are_what_they_say_and_nobody_keeps_them(house: House):
+async def test_answers_are_what_they_say_and_no_cache_keeps_them(house: House):
     reply = await asked(house, "GET", "/api/v1/me", ("Authorization", f"Bearer {TOKEN}"))
 
     assert (reply.headers["x-content-type-options"], reply.headers["cache-control"]) == ("nosniff", "no-store")

@@ -287,7 +287,7 @@ async def _head(scene: Scene, execution: str) -> int:
 
 
 async def _follow_many(scene: Scene, read: Read, token: str) -> str:
-    """What happens in a room while somebody is there."""
+    """What happens in a workspace while a reader follows it."""
     town, workflow = scene.town, scene.found.workflows["told"]
     address = read.path.format(workspaceId="default", workflowId=workflow)
     async with Follower().following(town, address, token, is_socket=read.is_socket) as follower:

@@ -21,7 +21,7 @@ async def validate(house: House, document: dict[str, Any], token: str) -> tuple[
 
 async def test_a_large_document_keeps_only_large_ones_waiting(house: House):
     viewer = await house.key(Role.VIEWER)
-    async with house.backend.documents.turn("default", "somebody", LARGEST_DEFINITION):
+    async with house.backend.documents.turn("default", "user:ann", LARGEST_DEFINITION):
         waiting = asyncio.ensure_future(validate(house, LARGE, viewer))
         small = await validate(house, ONE, viewer)
         is_waiting = not waiting.done()
@@ -31,7 +31,7 @@ async def test_a_large_document_keeps_only_large_ones_waiting(house: House):
 
 async def test_who_brings_too_many_large_ones_comes_back_later_and_others_wait_their_turn(house: House):
     eager, patient = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
-    async with house.backend.documents.turn("default", "somebody", LARGEST_DEFINITION):
+    async with house.backend.documents.turn("default", "user:ann", LARGEST_DEFINITION):
         brought = [asyncio.ensure_future(validate(house, LARGE, eager)) for _ in range(MOST_LARGE + 3)]
         refused = [await each for each in islice(asyncio.as_completed(brought, timeout=PATIENCE), 3)]
         other = asyncio.ensure_future(validate(house, LARGE, patient))
@@ -41,7 +41,7 @@ async def test_who_brings_too_many_large_ones_comes_back_later_and_others_wait_t
     assert await other == (200, None)
 
 
-async def test_a_place_is_free_again_whatever_became_of_its_document(house: House):
+async def test_a_place_is_free_again_also_after_a_document_that_failed(house: House):
     viewer, bad = await house.key(Role.VIEWER), b'{"name": ' + b"x" * SMALL
 
     answers = [

@@ -24,7 +24,7 @@ async def give(house: House, giver: str | None, to: str, role: str = "viewer", *
 
 
 @pytest.mark.parametrize("is_member", [False, True], ids=["at home", "as a member"])
-async def test_an_expiring_key_makes_nobody_eternal(house: House, is_member: bool):
+async def test_an_expiring_key_gives_no_rights_without_end(house: House, is_member: bool):
     await house.workspace("elsewhere")
     ends = house.backend.store.now() + HOUR
     giver = await house.key(Role.ADMIN, "elsewhere" if is_member else "default", expires_at=ends)
@@ -51,7 +51,7 @@ async def test_an_expiring_key_gives_to_keys_that_end_no_later(house: House):
     assert await give(house, giver, subject(sooner)) == (200, 200)
 
 
-async def test_an_expiring_key_leaves_somebody_with_less_or_with_nothing(house: House):
+async def test_an_expiring_key_leaves_a_member_with_less_or_with_nothing(house: House):
     giver = await house.key(Role.ADMIN, expires_at=house.backend.store.now() + HOUR)
     assert await give(house, None, "user:ann", "editor") == (200, 200)
 

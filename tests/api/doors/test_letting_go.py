@@ -8,7 +8,7 @@ from tests.api.nouns.test_leases import RUNS, lease, line_forms, start
 from tests.api.streams import PATIENCE
 
 
-async def test_whoever_is_let_go_while_waiting_gets_nothing_and_another_does(house: House):
+async def test_a_runner_that_loses_its_rights_while_waiting_gets_nothing_and_another_does(house: House):
     runner = await house.key(Role.RUNNER)
     wanted = {"pool": "paint", "runnerId": "ann", "waitSeconds": 20}
     waiting = asyncio.ensure_future(house.ask("POST", f"{RUNS}/lease", runner, json=wanted, timeout=PATIENCE))

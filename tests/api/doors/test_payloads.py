@@ -1,4 +1,4 @@
-"""What only readers of payloads may see is in no answer to anybody else, wherever it was put."""
+"""What only readers of payloads may see is in no answer to another caller, wherever it was put."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def waiting(house: House, workflow: str, node: str, value: str | None = No
 
 
 async def read(house: House, path: str, token: str) -> str:
-    """What somebody is told there, a stream as far as it has come."""
+    """What a caller is told there, a stream as far as it has come."""
     reply = await ask(house.app, "GET", f"{API}{path}", [("Authorization", f"Bearer {token}")])
     assert reply.status == 200, path
     return reply.body.decode()
@@ -77,7 +77,7 @@ async def test_payloads_are_in_no_answer_to_who_may_not_read_them(house: House, 
 
 
 async def shared(house: House, workflow: str) -> str:
-    """A token of somebody elsewhere with whom this workflow is shared."""
+    """A token of a member of another workspace with whom this workflow is shared."""
     await house.workspace("elsewhere")
     token, store = await house.key(Role.VIEWER, "elsewhere"), house.backend.store
     async with store.transaction() as tx:

@@ -40,7 +40,7 @@ FAILING = {"ropewalk": 1, "name": "shared", "nodes": [{"id": "a", "type": "fail"
 SPARE = {"ropewalk": 1, "name": "spare", "nodes": [{"id": "a", "type": "noop"}]}
 ALLOWED = "allowed"
 GIVING = {"createKey", "revokeKey", "putMember", "shareDefinition"}
-"""What these give or take, whoever asks has to have."""
+"""What these give or take, the caller has to have."""
 
 
 class Operation(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Operation(Struct, frozen=True):
 def operations() -> Iterator[Operation]:
     """Every way in that the app has; one of a kind we do not know is an error."""
     app = assemble("test")
-    assert not getattr(app.router, "_low_priority_routes", []), "files are served that nobody has looked at"
+    assert not getattr(app.router, "_low_priority_routes", []), "files are served that this test does not look at"
     for context in iter_route_contexts(app.routes):
         route, path = context.original_route, str(context.path)
         match route:
@@ -81,7 +81,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Caller(Struct, frozen=True):
-    """Somebody, and what they are: their role at home, or the one a workflow is shared in."""
+    """A caller and its role: at home, or the one a workflow is shared in."""
 
     name: str
     token: str | None
@@ -91,7 +91,7 @@ class Caller(Struct, frozen=True):
 
 
 class Town(Struct, frozen=True):
-    """A house with something in it, and everybody who might come by."""
+    """A house with something in it, and every kind of caller."""
 
     house: House
     world: World
@@ -130,7 +130,7 @@ async def _ended(house: House, workflow: str) -> str:
 
 async def _callers(house: House, world: World) -> AsyncIterator[Caller]:
     yield Caller("root", house.root)
-    yield Caller("nobody", None)
+    yield Caller("anonymous", None)
     yield Caller("revoked", await _revoked(house))
     yield Caller("expired", await house.key(Role.ADMIN, expires_at=1))
     for role in Role:
@@ -165,7 +165,7 @@ async def share(house: House, workflows: tuple[str, ...], token: str, role: Role
 def expected(caller: Caller, right: Right, about: About, *, is_giving: bool = False) -> object:
     """What the table says; `elsewhere` asks at home for the ids of another workspace."""
     kind, rights = caller.name.partition(" ")[0], RIGHTS[caller.role] if caller.role else frozenset[Right]()
-    if kind in ("nobody", "revoked", "expired"):
+    if kind in ("anonymous", "revoked", "expired"):
         return 401
     if kind == "root" or right is Right.COME_IN:
         return ALLOWED
@@ -184,7 +184,7 @@ def expected(caller: Caller, right: Right, about: About, *, is_giving: bool = Fa
 
 
 @pytest.mark.parametrize("operation", GATED, ids=lambda each: f"{each.id} {each.path} {each.content_type}")
-async def test_every_route_answers_everybody_as_the_table_says(town: Town, operation: Operation):
+async def test_every_route_answers_every_caller_as_the_table_says(town: Town, operation: Operation):
     assert operation.right is not None, "it names no right"
     assert operation.id in SAMPLES, "it has no sample: put one into samples.py"
     sample = SAMPLES[operation.id]

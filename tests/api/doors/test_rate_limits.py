@@ -41,7 +41,7 @@ async def test_an_address_that_asks_too_often_is_told_when_to_come_back(tmp_path
     assert socket.status == 429
 
 
-async def test_somebody_who_asks_too_often_is_held_back_from_wherever_they_ask(tmp_path: Path):
+async def test_an_actor_that_asks_too_often_is_held_back_at_every_address(tmp_path: Path):
     async with opened(str(tmp_path / "db"), limited(per_actor=SLOW)) as house:
         busy, other = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
         seen = [(await statuses(house, busy, 1, f"192.0.2.{n}"))[0] for n in range(5)]
@@ -51,7 +51,7 @@ async def test_somebody_who_asks_too_often_is_held_back_from_wherever_they_ask(t
     assert (seen, others, set(root)) == ([200, 200, 200, 429, 429], [200], {200})
 
 
-async def test_an_address_that_guesses_has_to_wait_and_nobody_known_there_with_it(tmp_path: Path):
+async def test_an_address_that_guesses_has_to_wait_and_no_valid_key_there_with_it(tmp_path: Path):
     async with opened(str(tmp_path / "db"), limited(failures=SLOW)) as house:
         known, unknown = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
         await statuses(house, known, 1)
@@ -59,14 +59,14 @@ async def test_an_address_that_guesses_has_to_wait_and_nobody_known_there_with_i
         house.backend.forget()
 
         assert guesses == [401, 401, 401, 429, 429]
-        assert await statuses(house, known, 2) == [200, 200], "whoever was known there is no guess"
+        assert await statuses(house, known, 2) == [200, 200], "a key that was valid there is no guess"
         assert await statuses(house, unknown, 1) == [429], "a guess that is right is not told from others"
         assert await statuses(house, unknown, 1, "192.0.2.2") == [200]
         assert await statuses(house, None, 2) == [429, 429], "who says nothing is not told from who guesses"
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP"])
-async def test_nobody_counts_as_another_by_saying_so(tmp_path: Path, name: str):
+async def test_no_client_counts_as_another_by_saying_so(tmp_path: Path, name: str):
     async with opened(str(tmp_path / "db"), limited(per_address=SLOW, failures=SLOW)) as house:
         said = [[(name, f"192.0.2.{n}"), ("Authorization", f"Bearer rw_{n:032x}_{'x' * 43}")] for n in range(100, 105)]
         seen = [(await ask(house.app, "GET", ME, headers, client=FAR)).status for headers in said]
@@ -101,7 +101,7 @@ async def test_logins_that_fail_count_too(tmp_path: Path):
     assert seen == [401, 401, 401, 429]
 
 
-async def test_nobody_fills_the_store_with_sessions(tmp_path: Path):
+async def test_no_caller_fills_the_store_with_sessions(tmp_path: Path):
     async with opened(str(tmp_path / "db")) as house:
         ann, bob = await house.key(Role.VIEWER), await house.key(Role.VIEWER)
         seen = [await ask(house.app, "POST", "/api/v1/session", [], {"token": ann}) for _ in range(SESSIONS.burst + 1)]

@@ -163,7 +163,7 @@ async def read(chunks: list[bytes], largest: int = 100, **headers: str) -> bytes
         ([b"x"], {"content_encoding": "identity"}, b"x"),
     ],
 )
-async def test_a_body_is_read_up_to_its_limit_whatever_its_headers_say(
+async def test_a_body_is_read_up_to_its_limit_also_if_its_headers_lie(
     chunks: list[bytes], headers: dict[str, str], expected: bytes | int
 ):
     assert await read(chunks, **headers) == expected

@@ -107,7 +107,7 @@ async def opened(limits: ConnectionLimits) -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def hasty() -> AsyncIterator[Site]:
-    """A server that waits for nobody."""
+    """A server that does not wait for slow clients."""
     async with opened(HASTY) as site:
         yield site
 
@@ -164,7 +164,7 @@ async def answered(peer: Peer) -> bytes:
         pytest.param(b"", b"\r\n", b"", id="in what comes before"),
     ],
 )
-async def test_whoever_drips_is_cut_off(hasty: Site, before: bytes, drop: bytes, status: bytes):
+async def test_a_client_that_drips_is_cut_off(hasty: Site, before: bytes, drop: bytes, status: bytes):
     peer = await hasty.connect()
     peer[1].write(before)
 
@@ -174,7 +174,7 @@ async def test_whoever_drips_is_cut_off(hasty: Site, before: bytes, drop: bytes,
     assert (b"application/problem+json" in said) == bool(status)
 
 
-async def test_whoever_says_nothing_is_cut_off(hasty: Site):
+async def test_a_silent_client_is_cut_off(hasty: Site):
     assert await everything(await hasty.connect()) == b""
 
 
@@ -232,7 +232,7 @@ async def test_what_is_too_much_or_no_request_is_refused_as_a_problem(hasty: Sit
     assert b"x-content-type-options: nosniff" in said
 
 
-async def test_whoever_offers_http_2_is_answered_in_http_1_with_the_whole_body(hasty: Site):
+async def test_a_client_that_offers_http_2_is_answered_in_http_1_with_the_whole_body(hasty: Site):
     peer = await hasty.connect()
     offer = b"connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n"
     peer[1].write(HEAD + offer + b"content-length: 4\r\n\r\nh2c!")
@@ -273,7 +273,7 @@ async def test_an_answer_that_comes_before_the_end_of_the_body_is_heard_and_the_
     assert more == b""
 
 
-async def test_whoever_does_not_read_is_cut_off(hasty: Site):
+async def test_a_client_that_does_not_read_is_cut_off(hasty: Site):
     peer = await hasty.connect()
     peer[0]._transport.pause_reading()  # type: ignore[attr-defined]  # a reader that does not read
     peer[1].write(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -315,7 +315,7 @@ async def test_a_message_may_be_only_so_large(calm: Site):
     assert await asyncio.wait_for(calm.left.get(), PATIENCE) == "1009"
 
 
-async def test_whoever_was_let_in_gets_an_answer_when_the_server_leaves():
+async def test_a_request_under_way_gets_an_answer_when_the_server_leaves():
     async with opened(CALM) as site:
         held, idle, half = [await site.connect() for _ in range(3)]
         held[1].write(b"GET /hold HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -354,7 +354,7 @@ def test_what_is_no_address_is_said_so():
         listen("nowhere.invalid", 0)
 
 
-async def test_a_server_that_fails_does_not_stay_and_answer_nobody(
+async def test_a_server_that_fails_does_not_stay_without_answering(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def faulty(server: uvicorn.Server) -> None:

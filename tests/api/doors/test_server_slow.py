@@ -1,4 +1,4 @@
-"""Two thousand clients that never come to the point, and everybody else."""
+"""Two thousand slow clients, and the requests of all others."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ async def ask(server: UpServer, until: asyncio.Future[list[float]]) -> list[floa
     return sorted(taken)
 
 
-async def test_two_thousand_slow_connections_are_closed_in_time_and_hurt_nobody(tmp_path: Path):
+async def test_two_thousand_slow_connections_are_closed_in_time_and_delay_no_other(tmp_path: Path):
     with up(tmp_path) as server:
         siege = asyncio.ensure_future(besiege(server))
         taken = await ask(server, siege)

@@ -44,7 +44,7 @@ class Load:
                     self._note(await client.post(f"{self.url}{START}", json=self._body))
                 except httpx2.TransportError:
                     self.answers[BROKEN] += 1
-                # Nobody who was refused comes back at once.
+                # A client that was refused does not come back at once.
                 await asyncio.sleep(0.005)
 
     def _note(self, answer: httpx2.Response) -> None:
@@ -142,7 +142,7 @@ async def test_a_server_that_is_killed_keeps_every_promise_when_it_is_back(tmp_p
     assert sum(ended.values()) >= 90
 
 
-async def test_whoever_is_in_the_middle_of_a_request_is_answered_when_the_server_leaves(tmp_path: Path):
+async def test_a_client_in_the_middle_of_a_request_is_answered_when_the_server_leaves(tmp_path: Path):
     with up(tmp_path) as server:
         body = json.dumps({"workflowDefinitionId": published(server)}).encode()
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -176,7 +176,7 @@ def _head(server: UpServer, size: int) -> bytes:
 
 
 async def _refused(port: int) -> None:
-    """Nobody is let in any more."""
+    """The server takes no connections any more."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:

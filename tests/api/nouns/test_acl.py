@@ -29,7 +29,7 @@ def subject(token: str) -> str:
 
 
 async def guest(house: House, workflow: str, role: str, **more: Any) -> str:
-    """Somebody of another workspace with whom a workflow is shared."""
+    """A member of another workspace with whom a workflow is shared."""
     await house.workspace("elsewhere")
     token = await house.key(Role.RUNNER, "elsewhere", **more)
     answer = await house.ask("PUT", f"{DEFINITIONS}/{workflow}/acl", json={"subject": subject(token), "role": role})
@@ -87,7 +87,7 @@ async def test_an_admin_of_one_workflow_shares_it_on_and_no_other(house: House):
     assert members.status_code == 404
 
 
-async def test_nobody_shares_what_they_lack(house: House):
+async def test_no_caller_shares_what_it_lacks(house: House):
     workflow = await house.save(SHARED)
     admin = await guest(house, workflow, "admin", scopes=(Right.READ, Right.ADMINISTER))
     path = f"{DEFINITIONS}/{workflow}/acl"
@@ -110,7 +110,7 @@ async def test_there_are_roles_that_nothing_can_be_shared_in(house: House, role:
 
 
 @pytest.mark.parametrize("workflow", ["absent", "a%00b", "x" * 65, "..", "a b"])
-async def test_what_is_not_there_is_shared_with_nobody(house: House, workflow: str):
+async def test_what_is_not_there_cannot_be_shared(house: House, workflow: str):
     body = {"subject": "user:x", "role": "viewer"}
 
     answer = await house.ask("PUT", f"{DEFINITIONS}/{workflow}/acl", json=body)

@@ -36,7 +36,7 @@ async def test_a_breaker_closed_by_hand_lets_those_go_on_whom_it_holds_and_says_
     await opened(each_town)
     held = await each_town.start(UP)
     await each_town.until(held, RunWaiting)
-    # By then whoever asked once more whether it is closed has been told that it is not.
+    # By then a run that asked once more whether it is closed has been told that it is not.
     await each_town.run(AWAY)
 
     first = await each_town.tell(f"{BREAKERS}/reset", {"target": TARGET})
@@ -64,7 +64,7 @@ async def test_lists_go_on_where_a_page_ended(town: Town):
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [({"target": "call nobody"}, 404), ({"target": ""}, 422), ({"target": "x" * 1025}, 422), ({}, 422), ([], 422)],
+    [({"target": "call unknown"}, 404), ({"target": ""}, 422), ({"target": "x" * 1025}, 422), ({}, 422), ([], 422)],
 )
 async def test_only_what_is_there_is_closed(town: Town, body: Any, status: int):
     answer = await town.tell(f"{BREAKERS}/reset", body)
@@ -73,7 +73,7 @@ async def test_only_what_is_there_is_closed(town: Town, body: Any, status: int):
     assert (await town.get(BREAKERS))["items"] == []
 
 
-async def test_a_breaker_is_nobodys_elses(town: Town):
+async def test_a_breaker_belongs_to_one_workspace(town: Town):
     await opened(town)
     await town.workspace("acme")
     stranger, viewer = await town.key(Role.ADMIN, "acme"), await town.key(Role.VIEWER)

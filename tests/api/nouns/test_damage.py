@@ -1,4 +1,4 @@
-"""A damaged execution is called what it is, by its name and with what to do; nobody else is any the worse for it."""
+"""A damaged execution is called what it is, by its name and with what to do; no other execution is affected."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def asked(town: Town, name: str = "asked") -> str:
 
 
 async def damaged(town: Town, how: str) -> str:
-    """The same, when this has befallen it and nobody remembers how it was."""
+    """The same, when it is damaged in this way and no cache has it as it was."""
     execution = await asked(town)
     await damage(town.service.store, execution, how)
     town.service.engine.memory._versions.clear()

@@ -64,7 +64,7 @@ async def test_letters_are_found_by_what_is_known_of_them(town: Town):
     assert await executions_of(town, f"idPart={letter['id'][-8:]}&executionId={first}") == []
 
 
-async def test_a_list_goes_on_where_a_page_ended_whatever_was_resolved(town: Town):
+async def test_a_list_goes_on_where_a_page_ended_also_after_resolutions(town: Town):
     every = [await town.run(BROKEN) for _ in range(5)][::-1]
     await town.tell(f"{LETTERS}/{(await town.letter(every[1]))['id']}/discard")
 

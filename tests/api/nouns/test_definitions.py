@@ -173,7 +173,7 @@ async def test_the_same_content_is_the_version_there_is_also_when_the_answer_was
     assert (again.status_code, again.json()["version"]) == (200, 2)
 
 
-async def test_a_star_saves_on_top_of_whatever_is_there(house: House):
+async def test_a_star_saves_on_top_of_any_version(house: House):
     first = await created(house)
 
     assert (await saved(house, first.json()["id"], TWO, "*")).status_code == 201

@@ -1,4 +1,4 @@
-"""Events over HTTP: whoever waits for one is told, durably."""
+"""Events over HTTP: every execution that waits for one is told, durably."""
 
 from typing import Any
 

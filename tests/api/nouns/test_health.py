@@ -15,10 +15,10 @@ from tests.api.servers import up
 from tests.postgres import ask
 
 WORKFLOW = {"ropewalk": 1, "name": "one", "nodes": []}
-NOBODY_JOINS = """
-create function nobody_joins() returns trigger language plpgsql as
+NO_WORKER_JOINS = """
+create function no_worker_joins() returns trigger language plpgsql as
 $$ begin raise exception 'cannot execute INSERT in a read-only transaction' using errcode = '25006'; end $$;
-create trigger nobody_joins before insert on worker for each row execute function nobody_joins()
+create trigger no_worker_joins before insert on worker for each row execute function no_worker_joins()
 """
 
 
@@ -48,13 +48,13 @@ async def test_a_server_that_has_lost_its_lease_is_not_ready_before_it_is_back(d
     async with opened(database) as house:
         workflow = await house.save(WORKFLOW)
         ready = [(await asked(house, "/readyz"))[0]]
-        for statement in NOBODY_JOINS.split(";\n"):
+        for statement in NO_WORKER_JOINS.split(";\n"):
             await ask(database, statement)
         await ask(database, "update worker set epoch = epoch + 1")
         refused = await house.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
         ready += [(await asked(house, "/readyz"))[0], (await asked(house, "/healthz"))[0]]
-        await ask(database, "drop trigger nobody_joins on worker")
-        await ask(database, "drop function nobody_joins")
+        await ask(database, "drop trigger no_worker_joins on worker")
+        await ask(database, "drop function no_worker_joins")
         async with asyncio.timeout(60):
             while (await asked(house, "/readyz"))[0] != 200:
                 await asyncio.sleep(0.05)

@@ -96,7 +96,7 @@ async def test_a_key_that_makes_no_sense_is_refused_with_the_field(house: House,
     ],
     ids=str,
 )
-async def test_nobody_grants_what_they_lack(house: House, scopes: tuple[Right, ...] | None, body: Any, status: int):
+async def test_no_caller_grants_what_it_lacks(house: House, scopes: tuple[Right, ...] | None, body: Any, status: int):
     admin = await house.key(Role.ADMIN, scopes=scopes)
 
     answer = await house.ask("POST", "/keys", admin, json={"name": "x", **body})

@@ -103,7 +103,7 @@ async def test_runs_of_what_another_process_executes_are_leased_and_reported_too
     assert ended.output == {"paint": "far away"}
 
 
-async def test_whoever_waits_is_woken_when_work_comes(house: House):
+async def test_a_waiting_runner_is_woken_when_work_comes(house: House):
     waiting = asyncio.ensure_future(lease(house))
     await line_forms(house)
 
@@ -119,7 +119,7 @@ async def line_forms(house: House) -> None:
             await asyncio.sleep(0)
 
 
-async def test_nobody_waits_longer_than_asked(house: House):
+async def test_no_runner_waits_longer_than_asked(house: House):
     await house.save(painted())
 
     assert await lease(house, waitSeconds=0) == []
@@ -296,7 +296,7 @@ async def test_a_run_stays_with_its_runner_when_the_server_starts_anew(tmp_path:
     assert ended.output == {"paint": "after"}
 
 
-async def test_whoever_hangs_up_while_waiting_takes_nothing_along(house: House):
+async def test_a_runner_that_hangs_up_while_waiting_takes_nothing_along(house: House):
     async with served(house) as url:
         host, _, port = url.removeprefix("http://").partition(":")
         _, writer = await asyncio.open_connection(host, int(port))
@@ -345,7 +345,7 @@ async def test_tokens_that_cannot_be_counted_are_refused(house: House, tokens: A
     assert (await report(house, run, "heartbeat")).status_code == 200
 
 
-async def test_a_pool_nobody_serves_is_explained(house: House):
+async def test_a_pool_without_a_runner_is_explained(house: House):
     execution = await start(house)
     async with asyncio.timeout(PATIENCE):
         while not await house.service.store.fetch("any_offer"):

@@ -65,14 +65,14 @@ async def test_a_subject_may_have_any_character_an_issuer_puts_into_it(house: Ho
     ],
     ids=str,
 )
-async def test_who_is_nobody_becomes_no_member(house: House, body: Any):
+async def test_what_is_no_subject_becomes_no_member(house: House, body: Any):
     answer = await house.ask("PUT", "/members", json=body)
 
     assert answer.status_code == 422
     assert answer.json()["problems"]
 
 
-async def test_nobody_makes_unmakes_or_changes_a_member_who_may_do_more(house: House):
+async def test_no_caller_makes_unmakes_or_changes_a_member_who_may_do_more(house: House):
     limited = await house.key(Role.ADMIN, scopes=(Right.READ, Right.ADMINISTER))
     await house.ask("PUT", "/members", json={"subject": "user:boss", "role": "admin"})
 
@@ -90,10 +90,10 @@ async def test_nobody_makes_unmakes_or_changes_a_member_who_may_do_more(house: H
 
 
 @pytest.mark.parametrize(("role", "status"), [("runner", 403), ("admin", 403), ("editor", 200)])
-async def test_a_key_of_some_pools_lets_nobody_lease_from_others(house: House, role: str, status: int):
+async def test_a_key_of_some_pools_lets_no_member_lease_from_others(house: House, role: str, status: int):
     admin = await house.key(Role.ADMIN, pools=("gpu",))
 
-    answer = await house.ask("PUT", "/members", admin, json={"subject": "user:somebody", "role": role})
+    answer = await house.ask("PUT", "/members", admin, json={"subject": "user:zoe", "role": role})
 
     assert answer.status_code == status
 

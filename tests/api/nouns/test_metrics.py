@@ -76,7 +76,7 @@ async def test_handshakes_are_counted_by_how_they_were_answered(counted: House):
 
 
 async def shake_hands(address: str, token: str) -> None:
-    """Somebody asks for a WebSocket, and leaves with whatever answer there is."""
+    """A client asks for a WebSocket, and leaves after the answer."""
     with suppress(InvalidStatus):
         async with connect(address, additional_headers={"Authorization": f"Bearer {token}"}, proxy=None):
             pass
@@ -132,7 +132,7 @@ async def test_a_key_for_prometheus_opens_nothing_else(counted: House):
     assert [each["id"] for each in seen] == ["default"], "the key's own"
 
 
-async def test_whoever_may_not_observe_gets_no_figures(counted: House):
+async def test_a_caller_who_may_not_observe_gets_no_metrics(counted: House):
     admin = await counted.key(Role.ADMIN)
     operator = await counted.key(Role.ADMIN, is_root=True, scopes=(Right.OPERATE,))
     answers = []

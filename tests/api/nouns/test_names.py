@@ -18,7 +18,7 @@ FAILING = {"ropewalk": 1, "name": NAME, "nodes": [{"id": "a", "type": "fail", "w
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    """One for all the tests here: a workflow with an execution that failed, and another that nobody asks about."""
+    """One for all the tests here: a workflow with an execution that failed, and another that no test asks about."""
     async with opened(str(tmp_path_factory.mktemp("house") / "ropewalk.db")) as house:
         await house.service.start(await house.service.save({"ropewalk": 1, "name": "other", "nodes": []}))
         yield house

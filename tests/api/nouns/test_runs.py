@@ -254,7 +254,7 @@ async def offered(town: Town, execution: str) -> dict[str, Any]:
         (run,) = await runs_of(town, execution)
         if run["state"] == "PENDING":
             return run
-    raise AssertionError("nobody was offered the run")
+    raise AssertionError("the run was not offered")
 
 
 async def test_what_a_failed_attempt_used_up_stays_known_when_it_is_given_up_by_hand(house: House):

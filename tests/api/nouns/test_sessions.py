@@ -127,7 +127,7 @@ async def test_a_websocket_with_a_cookie_comes_from_our_own_pages(
     assert (await visitor.ask(SOCKET, "/api/v1/workspaces/default/subscribe", *headers)).status == status
 
 
-async def test_nobody_is_logged_in_by_a_strangers_page(house: House):
+async def test_no_browser_is_logged_in_by_a_foreign_page(house: House):
     reply = await opening(house, house.root, ("Origin", "http://evil.test"))
 
     assert reply.status == 403

@@ -78,9 +78,7 @@ async def test_many_at_once_under_the_same_key_are_one_on_a_shared_store(databas
 
 
 @pytest.mark.parametrize("route", [START, BATCH])
-async def test_a_repeated_request_is_answered_the_same_whatever_was_published_or_archived_meanwhile(
-    town: Town, route: str
-):
+async def test_a_repeated_request_is_answered_the_same_also_after_publishing_and_archiving(town: Town, route: str):
     start = {"workflowDefinitionId": await town.save(ONE)}
     body = start if route == START else {"starts": [start]}
     key = {"Idempotency-Key": "again"}

@@ -198,7 +198,7 @@ async def test_what_is_anothers_answers_like_what_is_not_there(town: Town, verb:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_a_viewer_tells_nobody_anything(town: Town, verb: str):
+async def test_a_viewer_tells_no_execution_anything(town: Town, verb: str):
     execution, viewer = await waiting(town), await town.key(Role.VIEWER)
 
     answer = await town.tell(f"{EXECUTIONS}/{execution}/{verb}", BODIES.get(verb), viewer)

@@ -154,7 +154,7 @@ async def share_with(house: House, subject: str) -> None:
         await acl.put(tx, acl.Share("shared", "w1", subject, Role.VIEWER, 1, "test"))
 
 
-async def test_everybody_sees_the_workspaces_they_have_a_part_in_and_no_other(house: House):
+async def test_each_caller_sees_the_workspaces_they_have_a_part_in_and_no_other(house: House):
     for name in ("home", "member", "shared", "foreign"):
         await house.workspace(name)
     viewer = await house.key(Role.VIEWER, "home")

@@ -65,7 +65,7 @@ async def _hang_up(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def test_answers_that_nobody_reads_take_little_memory(tmp_path: Path):
+async def test_answers_that_are_not_read_take_little_memory(tmp_path: Path):
     (tmp_path / "maker.py").write_text(MAKER)
     async with AsyncExitStack() as stack:
         server = stack.enter_context(up(tmp_path, "--nodes", "maker.py"))
@@ -84,7 +84,7 @@ async def test_answers_that_nobody_reads_take_little_memory(tmp_path: Path):
     assert grown < CROWD * SIZE / 4, f"{grown / MIB:.0f} MiB"
 
 
-async def test_whoever_does_not_read_waits_for_the_next_and_is_told_so(monkeypatch: pytest.MonkeyPatch):
+async def test_a_caller_that_does_not_read_waits_for_the_next_and_is_told_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(downloads, "PATIENCE", 0.05)
     under_way, done = Downloads(), asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""The database goes back in time under a server: its readers get a new snapshot, and whoever asks is told of it."""
+"""The database goes back in time under a server: its readers get a new snapshot, and its health says so."""
 
 import asyncio
 

@@ -117,7 +117,7 @@ def microseconds(text: str) -> int:
     return round(datetime.fromisoformat(text).timestamp() * 1e6)
 
 
-async def test_whoever_does_not_read_is_cut_off_and_nobody_else_is_late(house: House):
+async def test_a_reader_that_does_not_read_is_cut_off_and_no_other_is_late(house: House):
     house.app.state.streams = streams = Streams(house.service.engine, StreamLimits(stalled=2.0))
     document = chain(150, type="set", **{"with": {"values": {"text": "{{ input }}"}}})
     workflow = await house.save(document)
@@ -166,7 +166,7 @@ async def test_a_reader_that_was_up_to_date_survives_a_burst_larger_than_what_is
 
 
 async def _deaf(url: str, execution: str, token: str) -> socket.socket:
-    """Somebody who asks for a stream and never reads it."""
+    """A client that asks for a stream and never reads it."""
     deaf = socket.socket()
     deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     deaf.setblocking(False)
@@ -178,7 +178,7 @@ async def _deaf(url: str, execution: str, token: str) -> socket.socket:
     return deaf
 
 
-async def test_a_fault_in_asking_of_one_lets_nobody_else_read_on(house: House):
+async def test_a_fault_in_asking_of_one_lets_no_other_read_on(house: House):
     async def broken() -> bool:
         raise RuntimeError("a fault of ours")
 
@@ -187,7 +187,7 @@ async def test_a_fault_in_asking_of_one_lets_nobody_else_read_on(house: House):
         house.app.state.streams = streams = Streams(house.service.engine)
         async with streams.channel(*streams.of_workspace("default")) as channel:
             guard = streams.guard("first", broken, payloads=False)
-            async with streams.reader(Reader(channel, guard, None, ""), guard, "somebody"):
+            async with streams.reader(Reader(channel, guard, None, ""), guard, "user:ann"):
                 listener = await Listener.connect(url, path(execution), token)
                 await listener.take(1)
 

@@ -75,7 +75,7 @@ async def test_a_stream_is_a_snapshot_then_every_event_then_the_end(house: House
     assert said[-1].data == {"reason": "finished", "id": str(numbers(said)[-1]), "state": "SUCCESS"}
 
 
-async def test_whoever_comes_back_at_any_place_misses_nothing_and_gets_nothing_twice(house: House, url: str):
+async def test_a_reader_that_comes_back_at_any_place_misses_nothing_and_gets_nothing_twice(house: House, url: str):
     execution, count = await finished(house)
 
     for place in range(count + 1):
@@ -157,10 +157,10 @@ async def test_what_is_not_theirs_does_not_exist_for_strangers(house: House, url
     stranger = await house.key(Role.ADMIN, "elsewhere")
 
     answers = [await Listener.connect(url, path(each), stranger) for each in (execution, "no-such-execution")]
-    nobody = await Listener.connect(url, path(execution), "rw_x_y")
+    unknown = await Listener.connect(url, path(execution), "rw_x_y")
 
     assert [answer.status for answer in answers] == [404, 404]
-    assert nobody.status == 401
+    assert unknown.status == 401
 
 
 async def test_a_revoked_key_is_cut_off_within_five_seconds(house: House, url: str):
@@ -188,7 +188,7 @@ async def test_a_server_that_goes_tells_everyone_to_come_back(house: House):
     assert [(each.kind, each.data["reason"]) for each in said] == [("end", "reconnect")]
 
 
-async def test_nobody_has_more_streams_than_allowed(house: House, url: str):
+async def test_no_actor_has_more_streams_than_allowed(house: House, url: str):
     execution = await started(house)
     house.app.state.streams = Streams(house.service.engine, StreamLimits(per_actor=2))
     listeners = [await Listener.connect(url, path(execution), house.root) for _ in range(3)]
@@ -335,7 +335,7 @@ def _of(said: Any, execution: str) -> list[int]:
     return [each.data["seq"] for each in said if each.data["executionId"] == execution]
 
 
-async def test_a_room_goes_on_where_it_was_cut_while_somebody_else_is_in_it(house: House, url: str):
+async def test_a_workspace_stream_goes_on_where_it_was_cut_while_it_has_another_reader(house: House, url: str):
     workflow = await house.save(WAITING)
     listeners = [await Listener.connect(url, rooms(workflow)["workflow"], house.root) for _ in range(2)]
     for listener in listeners:
@@ -360,7 +360,7 @@ async def test_a_room_one_comes_back_to_too_late_begins_with_a_snapshot(house: H
     assert said.kind == "snapshot"
 
 
-async def test_starts_that_nobody_has_taken_up_yet_are_told_of_too(house: House, url: str):
+async def test_starts_that_no_worker_has_claimed_yet_are_told_of_too(house: House, url: str):
     workflow = await house.save(WAITING)
     listener = await Listener.connect(url, rooms(workflow)["workspace"], house.root)
     await listener.take(1)

@@ -1,7 +1,7 @@
-"""A crowd in two halves: one is read while the commit of the other is on its way to the disk.
+"""Admission of many starts at once, by halves: one half is read while the commit of the other is written.
 
-What is read in one turn of the loop is written by one commit. A crowd that is read at once waits for its commit
-together, and the server has nothing to do meanwhile.
+What is read in one turn of the loop is written by one commit. If all requests were read at once, all would wait for one
+commit, and the server would have nothing to do meanwhile.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ from collections import deque
 from typing import Final
 
 FEW: Final = 8
-"""So many are read at once whoever else there is: with less in it, a commit is not worth its while."""
+"""So many requests are read at once, however many wait: a commit of fewer is not worth its cost."""
 
 
 class Admission:
-    """Knows who is there, and lets half of them go on at a time; the others when the loop has been round."""
+    """Counts the requests, and admits half of them at a time; the other half after the next turn of the loop."""
 
     def __init__(self) -> None:
         self._there = 0
@@ -21,14 +21,14 @@ class Admission:
         self._line: deque[asyncio.Future[None]] = deque()
 
     def __enter__(self) -> None:
-        """Somebody is there until the end."""
+        """A request is counted until it leaves the block."""
         self._there += 1
 
     def __exit__(self, *_: object) -> None:
         self._there -= 1
 
     async def wait(self) -> None:
-        """Returns when it is the caller's turn: mostly at once, and in the order they came."""
+        """Returns when the request is admitted: mostly at once, and in the order of arrival."""
         if not self._gone:
             asyncio.get_running_loop().call_soon(self._pause)
         if self._has_room and not self._line:
@@ -47,7 +47,7 @@ class Admission:
         asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """The next half; one who has left meanwhile takes nobody's place."""
+        """Admit the next half; a request that was cancelled while it waited does not count."""
         self._gone = 0
         while self._line and self._has_room:
             turn = self._line.popleft()

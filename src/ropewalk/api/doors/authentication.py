@@ -1,7 +1,7 @@
-"""Who asks: by a bearer token or by the cookie of a session, by one of them, and from nowhere else.
+"""Authentication: the actor of a request, by a bearer token or by the cookie of a session, and by nothing else.
 
-What is asked with a cookie has to come from our own pages: browsers send it along with whatever a stranger's page makes
-them ask. A token in a query string is no proof: those end up in logs.
+A request with a cookie has to come from our own pages: browsers send it along with every request that a
+foreign page makes them send. A token in a query string is no proof: those end up in logs.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 async def authenticate(connection: HTTPConnection) -> Actor:
-    """Who asks; there is no one to be taken for if nothing is said."""
+    """The actor of a request; there is no default actor for a request without a proof."""
     backend: Backend = connection.app.state.backend
     if connection.scope["type"] == "websocket":
         require_origin(connection)
@@ -50,7 +50,7 @@ def _bearer(connection: HTTPConnection, said: list[str]) -> str:
 
 
 async def identify(connection: HTTPConnection, token: str) -> Actor:
-    """Whose token this is. Whoever has shown too many that prove nothing has to wait."""
+    """Whose token this is. An address that sent too many invalid tokens has to wait."""
     backend: Backend = connection.app.state.backend
     known = backend.cached_actor(token)
     if known is not None:
@@ -65,7 +65,7 @@ async def identify(connection: HTTPConnection, token: str) -> Actor:
 
 
 async def find_session(connection: HTTPConnection) -> Visit:
-    """Whose browser this is, and whether its request is meant."""
+    """The session of a browser; refused if another page made the browser send the request."""
     backend: Backend = connection.app.state.backend
     cookie = session_cookie(connection)
     if cookie is None:
@@ -104,7 +104,7 @@ def _require_csrf_token(connection: HTTPConnection, found: Visit) -> None:
 
 
 def require_origin(connection: HTTPConnection, *, is_needed: bool = False) -> None:
-    """A page that asks has to be one of ours; programs do not say where they are from."""
+    """Refuse a page of another origin; programs send no origin."""
     origins = connection.headers.getlist("origin")
     if not origins and not is_needed:
         return
@@ -129,7 +129,7 @@ def _place(url: str) -> tuple[str, int | None]:
 
 
 def require_rate(backend: Backend, actor: Actor) -> None:
-    """Not more often than everybody may. Root keys are the operator's own, who may set the limits anyway."""
+    """Refuse an actor that asks more often than the limit. Root keys are the operator's, who sets the limits anyway."""
     if actor.is_root:
         return
     wait = backend.rate_limits.actors.take(actor.subject, backend.store.now())
@@ -152,7 +152,7 @@ def _failed(connection: HTTPConnection) -> Unauthenticated:
 
 
 def _unauthenticated(connection: HTTPConnection) -> Unauthenticated:
-    """The one refusal of whoever proves nothing: none, a wrong, a revoked and an expired token are answered alike."""
+    """The one refusal without a valid proof: a missing, wrong, revoked or expired token is answered alike."""
     _require_few_failures(connection)
     return Unauthenticated("say who you are: Authorization: Bearer <API key or token>")
 

@@ -1,7 +1,7 @@
-"""The gate: who asks, where, and whether the matched route is theirs to use. Nothing is open unless PUBLIC says so.
+"""Authorization: who asks, in which workspace, and whether they may use the matched route. Only PUBLIC is open.
 
-A workspace somebody has no part in, and what is in it, does not exist for them: 404. A right they lack where they may
-look is 403.
+A workspace in which the caller has no part, and what is in it, does not exist for the caller: 404. A right that the
+caller lacks where they may look is 403.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -25,11 +25,11 @@ PUBLIC: Final = frozenset({"getHealth", "getReadiness", "getOpenApi", "openSessi
 """The operations that answer without a token. There are no others."""
 WORKSPACE: Final = "workspaceId"
 MOST_SHARED: Final = 1_000
-"""Of more workflows than these that are shared with one in one workspace, lists show the first; ids open them all."""
+"""If more workflows of a workspace are shared with one actor, lists show the first; by id all of them are open."""
 
 
 class Call:
-    """One request of somebody who was let in, and what they may do here."""
+    """One request of an authorized caller, and what the caller may do here."""
 
     def __init__(self, backend: Backend, actor: Actor, workspace: str, right: Right, rights: frozenset[Right]) -> None:
         self.backend = backend
@@ -40,7 +40,7 @@ class Call:
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
-        """Who asks, if the route's right is theirs for single workflows alone: what they save or start is bounded."""
+        """The caller, if they have the route's right for single workflows alone: what they save or start is bounded."""
         return () if self.right in self.rights else (self.actor.subject,)
 
     @property
@@ -124,27 +124,27 @@ class Call:
         return [share.workflow for share in shares if self.right in self.actor.scoped(RIGHTS[Role(share.role)])]
 
     def turn(self, size: int) -> AbstractAsyncContextManager[object]:
-        """Inside it is the turn of a document of this size to be checked."""
+        """Inside the block it is the turn of a document of this size to be checked."""
         return self.backend.documents.turn(self.workspace, self.actor.subject, size)
 
     @property
     def giver(self) -> Giver:
-        """This one as somebody who gives rights in the workspace."""
+        """The caller as one who gives rights in the workspace."""
         return self._giver(self.rights)
 
     async def giver_of(self, workflow: str) -> Giver:
-        """This one as somebody who gives rights on one workflow."""
+        """The caller as one who gives rights on one workflow."""
         shared = await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
         return self._giver(self.rights | shared)
 
     def _giver(self, rights: frozenset[Right]) -> Giver:
-        # A person goes on when the token that proved who they are is over; a key does not.
+        # A person outlives the token that proved who they are; a key does not.
         ends = self.actor.expires_at if self.actor.is_key else None
         return Giver(self.actor.subject, self.workspace, rights, ends)
 
 
 async def authorize(connection: HTTPConnection, right: Right) -> Call:
-    """Let somebody in, or not; before a byte of the body is read."""
+    """Authorize the caller, or refuse; before a byte of the body is read."""
     if right is Right.COME_IN:
         return await authorize_without_workspace(connection, right)
     actor = await authenticate(connection)
@@ -161,13 +161,13 @@ async def authorize_by_body(connection: HTTPConnection, right: Right) -> Call:
 
 
 async def authorize_without_workspace(connection: HTTPConnection, right: Right) -> Call:
-    """Let somebody in who asks about no workspace yet; they may do nothing before `authorize_in_workspace` says so."""
+    """Let a caller in who names no workspace yet, and who has no right before `authorize_in_workspace` gives it."""
     actor = await authenticate(connection)
     return Call(connection.app.state.backend, actor, actor.home or "", right, NOTHING)
 
 
 async def authorize_in_workspace(backend: Backend, actor: Actor, workspace: str, right: Right) -> Call:
-    """The call of this one in this workspace; 404 where they have no part in it, or it does not exist."""
+    """The actor's call in this workspace; 404 where the actor has no part in it, or it does not exist."""
     rights = await backend.standings.rights_in(actor, workspace)
     asking.set((workspace, actor.subject))
     if right in rights:
@@ -182,7 +182,7 @@ async def authorize_in_workspace(backend: Backend, actor: Actor, workspace: str,
 def _named(connection: HTTPConnection, actor: Actor) -> str:
     """The workspace the caller names, else the home of a key. There is no other to fall back on."""
     text = connection.scope["query_string"]
-    # To read a query costs more than to see that it says nothing of this; a name may be escaped.
+    # To parse a query costs more than to see that it names no workspace; its name may be escaped.
     named = connection.query_params.getlist(WORKSPACE) if b"workspaceId" in text or b"%" in text else []
     if len(named) > 1:
         raise InvalidInput([Problem(("query", WORKSPACE), "comes more than once")])
@@ -195,5 +195,5 @@ def _named(connection: HTTPConnection, actor: Actor) -> str:
 
 
 def nowhere(*field: str) -> InvalidInput:
-    """What somebody without a home is told who names no workspace."""
+    """The refusal of a caller who has no home workspace and names none."""
     return InvalidInput([Problem(field, "say which workspace; you may have a part in several")])

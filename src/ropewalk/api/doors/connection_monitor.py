@@ -34,7 +34,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
 
 class ConnectionMonitor:
-    """Knows who is connected, and looks after the time."""
+    """Counts the connections, and ends those that take too long."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -43,20 +43,20 @@ class ConnectionMonitor:
         self._total = 0
 
     def admits(self, host: str) -> bool:
-        """Counts somebody who comes; whether there is room for them."""
+        """Counts a new connection; whether there is room for it."""
         self._total += 1
         self._hosts[host] += 1
         return self._total <= self.limits.connections and self._hosts[host] <= self.limits.per_address
 
     def left(self, host: str) -> None:
-        """Somebody who was counted has gone."""
+        """A connection that was counted is closed."""
         self._total -= 1
         self._hosts[host] -= 1
         if not self._hosts[host]:
             del self._hosts[host]
 
     async def watch(self, connections: Iterable[Any]) -> None:
-        """Looks at everyone, for ever."""
+        """Looks at every connection, for ever."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOKS_EVERY)
@@ -64,12 +64,12 @@ class ConnectionMonitor:
             for each in list(connections):
                 try:
                     each.look(self.now)
-                except Exception:  # noqa: BLE001 -- a fault of ours with one must not let the others stay for ever
+                except Exception:  # noqa: BLE001 -- a fault with one connection must not let the others stay for ever
                     _log.exception("a connection cannot be looked at")
 
 
 class Outgoing:
-    """How long somebody has not read what was written, or not let go of a connection that is closed."""
+    """How long a client has not read what was written, or has kept a connection open that is closed here."""
 
     def __init__(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:
         self._transport = transport
@@ -78,7 +78,7 @@ class Outgoing:
         self._closing_since: float | None = None
 
     def look(self, now: float, *, is_stuck: bool) -> None:
-        """Breaks off what does not come to an end by itself."""
+        """Breaks off a connection that does not end by itself."""
         self._stuck_since = (self._stuck_since or now) if is_stuck else None
         self._closing_since = (self._closing_since or now) if self._transport.is_closing() else None
         is_overdue = self._stuck_since is not None and now - self._stuck_since > self._limits.writing

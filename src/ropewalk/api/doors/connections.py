@@ -34,7 +34,7 @@ class Phase(Enum):
     ANSWER = auto()
     IDLE = auto()
     LINGERING = auto()
-    """The answer is out, and the client still sends what nobody reads."""
+    """The answer is out, and the client still sends, which the server does not read."""
 
 
 class Refusal(Exception):
@@ -77,7 +77,7 @@ class HttpConnection(HttpToolsProtocol):
         self._tell_departure()
 
     def departed(self) -> asyncio.Future[None]:
-        """Done when the caller has hung up. One request is answered at a time, so only one asks."""
+        """Done when the client has hung up. One request is answered at a time, so only one handler asks."""
         self.flow.resume_reading()
         self._departure = self.loop.create_future()
         if self._is_deaf or self.transport.is_closing():
@@ -100,7 +100,7 @@ class HttpConnection(HttpToolsProtocol):
         if self._departure is not None and not self._departure.done():
             self._departure.set_result(None)
 
-    # What the parser says
+    # Called by the parser
 
     def data_received(self, data: bytes) -> None:
         if self._is_deaf or self.transport.is_closing():
@@ -111,7 +111,7 @@ class HttpConnection(HttpToolsProtocol):
             if self._phase is Phase.HEADERS and self._messages - messages <= 1:
                 self._count_head(len(data))
         elif self._phase is Phase.BODY and self._received == received:
-            # It frames chunks, or comes after the last one.
+            # The data frames chunks, or comes after the last one.
             self._count_head(len(data))
         else:
             self._head = 0
@@ -190,7 +190,7 @@ class HttpConnection(HttpToolsProtocol):
         self._refusal = Refusal(status, detail)
         raise self._refusal
 
-    # What the watch does
+    # Called by the monitor
 
     def _enter(self, phase: Phase) -> None:
         self._phase, self._since = phase, self._monitor.now
@@ -201,7 +201,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.flow.read_paused:
-            # It is we who let them wait.
+            # The server does not read on, so the time is not the client's.
             self._since += LOOKS_EVERY
         elif self._is_overdue(now - self._since):
             self._end()
@@ -227,7 +227,7 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(408, f"the {self._phase.name.lower()} took too long")
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP, or more of it than is read."""
+        """Refuse what is no HTTP, or a request over a limit."""
         if self._refusal is None:
             self._refuse(400, "this is no HTTP/1.1 request")
         else:
@@ -255,7 +255,7 @@ class HttpConnection(HttpToolsProtocol):
         return self._phase is Phase.BODY and not self.pipeline and not self.cycle.response_started
 
     def shutdown(self) -> None:
-        """Requests are answered; a stream ends here, since nothing else would end it, and can be taken up again."""
+        """Requests are still answered; a stream ends here, since nothing else would end it."""
         if self.cycle is not None and _is_stream(self.cycle):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -278,7 +278,7 @@ def _is_of_body(name: bytes, value: bytes) -> bool:
 
 
 def _is_stream(cycle: RequestResponseCycle) -> bool:
-    """Answers have a length; what has none goes on until somebody leaves."""
+    """Answers have a length; one without goes on until the client or the server leaves."""
     return bool(cycle.response_started and not cycle.response_complete and cycle.chunked_encoding)
 
 
@@ -290,7 +290,7 @@ def _as_bytes(status: int, detail: str, headers: Mapping[str, str]) -> bytes:
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
-    """One client that listens and talks; it was counted when it came as a request."""
+    """One WebSocket; its client was counted when it came as a request."""
 
     def __init__(self, monitor: ConnectionMonitor, **given: Any) -> None:
         super().__init__(**given)

@@ -1,7 +1,7 @@
-"""The queue of documents to be checked: four megabytes of one are half a minute that everyone else could use.
+"""The queue of documents to be checked: a document of four megabytes takes half a minute.
 
 One small and one large document are checked at a time, so that a large one keeps no small one waiting, and the threads
-by which values are read and written stay free. Callers take turns; a caller with more than a few at once comes back.
+by which values are read and written stay free. Callers take turns; a caller with more than a few at once is refused.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -15,13 +15,13 @@ MOST_LARGE: Final = 2
 
 
 class DocumentQueue:
-    """Who may have a document checked next."""
+    """Which caller's document is checked next."""
 
     def __init__(self) -> None:
         self._small, self._large = FairTurns(), FairTurns()
 
     def turn(self, workspace: str, caller: str, size: int) -> AbstractAsyncContextManager[object]:
-        """Inside it is the turn of a document of this caller; TooManyWaiting if too many of theirs wait."""
+        """Inside the block it is the turn of a document of this caller; TooManyWaiting if too many of theirs wait."""
         if size <= SMALL:
             return self._small.turn(workspace, caller, MOST_SMALL)
         return self._large.turn(workspace, caller, MOST_LARGE)

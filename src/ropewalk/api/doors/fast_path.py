@@ -1,7 +1,7 @@
-"""The routes that are asked most often, without detours: found first, and answered without what they do not use.
+"""The fast path: the hottest routes are found first, and answered without the parts of FastAPI that they do not use.
 
-The rules are those of the route itself: its gate, its limit, the schemas of its body, headers and answer, its handler.
-A request that is anything but plain is left to the route.
+The rules are those of the route itself: its authorization, its limit, the schemas of its body, headers and answer, its
+handler. A request that is not plain is left to the route.
 """
 
 import re
@@ -28,7 +28,7 @@ _PLAIN_QUERY: Final = re.compile(rb"[A-Za-z0-9]+=[A-Za-z0-9_.-]+(?:&[A-Za-z0-9]+
 
 
 def fast_routes(app: FastAPI) -> dict[str, "FastRoute"]:
-    """The short ways by their paths; to be called when every route is there.
+    """The fast routes by their paths; to be called when every route is there.
 
     A path that ends with a parameter is known by what is before it.
     """
@@ -41,14 +41,14 @@ def fast_routes(app: FastAPI) -> dict[str, "FastRoute"]:
 
 
 def fast_route(routes: Mapping[str, "FastRoute"], scope: Scope) -> "FastRoute | None":
-    """The short way that takes this request, if there is one."""
+    """The fast route that takes this request, if there is one."""
     path = scope["path"]
     short = routes.get(path) or routes.get(path[: path.rfind("/") + 1])
     return short if short is not None and short.takes(scope) else None
 
 
 class FastRoute:
-    """The short way to a route that takes a body of JSON or none, perhaps some headers and queries, and at most the
+    """The fast path to a route that takes a body of JSON or none, perhaps some headers and queries, and at most the
     last step of its path."""
 
     def __init__(self, route: AuthorizedRoute) -> None:
@@ -105,7 +105,7 @@ class FastRoute:
         answer: ASGIApp
         request = Request(scope, receive)
         try:
-            # Of a crowd that starts executions, half is let in at a time; a caller who waits for one is no part of it.
+            # Of many starts at once, half are admitted at a time; one that waits for its end is not held.
             if self._body is None or scope["query_string"]:
                 answer = await self._answer(request)
             else:
@@ -116,7 +116,7 @@ class FastRoute:
         await answer(scope, receive, send)
 
     async def _answer_in_turn(self, request: Request) -> ASGIApp:
-        # An embedded store is written by this process itself: nothing would be gained by the wait.
+        # An embedded store is written by this process itself: it would gain nothing by the wait.
         if request.app.state.backend.store.is_shared:
             await self._admission.wait()
         return await self._answer(request)

@@ -1,4 +1,7 @@
-"""The walls beside the gate: there is no way in but the routes we know, and no telling from outside where they are."""
+"""What every request passes before its route.
+
+There is no way in but the known routes, and only callers with a valid proof are told which paths exist.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -23,13 +26,13 @@ from ropewalk.api.routes import AuthorizedRoute, SocketAuthorization
 from ropewalk.api.shapes.problems import HEADERS, Refused, answer_to, problem
 from ropewalk.core.errors import RopewalkError
 
-# What the server answers a handshake; anything else that comes first is an answer with a status of its own.
+# The status of the answer to a handshake; another first message is an answer with a status of its own.
 _STATUS: Final = {"websocket.accept": 101, "websocket.close": 403}
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class GuardedApp(FastAPI):
-    """Whatever comes passes the walls first, before all that FastAPI puts around its routes."""
+    """An app whose requests pass our middleware before everything that FastAPI puts around its routes."""
 
     outermost: "RequestMiddleware"
 
@@ -39,7 +42,7 @@ class GuardedApp(FastAPI):
 
 
 def install(app: GuardedApp) -> None:
-    """To be called when every route is there; refuses to go on with one that has no gate."""
+    """To be called when every route is there; refuses an app with a route that names no right."""
     unprotected = [str(getattr(route, "path", route)) for route in every_route(app) if not _is_protected(route)]
     if unprotected:
         raise ValueError(f"these routes name no right: {', '.join(unprotected)}")
@@ -59,7 +62,7 @@ def every_route(app: FastAPI) -> Iterator[BaseRoute]:
 def _is_protected(route: BaseRoute) -> bool:
     if isinstance(route, APIWebSocketRoute):
         return any(isinstance(each.dependency, SocketAuthorization) for each in route.dependencies)
-    # The class sees to it that it names a right, or is one of PUBLIC; others have to name one.
+    # The class sees to it that its routes name a right, or are PUBLIC; routes of another class have to name one.
     return isinstance(route, AuthorizedRoute) or isinstance(getattr(route, "right", None), Right)
 
 
@@ -69,7 +72,7 @@ async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _nothing_there(request: Request, error: Exception) -> Response:
-    """That there is no such path or method is for those to know who may come in."""
+    """Only a caller with a valid proof is told that there is no such path or method."""
     assert isinstance(error, HTTPException)
     try:
         await authenticate(request)
@@ -86,9 +89,9 @@ def _said(request: Request, error: HTTPException) -> str:
 
 class RequestMiddleware:
     """What every request passes, in one layer, since each costs every request: the limit of its address, a count, and
-    headers that say what an answer is and that nobody keeps it who was not told to.
+    headers that say what an answer is and that no cache may keep it.
 
-    What is asked most often and plainly goes on by a short way, the rest to the routes.
+    A plain request to one of the hottest routes takes the fast path, every other goes to its route.
     """
 
     def __init__(self, app: ASGIApp, fast: Mapping[str, FastRoute]) -> None:

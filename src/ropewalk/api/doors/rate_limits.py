@@ -1,4 +1,4 @@
-"""Not more often from one address than everybody may: said before anything is read or looked up."""
+"""The rate limit of each address: checked before anything is read or looked up."""
 
 from starlette.responses import Response
 from starlette.types import Scope
@@ -9,9 +9,9 @@ from ropewalk.api.shapes.problems import problem
 
 
 def refusal(scope: Scope) -> Response | None:
-    """The answer to somebody who comes too often; to a WebSocket it is given in place of the handshake.
+    """The answer to an address that asks too often; to a WebSocket it is given in place of the handshake.
 
-    This machine's own programs are not held back: they have other ways to be a burden.
+    This machine's own programs are not held back: a limit on requests would not keep them from loading the machine.
     """
     client = scope.get("client")
     if client is None or is_loopback(client[0]):

@@ -1,4 +1,4 @@
-"""What may be sent: strict JSON of bounded size and depth. Whatever else comes is refused before anyone reads it."""
+"""What may be sent: strict JSON of bounded size and depth. Other bodies are refused before a handler reads them."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ ONCE: Final = frozenset({
     b"content-encoding", b"content-type", b"idempotency-key", b"if-match", b"if-none-match", b"last-event-id",
     b"traceparent",
 })  # fmt: skip
-"""Headers that mean one thing: said twice, somebody on the way may have read the other."""
+"""Headers that mean one thing: of two, a proxy on the way may have read the other one."""
 LARGEST_INTEGER: Final = 2**53
 _LONGEST_NUMBER: Final = 400
 _LONGEST_LENGTH: Final = 18
@@ -36,7 +36,7 @@ class StrictRequest(Request):
         self._largest = largest
 
     async def body(self) -> bytes:
-        """All of it; without the generators of `stream`, since nearly every body comes in one piece."""
+        """The whole body; without the generators of `stream`, since nearly every body comes in one piece."""
         if not hasattr(self, "_body"):
             self._require_readable()
             self._body = await whole_body(self._receive, self._largest)
@@ -59,7 +59,7 @@ class StrictRequest(Request):
 
 
 def require_single(scope: Scope) -> None:
-    """Refuses a request that says twice what can be meant once."""
+    """Refuses a request that has one of these headers twice."""
     names = [name for name, _ in scope["headers"]]
     if len(set(names)) < len(names):
         for name in sorted(ONCE):
@@ -68,7 +68,7 @@ def require_single(scope: Scope) -> None:
 
 
 def require_json(request: Request) -> None:
-    """Refuses a body that does not say that it is JSON: what it is taken for would not be what was meant."""
+    """Refuses a body that does not say that it is JSON: it could be taken for something else."""
     headers = request.headers
     if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return
@@ -86,7 +86,7 @@ def require_readable(length: str, encoding: str | None, largest: int) -> None:
 
 
 async def whole_body(receive: Receive, largest: int) -> bytes:
-    """Everything that comes; Refused if that is too much, or stops in the middle."""
+    """The whole body; Refused if it is too large, or stops in the middle."""
     parts, size, is_complete = [], 0, False
     while not is_complete:
         message = await receive()
@@ -109,14 +109,14 @@ def _too_large(largest: int) -> Refused:
 
 
 async def read_json(text: bytes) -> Any:
-    """The value as `strict_json` gives it; a large one is read by a thread, so that others have their turns."""
+    """The value as `strict_json` gives it; a large one is read by a thread, beside the loop."""
     if len(text) <= LARGE:
         return strict_json(text)
     return await asyncio.get_running_loop().run_in_executor(_reader, strict_json, text)
 
 
 def strict_json(text: bytes) -> Any:
-    """The value; Refused where two readers could understand two things, or one could choke."""
+    """The value; Refused where two parsers could read two values, or one could fail."""
     try:
         decoded = text.decode("utf-8")
         value = _decoder.decode(decoded)
@@ -206,5 +206,5 @@ def _require_text(text: str) -> None:
 _decoder: Final = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
 )
-# One, and of our own: however many large bodies come, the threads that write values to disk are not kept from it.
+# One thread for large bodies alone: however many come, the threads that write values to disk stay free.
 _reader: Final = ThreadPoolExecutor(1, "intake")

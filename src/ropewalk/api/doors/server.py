@@ -29,11 +29,11 @@ OTHER_FILES: Final = 500
 
 
 class CannotListen(RopewalkError):
-    """The address is somebody else's, or nobody's."""
+    """Another process has the address, or this machine does not have it."""
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """How patient a server is, and how long requests may still take when it leaves (s)."""
+    """The limits of connections, and how long (s) requests may still take when the server leaves."""
 
     limits: ConnectionLimits = ConnectionLimits()
     drain: float = 10.0
@@ -61,7 +61,7 @@ def _why(host: str, port: int, flag: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         another = f"{flag} (0 is any)" if flag == "--port" else flag
         return f"port {port} of {host} is taken: end what listens there, or choose another with {another}"
-    return f"nobody may listen on port {port} of {host} here: {error.strerror}"
+    return f"this process may not listen on port {port} of {host}: {error.strerror}"
 
 
 def address_of(listener: socket.socket) -> str:
@@ -71,7 +71,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which leaves signals to us, says when it is up, and cuts off whoever takes too long."""
+    """uvicorn's, which leaves signals to us, says when it is up, and cuts off clients that take too long."""
 
     def __init__(self, config: uvicorn.Config, monitor: ConnectionMonitor) -> None:
         super().__init__(config)
@@ -91,22 +91,22 @@ class _Server(uvicorn.Server):
         try:
             await super().main_loop()
         except Exception:
-            # Whoever is in gets an answer all the same; nobody else would ever get one, and the process is to end.
+            # Requests that were read are still answered; later ones never would be, so the process has to end.
             self.should_exit = True
             await self.shutdown()
             raise
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Also while it drains, nobody is waited for any longer than otherwise.
+        # Also while the server drains, a client may take no longer than otherwise.
         await super().shutdown(sockets)
         self._watching.cancel()
 
 
 @asynccontextmanager
 async def serving(app: Any, listener: socket.socket, settings: ServerSettings) -> AsyncIterator[None]:
-    """The app answers on this socket; at the end no one is let in any more, and who was in gets an answer.
+    """The app answers on this socket; at the end new connections are refused, and requests under way are answered.
 
-    Should the server fail, the block is broken off: a process that answers nobody is not to stay.
+    Should the server fail, the block is broken off: a process that answers no request is not to stay.
     """
     monitor = ConnectionMonitor(settings.limits)
     server = _Server(_configured(app, settings, monitor), monitor)
@@ -143,7 +143,7 @@ def _configured(app: Any, settings: ServerSettings, monitor: ConnectionMonitor) 
         log_config=None,
         access_log=False,
         server_header=False,
-        # Whoever says on whose behalf they come is not believed: limits go by who is really there.
+        # A client may claim any address in forwarding headers: limits go by the address of the connection.
         proxy_headers=False,
         ws_max_size=LARGEST_MESSAGE,
         ws_per_message_deflate=False,
@@ -161,7 +161,7 @@ class _Forward(logging.Handler):
 
 
 def _log_as_ours() -> None:
-    """Errors alone: whoever sends what is no request is a warning to it, and could fill a disk."""
+    """Errors alone: uvicorn warns of each malformed request, and a client could fill a disk with those."""
     theirs = logging.getLogger("uvicorn.error")
     theirs.setLevel(logging.ERROR)
     theirs.propagate = False

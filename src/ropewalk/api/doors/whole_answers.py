@@ -11,6 +11,6 @@ ANSWER: Final = "ropewalk.answer"
 
 
 async def in_parts(answer: Message, send: Send) -> None:
-    """The same as every server takes it."""
+    """Send the answer in the two messages that every ASGI server takes."""
     await send({"type": "http.response.start", "status": answer["status"], "headers": answer["headers"]})
     await send({"type": "http.response.body", "body": answer["body"]})

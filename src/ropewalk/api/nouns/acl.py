@@ -1,4 +1,4 @@
-"""With whom a workflow is shared, beyond those who have a role in its workspace."""
+"""With whom a workflow is shared, beyond the members of its workspace."""
 
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ Shareable = Literal["viewer", "operator", "editor", "admin"]
 
 
 class ShareBody(Body):
-    """Somebody, and what they are to be for this workflow."""
+    """A subject, and the role it is to have for this workflow."""
 
     model_config = exemplified(Body, {"subject": "user:cem", "role": "operator"})
 
@@ -40,7 +40,7 @@ async def list_shares(
 
 @routes.put("", Right.ADMINISTER, response_model=Member)
 async def share_definition(call: Caller, definition_id: DefinitionId, body: ShareBody) -> dict[str, Any]:
-    """Share the workflow with somebody, or in another role; at most what one may do with it oneself."""
+    """Share the workflow with a subject, or in another role; at most what the caller may do with it."""
     workflow = await call.workflow(definition_id)
     giver = await call.giver_of(workflow.id)
     shared = await access.share(call.backend.store, giver, workflow.id, body.subject, Role(body.role))

@@ -68,7 +68,7 @@ async def list_breakers(call: Caller, limit: Limit = 50, cursor: Cursor = None) 
 
 @routes.post("/reset", Right.EXECUTE, response_model=BreakerReset, problems=(409,))
 async def reset_breaker(call: Caller, body: ResetBody) -> dict[str, Any]:
-    """Close a breaker by hand; whoever it holds goes on."""
+    """Close a breaker by hand; the runs it holds go on."""
     call.require()
     changed = await breakers.reset(call.service.engine, call.workspace, body.target, call.actor.subject)
     return {"target": body.target, "changed": changed}

@@ -1,6 +1,6 @@
 """Dead letters over HTTP: runs that gave up, kept for a person to decide.
 
-Each decision is made once: whoever comes second is told 409. Many letters are worked off in steps: a call takes up the
+Each decision is made once: the second caller is told 409. Many letters are worked off in steps: a call takes up the
 oldest for at most twenty seconds, watches those it took up for five more where failures are counted, says what became
 of each, and gives a cursor to go on with. Nothing goes on behind the client's back, and what came to lie there after
 the first step is left alone.
@@ -54,7 +54,7 @@ class FixBody(Body):
 
 
 class DiscardBody(Body):
-    """Why, if that is worth a word."""
+    """Why it is closed, if the caller says so."""
 
     model_config = exemplified(Body, {"notes": "paid by hand"})
 
@@ -62,7 +62,7 @@ class DiscardBody(Body):
 
 
 class NoteBody(Body):
-    """What there is to say."""
+    """The text of the note."""
 
     model_config = exemplified(Body, {"text": "asked the bank"})
 
@@ -157,7 +157,7 @@ async def get_dead_letter(call: Caller, letter_id: LetterId) -> dict[str, Any]:
     )
 
 
-# One letter
+# One dead letter
 
 
 @routes.post("/{letterId}/requeue", Right.EXECUTE, status_code=202, response_model=Requeued, problems=(409,))
@@ -189,13 +189,13 @@ async def discard_dead_letter(call: Caller, letter_id: LetterId, body: DiscardBo
 
 @routes.post("/{letterId}/notes", Right.EXECUTE, response_model=DeadLetter)
 async def note_dead_letter(call: Caller, letter_id: LetterId, body: NoteBody) -> dict[str, Any]:
-    """Say something about a dead letter, whatever has become of it; who and when is kept with it."""
+    """Add a note to a dead letter, resolved or not; its author and time are kept with it."""
     await call.dead_letter(letter_id)
     await call.service.note(letter_id, body.text, call.actor.subject)
     return await get_dead_letter(call, letter_id)
 
 
-# Many letters
+# Many dead letters
 
 
 @routes.post("/requeue", Right.EXECUTE, response_model=Step, problems=(409,))

@@ -192,7 +192,7 @@ def _fits(workflow: Workflow, after: str, with_archived: bool, prefix: str) -> b
 
 
 async def _shared(call: Call, shared: list[str], fits: Callable[[Workflow], bool]) -> list[workflows.Listed]:
-    """Those of these that fit, by name; there are few."""
+    """The shared workflows that fit the filter, by name; there are few."""
     found = []
     for each in shared:
         workflow = await workflows.get(call.backend.store, call.workspace, each)

@@ -1,4 +1,4 @@
-"""Events over HTTP: something happened outside, and whoever waits for it is told."""
+"""Events over HTTP: something happened outside, and the executions that wait for it are told."""
 
 from typing import Any
 

@@ -73,7 +73,7 @@ async def list_executions(
     return page(call.backend.cursors, listing, shown, limit, found[-1]["id"] if found else None)
 
 
-# Beside the list: below it, whatever is no verb is the id of an execution.
+# Beside the list: below it, a path segment that is no verb is the id of an execution.
 @routes.get("-count", Right.READ, response_model=Count)
 async def count_executions(
     call: Caller,

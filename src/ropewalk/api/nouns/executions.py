@@ -108,7 +108,7 @@ async def start_execution(
 async def _start(here: Call, body: StartBody, idempotency_key: str | None, traceparent: str | None) -> str:
     workflow = await here.workflow(body.workflow_definition_id)
     once = None if idempotency_key is None else Once(idempotency_key, _asked(body))
-    # Before anything is judged: what was accepted stays accepted, also if it could not be started any more.
+    # Before the rest is checked: what was accepted stays accepted, also if it could not be started any more.
     known = None if once is None else await here.service.started(once)
     if known is not None:
         return known[0]
@@ -233,7 +233,7 @@ async def _details(call: Call, execution: str) -> dict[str, Any]:
 
 @routes.get("/{executionId}/output", Right.READ_PAYLOADS, status_code=200, response_class=Response, responses=RAW)
 async def get_execution_output(call: Caller, execution_id: ExecutionId) -> Response:
-    """The output of an execution that succeeded, alone and whatever its size."""
+    """The output of an execution that succeeded, alone and of any size."""
     await call.execution(execution_id)
     return raw_json(call, await stories.kept_output(call.backend.store, execution_id))
 

@@ -17,11 +17,11 @@ routes = Routes("", "Health")
 
 
 SHOWN: Final = 60 * MINUTE
-"""How long an incident is part of the answer: it is over, and somebody has to know of it."""
+"""How long an incident is part of the answer: it is over, and an operator has to know of it."""
 
 
 class Incident(Answer):
-    """Something that is over, and after which people have to look at what is lost."""
+    """An incident that is over, and after which an operator has to look at what is lost."""
 
     at: str
     what: str

@@ -69,7 +69,7 @@ class Key(Answer):
 
 
 class NewKey(Key):
-    """A key with its token, which nobody can read again."""
+    """A key with its token, which is shown only here."""
 
     model_config = exemplified(Answer, _A_KEY | {"token": f"rw_{_AN_ID}_<43 characters>"})
 
@@ -91,7 +91,7 @@ async def create_key(call: Caller, body: CreateKeyBody, response: Response) -> d
 
 
 def _check(call: Call, body: CreateKeyBody) -> None:
-    """Nobody grants what they lack: rights, pools, root, or time."""
+    """A caller grants nothing that it lacks: rights, pools, root, or time."""
     given = _given(body)
     if not given:
         raise InvalidInput([Problem(("scopes",), f"leave nothing of what the role {body.role} may do")])
@@ -102,7 +102,7 @@ def _check(call: Call, body: CreateKeyBody) -> None:
     call.giver.require({*given, Right.OPERATE} if body.root else given)
     mine, wanted = call.actor.pools, body.pools
     if mine is not None and Right.RUN in given and (wanted is None or not mine.issuperset(wanted)):
-        raise Forbidden("nobody can give what they lack: other pools than their own")
+        raise Forbidden("a caller cannot give what it lacks: other pools than its own")
 
 
 def _given(body: CreateKeyBody) -> frozenset[Right]:

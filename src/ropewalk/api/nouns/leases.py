@@ -43,7 +43,7 @@ Port = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-
 
 
 class LeaseBody(Body):
-    """Who looks for work, where, for how much, and how long the answer may take if there is none."""
+    """The runner that looks for work, its pool, how many runs it takes, and how long it waits for the first."""
 
     model_config = exemplified(Body, {"pool": "paint", "runnerId": "painter-1", "limit": 1, "waitSeconds": 30})
 
@@ -149,7 +149,7 @@ class FailBody(Body):
 
 
 class Kept(Answer):
-    """The lease goes on until then; `stop` says that nobody wants the run any more."""
+    """The lease goes on until then; `stop` says that the result is not wanted any more."""
 
     model_config = exemplified(Answer, {"leaseUntil": "2026-11-16T08:02:00Z", "stop": False})
 
@@ -167,7 +167,7 @@ class ReportTaken(Answer):
 
 @routes.post("/lease", Right.RUN, response_model=Leases)
 async def lease_runs(call: Caller, request: Request, body: LeaseBody) -> dict[str, Any]:
-    """The oldest runs of a pool that nobody has; waits up to `waitSeconds` for the first of them."""
+    """The oldest free runs of a pool, leased to the caller; waits up to `waitSeconds` for the first of them."""
     _require_pool(call, body.pool)
     seeker = runners.seeker(call.workspace, body.pool, body.runner_id, call.actor.subject, body.limit)
     lending = call.service.engine.lending
@@ -181,10 +181,10 @@ async def lease_runs(call: Caller, request: Request, body: LeaseBody) -> dict[st
 
 
 async def _hand_over(call: Call, request: Request, found: list[Leased], *, is_gone: bool) -> None:
-    """Others get the runs if nobody is there to have them, or who waited may not have them any more."""
+    """Give the runs back if the caller has hung up, or lost its rights while it waited."""
     try:
         if found and not is_gone:
-            # Once more: it may have been a minute since they came.
+            # Once more: the runner may have waited for a minute, and lost its rights meanwhile.
             await authorize(request, call.right)
     except (RopewalkError, Refused):
         await call.service.engine.lending.give_back(found)
@@ -241,7 +241,7 @@ def _shown(call: Call, run: str, token: str) -> Lease:
 
 
 def welcome_runners(backend: Backend) -> None:
-    """From now on there is a way for runners to come in: nodes may name pools that no worker has."""
+    """Let the engine lease runs to HTTP runners: nodes may now name pools that no worker has."""
     backend.service(DEFAULT).engine.lending.is_open = True
 
 

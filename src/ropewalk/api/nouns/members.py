@@ -31,7 +31,7 @@ _A_MEMBER: Final = {
 
 
 class PutMemberBody(Body):
-    """Somebody, and what they are to be."""
+    """A subject, and the role it is to have."""
 
     model_config = exemplified(Body, {"subject": "user:ann", "role": "editor"})
 
@@ -40,7 +40,7 @@ class PutMemberBody(Body):
 
 
 class Member(Answer):
-    """Somebody's role."""
+    """A member and its role."""
 
     model_config = exemplified(Answer, _A_MEMBER)
 
@@ -51,7 +51,7 @@ class Member(Answer):
 
 
 class LetGo(Answer):
-    """Somebody who has this role no more; `changed` is false if they had none."""
+    """A subject that has no role any more; `changed` is false if it had none."""
 
     model_config = exemplified(Answer, {"subject": "user:ann", "changed": True})
 
@@ -72,11 +72,11 @@ async def list_members(call: Caller, limit: Limit = 50, cursor: Cursor = None) -
 
 @routes.put("", Right.ADMINISTER, response_model=Member)
 async def put_member(call: Caller, body: PutMemberBody) -> dict[str, Any]:
-    """Give somebody a role in the workspace, or another one; at most what one may do oneself."""
+    """Give a subject a role in the workspace, or another one; at most what the caller may do."""
     call.require()
     if call.actor.pools is not None and Right.RUN in RIGHTS[body.role]:
         # A member's pools are all there are.
-        raise Forbidden("nobody can give what they lack: other pools than their own")
+        raise Forbidden("a caller cannot give what it lacks: other pools than its own")
     member = await access.put(call.backend.store, call.giver, body.subject, body.role)
     call.backend.forget()
     return shown(member)
@@ -84,7 +84,7 @@ async def put_member(call: Caller, body: PutMemberBody) -> dict[str, Any]:
 
 @routes.delete("", Right.ADMINISTER, response_model=LetGo)
 async def remove_member(call: Caller, subject: SubjectQuery) -> dict[str, Any]:
-    """Let somebody go: here at once, on every server within five seconds. What is shared with them stays shared."""
+    """Remove a member: here at once, on every server within five seconds. What is shared with it stays shared."""
     call.require()
     changed = await access.remove(call.backend.store, call.giver, subject)
     call.backend.forget()
@@ -92,7 +92,7 @@ async def remove_member(call: Caller, subject: SubjectQuery) -> dict[str, Any]:
 
 
 def shown(member: members.Member | Share) -> dict[str, Any]:
-    """Somebody and their role, in a workspace or for one workflow."""
+    """A subject and its role, in a workspace or for one workflow."""
     return {
         "subject": member.subject,
         "role": member.role,

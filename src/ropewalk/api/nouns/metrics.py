@@ -1,4 +1,4 @@
-"""The figures of this server, for Prometheus."""
+"""The metrics of this server, for Prometheus."""
 
 from typing import Final
 
@@ -32,9 +32,9 @@ class ServerMetrics:
 
 
 @routes.get("/metrics", Right.OBSERVE, response_class=Response,
-            responses={200: {"description": "The figures.", "content": _TEXT}})  # fmt: skip
+            responses={200: {"description": "The metrics.", "content": _TEXT}})  # fmt: skip
 async def get_metrics(call: Caller) -> Response:
-    """The figures of this process and of the store it is on, in the text format of Prometheus."""
+    """The metrics of this process and of the store it is on, in the text format of Prometheus."""
     metrics = call.backend.metrics
     if metrics is None:
         raise NotFound("this server keeps no figures: telemetry.metrics is off")
@@ -42,7 +42,7 @@ async def get_metrics(call: Caller) -> Response:
 
 
 def count(scope: Scope, status: int, seconds: float) -> None:
-    """Counts a request, or a handshake, by its operation and its status, if figures are kept."""
+    """Counts a request, or a handshake, by its operation and its status, if the server has metrics."""
     metrics = scope["app"].state.backend.metrics
     if metrics is not None:
         metrics.metrics.request_ended(_operation(scope), status, seconds)

@@ -30,7 +30,7 @@ InExecution = Annotated[
 
 
 class GiveUpBody(Body):
-    """Why, for whoever looks at the dead letter."""
+    """Why, for those who read the dead letter."""
 
     model_config = exemplified(Body, {"reason": "the supplier has closed"})
 
@@ -71,7 +71,7 @@ async def get_run(call: Caller, run_id: RunId, execution_id: InExecution = None)
 
 @routes.get("/{runId}/output", Right.READ_PAYLOADS, status_code=200, response_class=Response, responses=RAW)
 async def get_run_output(call: Caller, run_id: RunId, execution_id: InExecution = None) -> Response:
-    """What an attempt gave that succeeded, alone and whatever its size."""
+    """The output of an attempt that succeeded, alone and of any size."""
     found, _ = await _find(call, run_id, execution_id)
     return raw_json(call, await kept_output(call.backend.store, found))
 

@@ -1,4 +1,4 @@
-"""Sessions for browsers, and who one is."""
+"""Sessions for browsers, and who the caller is."""
 
 from typing import Annotated, Any, Final
 
@@ -57,7 +57,7 @@ class SessionClosed(Answer):
 
 
 class Part(Answer):
-    """What somebody is in a workspace; without a role, something in it is shared with them."""
+    """The caller's role in a workspace; without a role, something in it is shared with the caller."""
 
     model_config = exemplified(Answer, {"workspaceId": "default", "role": "viewer", "rights": ["read"]})
 
@@ -67,7 +67,7 @@ class Part(Answer):
 
 
 class Me(Answer):
-    """Who one is. `csrfToken` is what unsafe requests of this session say; null without one."""
+    """Who the caller is. `csrfToken` is what unsafe requests of this session say; null without one."""
 
     model_config = exemplified(Answer, {
         "subject": "user:ann", "root": False, "expiresAt": _WHEN, "csrfToken": None,
@@ -107,7 +107,7 @@ async def close_session(call: Caller, request: Request, response: Response) -> d
 
 @routes.get("/me", Right.COME_IN, response_model=Me)
 async def get_me(call: Caller, request: Request) -> dict[str, Any]:
-    """Who one is, and what one may do where. A root key may name any workspace; its home is listed."""
+    """The caller, and the rights they have in each workspace. A root key may name any workspace; its home is listed."""
     visit = await _visit(call, request)
     parts = await parts_of(call.backend.store, call.actor)
     return {

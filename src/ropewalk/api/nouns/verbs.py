@@ -44,7 +44,7 @@ class StartedAgain(Started):
 
 
 class ReasonBody(Body):
-    """Why, for whoever reads the log."""
+    """Why, for those who read the log."""
 
     model_config = exemplified(Body, {"reason": "the shop is closed"})
 

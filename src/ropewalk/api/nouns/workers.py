@@ -1,4 +1,4 @@
-"""Workers over HTTP: who is there, how much each has in hand, and who is alive."""
+"""Workers over HTTP: how much each has under way, and which are alive."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class WorkerAnswer(Answer):
 
 
 class Workers(Answer):
-    """Everyone the store knows of."""
+    """Every worker that the store knows of."""
 
     items: list[WorkerAnswer]
 
@@ -56,8 +56,8 @@ async def list_workers(call: Caller) -> dict[str, Any]:
 def _worker(worker: Worker, store: Store) -> dict[str, Any]:
     has_left = worker.heartbeat_at == 0
     silence = max(0, store.now() - worker.heartbeat_at)
-    # A store of one process is ours; its lock is the liveness, and nobody renews a lease there.
+    # A store of one process is ours; its lock proves that its owner lives, and there is no lease to renew.
     is_alive = silence <= round(store.lease_seconds * SECOND) if store.is_shared else worker.id == store.worker
-    # What we have in hand ourselves we know better than our last heartbeat.
+    # This process knows what it has under way better than its last heartbeat.
     known = replace(worker, load=store.load) if worker.id == store.worker else worker
     return worker_of(known, silence=None if has_left else silence, is_alive=is_alive and not has_left)

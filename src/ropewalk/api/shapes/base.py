@@ -20,7 +20,7 @@ class Body(BaseModel):
 class Answer(BaseModel):
     """What a client gets."""
 
-    # Built when it is first given: a server starts the sooner for it. (Bodies would warn of what FastAPI hushes.)
+    # Built when it is first given, so that a server starts faster. (For bodies this would bring warnings.)
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, defer_build=True)
 
 

@@ -79,7 +79,7 @@ class Requeued(Answer):
 
 
 class LetterProgress(Answer):
-    """What became of one letter: SKIPPED was resolved by someone else, FAILED gave up again."""
+    """What became of one dead letter: SKIPPED was resolved by another caller, FAILED gave up again."""
 
     id: str
     execution_id: str
@@ -88,7 +88,7 @@ class LetterProgress(Answer):
 
 
 class Step(Answer):
-    """A part of many letters worked off; `next` is to go on with, null when all are done or it is enough."""
+    """A part of many dead letters worked off; `next` is to go on with, null when all are done or it is enough."""
 
     model_config = exemplified(Answer, {
         "counts": {"REQUEUED": 1},

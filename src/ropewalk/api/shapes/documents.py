@@ -51,12 +51,12 @@ def _request(document: dict[str, Any], text: dict[str, Any]) -> dict[str, Any]:
 
 REQUEST: Final = _request(_DOCUMENT, {"type": "string"})
 """How routes that take a document describe their body."""
-DRAFT: Final = _request({"description": "Whatever may be a workflow."}, {})
+DRAFT: Final = _request({"description": "A document that may be a workflow."}, {})
 """The same where a document may be no good: what is wrong with it is the answer."""
 
 
 class Unread(Struct, frozen=True):
-    """A document that came, before anyone has tried to understand it."""
+    """A document as it was sent, before it is parsed."""
 
     body: bytes
     is_yaml: bool
@@ -101,7 +101,7 @@ def line_of(problem: Problem, document: Document | JSON) -> int | None:
 
 @contextmanager
 def with_lines(document: Document | JSON = None) -> Iterator[None]:
-    """Whatever is refused inside names the lines of this document."""
+    """Each problem that is found inside names its line of this document."""
     try:
         yield
     except Invalid as error:

@@ -35,12 +35,12 @@ from ropewalk.store.errors import StoreDamaged
 MEDIA_TYPE: Final = "application/problem+json"
 KIND: Final = "urn:ropewalk:problem:"
 UNREADABLE: Final = "unreadable"
-"""What is stored of an execution, whatever is wrong with it: a client has one thing to tell of it."""
+"""The kind of every problem with what is stored of an execution: a client tells its user the same of all of them."""
 PLAIN: Final = "about:blank"
 """The type of a problem that its status says everything about."""
 RETRY_AFTER: Final = "1"
 HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
-"""What every answer says: it is what it says it is, and nobody keeps it."""
+"""What every answer says: its type is what it says, and no cache keeps it."""
 TOLD_EVERY: Final = 60.0
 """How often (s) the log tells of a store that is damaged."""
 _log = logging.getLogger("ropewalk.api")
@@ -78,7 +78,7 @@ _TITLES: Final = {
 
 
 class Refused(HTTPException):
-    """A request that is turned away before anyone looks at what it asks."""
+    """A request that is refused before its handler looks at it."""
 
     def __init__(self, status: int, detail: str, field: str | None = None, retry_after: int | None = None) -> None:
         headers = None if retry_after is None else {"Retry-After": str(retry_after)}
@@ -109,7 +109,7 @@ def problem(
 
 
 def install(app: Starlette) -> None:
-    """Whatever goes wrong in this app is answered as a problem."""
+    """Every error in this app is answered as a problem."""
     for kind in (RopewalkError, RequestValidationError, WebSocketRequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _answered)
 
@@ -124,7 +124,7 @@ def answered(request: Request, error: Exception) -> Response:
 
 
 def _may_read(request: Request) -> bool:
-    """Whether the caller may read the payloads of the workspace; the answer to others quotes nothing stored."""
+    """Whether the caller may read the payloads of the workspace; the answer to other callers quotes nothing stored."""
     call = getattr(request.state, "call", None)
     return call is not None and Right.READ_PAYLOADS in call.rights
 
@@ -199,7 +199,7 @@ def _refused(error: HTTPException) -> Response:
 
 
 def _unreadable(error: Unreadable, may_read: bool) -> Response:
-    """Asking again does not help, and nobody who asks can mend it; but they can say what is to be mended."""
+    """Asking again does not help, and the caller cannot mend it; but the caller can report what is to be mended."""
     instance = f"urn:uuid:{uuid_utils.uuid7()}"
     _log.error("what was asked for is damaged (%s)", instance, exc_info=error)
     said = payloads.said(error, may_read=may_read)

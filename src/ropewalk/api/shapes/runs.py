@@ -54,7 +54,7 @@ class RunSummary(Answer):
 
 
 class RunDetails(RunSummary):
-    """A run with everything that is known of it; its lease only while it is offered to others than one worker."""
+    """A run with everything that is known of it; its lease only while other workers or runners may take it."""
 
     model_config = exemplified(Answer, A_RUN_IN_DETAIL)
 
@@ -68,7 +68,7 @@ class RunDetails(RunSummary):
     error_status: int | None = Field(description=STATUS)
     error_body: str | None = Field(description=BODY)
     waiting_for: str | None
-    worker: str | None = Field(description="Who carries it out, while somebody does.")
+    worker: str | None = Field(description="The worker that carries it out, while one does.")
     pool: str | None
     leased_by: str | None
     lease_until: str | None

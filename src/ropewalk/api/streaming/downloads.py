@@ -1,7 +1,7 @@
 """Values made by workflows on their way to a caller.
 
 A large one is read from where it lies, a part at a time, as fast as the caller takes it: what is not taken is not read.
-Each of them keeps a few parts in memory, so one caller has only some under way, and waits for them with the others.
+Each download keeps a few parts in memory, so one caller has only some under way, and its next ones wait for those.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ PER_CALLER: Final = 16 * 2**20
 PARTS: Final = 4
 """So many parts of a value are in memory at once: one that is read ahead, one that is checked, two that are sent."""
 PATIENCE: Final = 10.0
-"""How long a request waits for the caller's others (s)."""
+"""How long (s) a download waits for the caller's earlier ones."""
 RETRY_AFTER: Final = 5
 _SAFE: Final = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
 """Nothing of such a value is to be taken for a page of ours."""
@@ -35,7 +35,7 @@ _log = logging.getLogger("ropewalk.api")
 
 
 class Downloads:
-    """How much is under way to whom."""
+    """How many bytes are under way to each caller."""
 
     def __init__(self) -> None:
         self._callers: dict[str, tuple[Budget, int]] = {}

@@ -1,8 +1,8 @@
 """Live streams over HTTP: server-sent events and WebSockets, of an execution, a workflow or a workspace.
 
-First comes a snapshot, then every event after it, last an `end` that says why (see Reason). Whoever comes back with
-the id of the last event it has seen (`Last-Event-ID`, or `after`) gets what followed and no snapshot. If that is not
-kept any more, which happens to workflows and workspaces only, a new snapshot says how far each execution is.
+First comes a snapshot, then every event after it, last an `end` that says why (see Reason). A reader that comes back
+with the id of the last event it has seen (`Last-Event-ID`, or `after`) gets what followed and no snapshot. If that is
+not kept any more, which happens to workflows and workspaces only, a new snapshot says how far each execution is.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=LON
 
 
 class StreamRequest(Struct, frozen=True):
-    """What somebody wants to follow, and from where; `workflow` is what their rights are asked for."""
+    """What the caller wants to follow, and from where; `workflow` is what their rights are asked for."""
 
     call: Call
     connection: HTTPConnection
@@ -57,7 +57,7 @@ class StreamRequest(Struct, frozen=True):
 
     @property
     def credentials(self) -> Hashable:
-        """The same for everyone who comes with the same proof to the same thing."""
+        """The same for all readers that come with the same proof to the same stream."""
         headers = self.connection.headers
         said = "\0".join(headers.getlist("authorization") + headers.getlist("cookie"))
         return hashlib.sha256(said.encode()).digest(), self.call.workspace, self.workflow
@@ -78,9 +78,9 @@ async def _may_see_payloads(call: Call, workflow: str | None) -> bool:
 
 
 async def _still(connection: HTTPConnection, known: Actor) -> Actor:
-    """Who it was that came, if they could come again. Not counted as a request: it is we who ask.
+    """The actor that opened the stream, if its proof is still valid. Not counted as a request: the server asks.
 
-    While nobody can tell, they are who they were, but not beyond the end of what proved it.
+    While the store or the issuer does not answer, the proof holds, but not beyond its end.
     """
     backend: Backend = connection.app.state.backend
     try:
@@ -111,7 +111,7 @@ def streams_of(connection: HTTPConnection, call: Call) -> Streams:
 
 
 async def drain(app: Any) -> None:
-    """Let every reader go, before the server waits for its connections to end."""
+    """End every stream, before the server waits for its connections to end."""
     streams: Streams | None = getattr(getattr(app, "state", None), "streams", None)
     if streams is not None:
         await streams.close()
@@ -123,7 +123,7 @@ async def drain(app: Any) -> None:
 async def _follow(
     wanted: StreamRequest, transport: Transport, begin: Callable[[], Awaitable[None]], receive: Receive
 ) -> None:
-    """Let somebody read until the end, or until they hang up. What is refused is refused before `begin`."""
+    """Let the caller read until the end, or until they hang up. What is refused is refused before `begin`."""
     streams = streams_of(wanted.connection, wanted.call)
     payloads = await _may_see_payloads(wanted.call, wanted.workflow)
     async with streams.channel(*wanted.key) as channel:
@@ -153,7 +153,7 @@ async def _place(channel: Channel, after: str | None) -> int | None:
 
 
 async def _until_gone(telling: Coroutine[Any, Any, None], receive: Receive) -> None:
-    """Tell until there is nothing more to tell, the reader was let go of, or nobody is there any more."""
+    """Send until there is nothing more to send, the stream was ended, or the reader has hung up."""
     running = {asyncio.ensure_future(telling), asyncio.ensure_future(_gone(receive))}
     try:
         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

@@ -20,7 +20,7 @@ CODES: Final = {
 
 
 class SseTransport:
-    """Says it in server-sent events."""
+    """Sends a stream as server-sent events."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -44,7 +44,7 @@ class SseTransport:
         await self._say(b":\n\n")
 
     async def end(self, ending: Ending) -> None:
-        # Without an id: whoever comes back does so with that of the last event.
+        # Without an id: a reader comes back with the id of the last event.
         text = b"event: end\ndata: %b\n\n" % msgspec.json.encode(ending)
         await self._send({"type": "http.response.body", "body": text, "more_body": False})
 
@@ -53,7 +53,7 @@ class SseTransport:
 
 
 class WebSocketTransport:
-    """Says it in messages of a WebSocket, one for each event."""
+    """Sends a stream as messages of a WebSocket, one for each event."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
@@ -66,7 +66,7 @@ class WebSocketTransport:
             await self._socket.send_text(message.frame(payloads))
 
     async def beat(self) -> None:
-        """The protocol has its own."""
+        """WebSockets have pings of their own."""
 
     async def end(self, ending: Ending) -> None:
         await self._socket.send_text(f'{{"kind":"end","end":{msgspec.json.encode(ending).decode()}}}')

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from ropewalk.api.shapes.problems import Refused
 
 DEPARTED: Final = "ropewalk.departed"
-"""In the scope of a request: gives a future that is done when the caller has hung up; who asks for it cancels it."""
+"""In the scope of a request: a future that is done when the caller has hung up; its handler cancels it."""
 
 
 class Waiters:
@@ -25,7 +25,7 @@ class Waiters:
         return len(self._there)
 
     async def wait(self, request: Request, waiting: asyncio.Future[Any], seconds: float) -> None:
-        """Returns when this is through, or the time is over; refused if the caller has hung up."""
+        """Returns when the future is done, or the time is over; refused if the caller has hung up."""
         if self._is_ending:
             waiting.cancel()
             return
@@ -50,7 +50,7 @@ class Waiters:
 
 
 def _departure(request: Request) -> asyncio.Future[None]:
-    """Done when the caller has hung up: our own server tells, of any other it has to be asked by a task."""
+    """Done when the caller has hung up: our own server says so, another one has to be asked by a task."""
     departed = request.scope.get(DEPARTED)
     if departed is None:
         return asyncio.ensure_future(hung_up(request))

@@ -46,7 +46,7 @@ async def until_all_ended(call: Call, request: Request, executions: Sequence[str
 async def once_ended(call: Call, request: Request, execution: str, seconds: float) -> None:
     """Returns when the execution has ended, or the time is over."""
     with call.service.engine.followers.awaiting(execution) as ended:
-        # Afterwards, so that no end is missed, and first: who may not see it is not told when it ends.
+        # After the watch began, so that no end is missed; before the wait, so that only a reader learns of the end.
         if not await call.has_ended(execution):
             await _wait(call, request, ended, seconds)
 

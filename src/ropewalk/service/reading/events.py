@@ -20,7 +20,7 @@ PAGE_BYTES: Final = 8 * 2**20
 
 
 async def list_events(reader: Reader, execution: str, after: int = 0, limit: int | None = None) -> list[Json]:
-    """The log as the outside sees it: one envelope per event."""
+    """The log as callers see it: one envelope per event."""
     return [event async for event, _ in _envelopes(reader, execution, after, limit or ALL)]
 
 
@@ -29,8 +29,8 @@ async def page_of_events(
 ) -> tuple[list[Json], bool]:
     """Some of them, and whether there may be more: a page ends at `limit`, or when it has some megabytes.
 
-    Without `values` the larger ones among what was given and made are null; whoever may not see them has no need of
-    the others either.
+    Without `values` the larger ones among what was given and made are null; a caller who may not see those has no
+    need of the smaller ones either.
     """
     found: list[Json] = []
     weight = 0

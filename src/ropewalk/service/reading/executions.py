@@ -46,7 +46,7 @@ async def list_executions(
 
 
 def _begin(wanted: executions.Filter, before: str) -> str:
-    """Where to begin. Ids are by the clock of whoever accepted, times by the store's: hence a day to spare."""
+    """Where to begin. Ids are by the clock of the accepting process, times by the store's: hence a day to spare."""
     is_open = wanted.until == executions.ANY.until
     return before if is_open else min(before, first_id(wanted.until + DAY))
 
@@ -175,7 +175,7 @@ async def _gave(blobs: Blobs, made: ExecutionRow, largest: int | None) -> Json:
 
 
 def _error_detail(folded: Execution, made: Rows, items: Mapping[str, RunRow]) -> str | None:
-    """What the first failure that nobody handled has to tell beyond its message."""
+    """What the first unhandled failure has to tell beyond its message."""
     failed = next(iter(folded.unhandled), None)
     return None if failed is None else detail_of(made.nodes[failed], items)
 

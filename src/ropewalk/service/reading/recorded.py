@@ -41,14 +41,14 @@ MOST_PLANS: Final = 100
 MANY_EVENTS: Final = 2_000
 AT_ONCE: Final = 2
 """How many reads that compute go on at once."""
-# Of our own: however many read, the threads by which values are written and names resolved are not kept from it.
+# Threads of our own: however many callers read, those that write values and resolve names stay free.
 _readers: Final = ThreadPoolExecutor(AT_ONCE, "reading")
 _turns: Final = FairTurns(AT_ONCE)
 MOST_WAITING: Final = 32
 """How many reads that compute a caller may have waiting at once."""
 NO_CALLER: Final = ("", "")
 asking: Final[ContextVar[tuple[str, str]]] = ContextVar("asking", default=NO_CALLER)
-"""The workspace and the caller something is read for; nobody if it is for this process itself."""
+"""The workspace and the caller something is read for; NO_CALLER if it is for this process itself."""
 
 
 AtHand = Callable[[str, int], Version | None]
@@ -156,9 +156,9 @@ def _small_plan(document: str) -> Plan:
 
 
 async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
-    """What the work gives; large work is done in a thread, in the turn of whoever asks.
+    """What the work gives; large work is done in a thread, in the turn of the caller.
 
-    TooManyWaiting if too many of theirs wait already.
+    TooManyWaiting if too many reads of this caller wait already.
     """
     if not is_large:
         return work()

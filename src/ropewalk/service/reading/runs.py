@@ -1,7 +1,8 @@
 """Runs as people read them.
 
-What ended or waits has a row; what is under way is in the log of its execution alone, unless it is offered to others.
-So the runs of an execution that is over are read page by page from the table, and those of one that is not are folded.
+What ended or waits has a row; what is under way is in the log of its execution alone, unless it is offered to other
+workers. So the runs of an execution that is over are read page by page from the table, and those of one that is not are
+folded.
 """
 
 from typing import Any, Final
@@ -68,7 +69,7 @@ async def page_of_runs(
 
 
 async def _folded(reader: Reader, story: Recorded) -> list[RunRow]:
-    """Every attempt of an execution that is not over; those that others may carry out say how far they are."""
+    """Every attempt of an execution that is not over; those that other workers may carry out say how far they are."""
     made = await story.rows()
     shared = {
         (each.node, each.item, each.attempt): RunState(each.state)
@@ -133,7 +134,7 @@ async def find_run(reader: Reader, workspace: str, run: str, execution: str | No
 
 
 def no_run(run: str) -> NotFound:
-    """What is said where there is no such run, or none for whoever asks."""
+    """What is said where there is no such run, or none that the caller may see."""
     return NotFound(f"there is no run {run}; one that is under way is found with the id of its execution")
 
 
@@ -280,7 +281,7 @@ async def kept_output(reader: Reader, found: Whereabouts) -> bytes | Blob:
 
 
 async def _lease(reader: Reader, story: Recorded, row: RunRow) -> tuple[RunState, Json]:
-    """Who has an attempt that is under way: whoever leased it, else the worker its execution is with."""
+    """Which worker has an attempt that is under way: the one that leased it, else the one that owns its execution."""
     if row.state not in _UNDER_WAY:
         return row.state, _held(None, None)
     lease = await runs.lease(reader, runs.Attempt(story.id, row.node, row.item, row.attempt))

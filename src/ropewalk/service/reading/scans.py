@@ -1,4 +1,4 @@
-"""Reading that may take its time, without keeping anybody else waiting."""
+"""Reads that may take long, without keeping other requests waiting."""
 
 from ropewalk.store.access import Reader, Row, Store, Value
 
