@@ -40,12 +40,13 @@ lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock
 	  --python-version 3.11 --quiet --output-file requirements.lock
 
 .PHONY: check
-check: setup ## style, types, architecture, generated files (under 20 s)
+check: setup ## style, types, architecture, generated files, plain words (under 20 s)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports --no-cache > .lint.log || { cat .lint.log; exit 1; }
 	@$(BIN)/mypy
 	@$(BIN)/python -m tools.generate --check
+	@$(BIN)/python -m tools.words
 
 .PHONY: format
 format: setup ## let ruff mend what it can
