@@ -11,7 +11,7 @@ from ropewalk.core.errors import Conflict, InvalidTransition
 from ropewalk.core.events import NodeFixed, NodeRequeued
 from ropewalk.core.state import Resolution
 from ropewalk.service import Service
-from ropewalk.service.bulk import Outcome
+from ropewalk.service.dead_letter_bulk import Outcome
 from ropewalk.store import audit, dlq
 from ropewalk.store.dlq import Wanted
 from ropewalk.wiring import open_service

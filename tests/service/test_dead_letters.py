@@ -8,8 +8,8 @@ import pytest
 
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound
 from ropewalk.core.state import ExecutionState, Resolution
-from ropewalk.service import bulk, dead_letters
-from ropewalk.service.bulk import Outcome, Pace, Progress
+from ropewalk.service import dead_letter_bulk, dead_letters
+from ropewalk.service.dead_letter_bulk import Outcome, Pace, Progress
 from ropewalk.store import audit, dlq
 from ropewalk.store.dlq import Wanted
 from tests.engines.worlds import ONCE, World, act, flow, node
@@ -171,7 +171,7 @@ async def test_no_more_are_taken_than_wanted(world: World):
 
 
 async def test_what_fails_again_is_not_taken_up_a_second_time(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bulk, "_PAGE", 1)
+    monkeypatch.setattr(dead_letter_bulk, "_PAGE", 1)
     broken = await failed(world, BROKEN, 3)
 
     told = []

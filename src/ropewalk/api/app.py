@@ -10,13 +10,14 @@ from ropewalk.api.nouns import (
     activity,
     approvals,
     breakers,
-    bulk,
     dead_letters,
     definitions,
     events,
+    execution_bulk,
     execution_lists,
     executions,
     expressions,
+    first_api,
     health,
     keys,
     leases,
@@ -24,7 +25,6 @@ from ropewalk.api.nouns import (
     metrics,
     node_types,
     queue,
-    resources,
     runs,
     sessions,
     verbs,
@@ -36,7 +36,7 @@ from ropewalk.api.streaming import streams
 
 PREFIX = "/api/v1"
 NOUNS = (
-    acl, activity, approvals, breakers, bulk, definitions, dead_letters, events, execution_lists, executions,
+    acl, activity, approvals, breakers, execution_bulk, definitions, dead_letters, events, execution_lists, executions,
     expressions, keys, leases, members, node_types, openapi, queue, runs, sessions, streams, verbs, workers,
     workspaces,
 )  # fmt: skip
@@ -46,7 +46,7 @@ def create_app(backend: Backend, version: str) -> FastAPI:
     """The HTTP API on this backend; its requests are counted if the backend has metrics."""
     app = assemble(version)
     app.state.backend = backend
-    leases.welcome_runners(backend)
+    leases.open_to_runners(backend)
     return app
 
 
@@ -65,9 +65,9 @@ def assemble(version: str) -> FastAPI:
     app = _bare(version)
     for noun in NOUNS:
         noun.routes.install(app, PREFIX)
-    for others in (resources.routes, streams.seed_routes, health.routes, metrics.routes):
+    for others in (first_api.routes, streams.seed_routes, health.routes, metrics.routes):
         others.install(app)
-    openapi.install(app, (*NOUNS, health, metrics, resources))
+    openapi.install(app, (*NOUNS, health, metrics, first_api))
     middleware.install(app)
     return app
 

@@ -41,7 +41,7 @@ class Backend:
         self.stream_limits = stream_limits or StreamLimits()
         self.keys = KeyRing(store)
         self.sessions = Sessions(store, self.keys)
-        self.standings = Standings(store)
+        self.rights_cache = Standings(store)
         self.rate_limits = RateLimits(access)
         self.documents = DocumentQueue()
         self.downloads = Downloads()
@@ -100,7 +100,7 @@ class Backend:
         """Rights were changed here: this server looks everything up again, the others within seconds."""
         self.keys.forget()
         self.sessions.forget()
-        self.standings.forget()
+        self.rights_cache.forget()
 
 
 class RateLimits:

@@ -26,7 +26,7 @@ from ropewalk.cli.session import Session, finish, me, opened
 from ropewalk.cli.view import logs_to, view_for
 from ropewalk.core.errors import InvalidInput, Unavailable
 from ropewalk.core.state import GaveUp
-from ropewalk.service.bulk import Outcome, Pace, Progress
+from ropewalk.service.dead_letter_bulk import Outcome, Pace, Progress
 from ropewalk.store.dlq import Wanted
 
 PATIENCE: Final = 5.0

@@ -14,8 +14,8 @@ from ropewalk.cli.view import now
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
-from ropewalk.service import breakers, bulk, dead_letters, reading
-from ropewalk.service.bulk import DeadLetterVerbs, Pace, Progress
+from ropewalk.service import breakers, dead_letter_bulk, dead_letters, reading
+from ropewalk.service.dead_letter_bulk import DeadLetterVerbs, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.service.reading.workers import worker_of
 from ropewalk.store import dlq, executions, workflows
@@ -238,11 +238,11 @@ class StoreLook:
         return await dead_letters.groups(self.reader, WORKSPACE, limit=limit)
 
     def requeue_all(self, verbs: DeadLetterVerbs, wanted: Wanted, pace: Pace, by: str) -> AsyncIterator[Progress]:
-        return bulk.requeue_all(self.reader, verbs, WORKSPACE, wanted, pace, by)
+        return dead_letter_bulk.requeue_all(self.reader, verbs, WORKSPACE, wanted, pace, by)
 
     def discard_all(self, verbs: DeadLetterVerbs, wanted: Wanted, by: str, notes: str | None, limit: int | None
                     ) -> AsyncIterator[Progress]:  # fmt: skip
-        return bulk.discard_all(self.reader, verbs, WORKSPACE, wanted, by, notes, limit)
+        return dead_letter_bulk.discard_all(self.reader, verbs, WORKSPACE, wanted, by, notes, limit)
 
     # Breakers and workers
 

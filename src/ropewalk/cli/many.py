@@ -26,7 +26,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput
 from ropewalk.core.execution import settling
 from ropewalk.core.state import ExecutionState
-from ropewalk.service.bulk_verbs import STATES, BulkOutcome, BulkProgress, BulkVerb
+from ropewalk.service.execution_bulk import STATES, BulkOutcome, BulkProgress, BulkVerb
 
 PATIENCE: Final = {BulkVerb.CANCEL: settling.GRACE / SECOND + 10, BulkVerb.RETRY: 5.0}
 """How long this process waits for what it has told (s), if it is the one that executes it."""

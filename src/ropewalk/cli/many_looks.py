@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from msgspec import Struct
 
 from ropewalk.cli.looking import WORKSPACE, Json, Look, Search, StoreLook, filter_of
-from ropewalk.service import bulk_verbs
-from ropewalk.service.bulk_verbs import BulkOutcome, BulkProgress, BulkVerb
+from ropewalk.service import execution_bulk
+from ropewalk.service.execution_bulk import BulkOutcome, BulkProgress, BulkVerb
 from ropewalk.store import executions
 from ropewalk.store.executions import MOST_COUNTED, NEWEST
 
@@ -55,7 +55,7 @@ class _OnStore:
         return Counted(found, found < MOST_COUNTED)
 
     async def count_to_tell(self, verb: BulkVerb, wanted: Search) -> Counted:
-        found = await bulk_verbs.count(self._reader, WORKSPACE, verb, filter_of(wanted))
+        found = await execution_bulk.count(self._reader, WORKSPACE, verb, filter_of(wanted))
         return Counted(found, found < MOST_COUNTED)
 
     async def tell_all(self, verb: BulkVerb, wanted: Search, verbs: "Verbs", by: str, reason: str | None,
@@ -65,9 +65,9 @@ class _OnStore:
                 verbs.cancel(execution, by, reason) if verb is BulkVerb.CANCEL else verbs.retry(execution, by)
             )
 
-        last = await bulk_verbs.newest(self._reader, WORKSPACE)
+        last = await execution_bulk.newest(self._reader, WORKSPACE)
         about = (self._reader, WORKSPACE, verb, filter_of(wanted), tell)
-        async for each in bulk_verbs.tell_all(*about, last=last, limit=limit):
+        async for each in execution_bulk.tell_all(*about, last=last, limit=limit):
             yield each
 
     async def approvals(self, workflow: str | None, limit: int) -> list[Json]:

@@ -21,7 +21,7 @@ from ropewalk.core.events import Event
 from ropewalk.core.instant import EPOCH
 from ropewalk.core.plan import load_plan
 from ropewalk.core.state import ExecutionState, Resolution
-from ropewalk.service.bulk import DeadLetterVerbs, Outcome, Pace, Progress
+from ropewalk.service.dead_letter_bulk import DeadLetterVerbs, Outcome, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.service.retention import START, Policy, Position, Swept
 from ropewalk.store.dlq import Wanted

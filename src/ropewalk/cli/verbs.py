@@ -19,7 +19,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, Unavailable
 from ropewalk.core.execution import settling
 from ropewalk.core.waits import Approval
-from ropewalk.service.bulk_verbs import BulkVerb
+from ropewalk.service.execution_bulk import BulkVerb
 
 _PATIENCE: Final = 10
 GRACE: Final = settling.GRACE // SECOND

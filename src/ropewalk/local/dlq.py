@@ -7,7 +7,7 @@ from ropewalk.core.canonical import JSON
 from ropewalk.core.state import Resolution
 from ropewalk.local.listing import Json, id_of, id_of_workflow, micros, paged, word
 from ropewalk.service import Service, dead_letters, reading
-from ropewalk.service.bulk import Outcome, Pace, Progress
+from ropewalk.service.dead_letter_bulk import Outcome, Pace, Progress
 from ropewalk.store import dlq
 
 if TYPE_CHECKING:

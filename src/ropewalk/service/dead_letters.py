@@ -1,7 +1,7 @@
 """What people do about dead letters: look at what failed alike, try again, supply the output, close, comment.
 
 Each verb is one decision about one letter: durable when it returns, with one row in the audit log, and a Conflict for
-the second caller. What is done to many dead letters is done to one after the other (`bulk`).
+the second caller. What is done to many dead letters is done to one after the other (`dead_letter_bulk`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,8 +15,8 @@ from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotF
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.signals import Discard, Fix, Requeue, Signal
 from ropewalk.core.state import Resolution
-from ropewalk.service import bulk
-from ropewalk.service.bulk import Bounds, Pace, Progress
+from ropewalk.service import dead_letter_bulk
+from ropewalk.service.dead_letter_bulk import Bounds, Pace, Progress
 from ropewalk.store import audit, dlq, executions
 from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.rows import AuditEntry, DeadLetterResolution
@@ -125,19 +125,19 @@ class DeadLetters:
 
     # Many dead letters
 
-    def requeue_all(self, wanted: dlq.Wanted, pace: Pace = bulk.AT_ONCE, by: str = "local",
-                    bounds: Bounds = bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
+    def requeue_all(self, wanted: dlq.Wanted, pace: Pace = dead_letter_bulk.AT_ONCE, by: str = "local",
+                    bounds: Bounds = dead_letter_bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
         """Try all of these again, one after the other at this pace; what became of each."""
-        return bulk.requeue_all(self._store, self, self._workspace, wanted, pace, by, bounds)
+        return dead_letter_bulk.requeue_all(self._store, self, self._workspace, wanted, pace, by, bounds)
 
-    def discard_all(self, wanted: dlq.Wanted, by: str = "local", notes: str | None = None,
-                    limit: int | None = None, bounds: Bounds = bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
+    def discard_all(self, wanted: dlq.Wanted, by: str = "local", notes: str | None = None, limit: int | None = None,
+                    bounds: Bounds = dead_letter_bulk.ALL) -> AsyncIterator[Progress]:  # fmt: skip
         """Close all of these, one after the other; what became of each."""
-        return bulk.discard_all(self._store, self, self._workspace, wanted, by, notes, limit, bounds)
+        return dead_letter_bulk.discard_all(self._store, self, self._workspace, wanted, by, notes, limit, bounds)
 
     async def newest(self) -> str | None:
         """The newest dead letter."""
-        return await bulk.newest(self._store, self._workspace)
+        return await dead_letter_bulk.newest(self._store, self._workspace)
 
 
 def _full(letter: str) -> InvalidTransition:

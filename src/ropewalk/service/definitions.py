@@ -14,7 +14,7 @@ from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound,
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.base import Version
 from ropewalk.service.reach import require_reach
-from ropewalk.service.reading.recorded import apart
+from ropewalk.service.reading.recorded import offload
 from ropewalk.service.verbs import Service, require_startable
 from ropewalk.store import audit, workflows
 from ropewalk.store.access import Transaction
@@ -177,4 +177,4 @@ def document_of(version: workflows.Version) -> dict[str, Any]:
 async def compare(service: Service, workflow: str, before: int, after: int) -> Difference:
     """What the one version changes in the other."""
     old, new = [await version_of(service, workflow, number) for number in (before, after)]
-    return await apart(lambda: difference(document_of(old), document_of(new)), is_large=True)
+    return await offload(lambda: difference(document_of(old), document_of(new)), is_large=True)

@@ -18,7 +18,7 @@ from ropewalk.engines.native.followers import Followers
 from ropewalk.service import reading
 from ropewalk.service.channels import Batch, Channel, Message
 from ropewalk.service.payloads import EXECUTION, NODE, shown
-from ropewalk.service.reading.recorded import apart
+from ropewalk.service.reading.recorded import offload
 from ropewalk.store import log as stored_log
 from ropewalk.store import streams
 from ropewalk.store.access import Store
@@ -147,7 +147,7 @@ class ExecutionChannel(Channel):
             taken = self._snapshots.get(payloads)
             if taken is None or now - taken[0] > SNAPSHOT_AGE or taken[1] < self.floor:
                 story = await reading.outlined(self._store, self.execution)
-                text = await apart(lambda: _pictured(story, payloads), is_large=True)
+                text = await offload(lambda: _pictured(story, payloads), is_large=True)
                 taken = self._snapshots[payloads] = (now, len(story.events), text)
         return taken[1], str(taken[1]), taken[2]
 

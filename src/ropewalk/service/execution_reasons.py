@@ -257,7 +257,7 @@ def _not_before(f: Facts, entry: QueueEntry) -> Reason:
 def _key(f: Facts, holder: Holder) -> Reason:
     key = f.story.accepted.concurrency_key
     named = f" {brief(key)!r}"
-    if not f.around.sight.others:
+    if not f.around.visibility.others:
         return Reason(Cause.CONCURRENCY_KEY, f"its concurrency key{named} is held by another execution", {"key": key})
     details = {"key": key, "execution": holder.execution, "worker": holder.worker}
     why = f"its concurrency key{named} is held by execution {holder.execution}"
@@ -265,7 +265,7 @@ def _key(f: Facts, holder: Holder) -> Reason:
 
 
 def _capacity(f: Facts, line: QueuePosition, slots: int) -> Reason:
-    workspace, holders = f.around.workspace, line.holders if f.around.sight.others else []
+    workspace, holders = f.around.workspace, line.holders if f.around.visibility.others else []
     details = {
         "workspace": workspace,
         "taken": line.taken,

@@ -20,7 +20,7 @@ from ropewalk.core.state import NodeState
 from ropewalk.core.waits import ChildWait
 from ropewalk.service import payloads
 from ropewalk.service.execution_reasons import holds_all, unreadable_reasons, whole_reasons
-from ropewalk.service.facts import Alive, Around, Facts, Sight, gather
+from ropewalk.service.facts import Alive, Around, Facts, Visibility, gather
 from ropewalk.service.node_reasons import is_mending, node_answer
 from ropewalk.service.reading import waiting_for
 from ropewalk.service.reasons import FEW, Json
@@ -31,13 +31,13 @@ from ropewalk.store.workers import Worker
 LEASE: Final = 15 * SECOND
 TAKEOVER_GRACE: Final = 5 * SECOND
 MOST_NODES: Final = 200
-EVERYTHING: Final = Sight()
+EVERYTHING: Final = Visibility()
 _DONE: Final = (NodeState.SUCCESS, NodeState.SKIPPED, NodeState.CANCELLED)
 _LEAST_TELLING: Final = (NodeState.WAITING, NodeState.BLOCKED)
 
 
 async def explain(reader: Reader, workspace: str, execution: str, now: int, *, node: str | None = None,
-                  alive: Alive | None = None, lease: int = LEASE, sight: Sight = EVERYTHING,
+                  alive: Alive | None = None, lease: int = LEASE, visibility: Visibility = EVERYTHING,
                   accepts_only: bool = False) -> Json:  # fmt: skip
     """Why an execution of the workspace, or one node of it, does not run now; a queue item's id is its execution's.
 
@@ -45,12 +45,12 @@ async def explain(reader: Reader, workspace: str, execution: str, now: int, *, n
     and `accepts_only` that it executes nothing.
     """
     known = await _around(reader, workspace, now, alive, lease)
-    around = replace(known, sight=sight, accepts_only=accepts_only)
+    around = replace(known, visibility=visibility, accepts_only=accepts_only)
     try:
         f = await _with_children(await gather(around, execution))
     except Unreadable as error:
-        return payloads.shown_explanation(await _unreadable(around, execution, error), may_read=sight.payloads)
-    return payloads.shown_explanation(_answer(f, node), may_read=sight.payloads)
+        return payloads.shown_explanation(await _unreadable(around, execution, error), may_read=visibility.payloads)
+    return payloads.shown_explanation(_answer(f, node), may_read=visibility.payloads)
 
 
 def _answer(f: Facts, node: str | None) -> Json:
@@ -106,18 +106,18 @@ async def _around(reader: Reader, workspace: str, now: int, alive: Alive | None,
 
 async def _with_children(f: Facts) -> Facts:
     """The same, with the states and first reasons of the first children that are waited for, one level deep."""
-    if not f.around.sight.others:
+    if not f.around.visibility.others:
         return f
     waits = [work.wait for work in _waiting(f) if isinstance(work.wait, ChildWait)]
     found = {wait.child: await _child(f.around, wait.child) for wait in waits[:FEW]}
-    return replace(f, children={child: _shown_child(f.around.sight, known) for child, known in found.items()})
+    return replace(f, children={child: _shown_child(f.around.visibility, known) for child, known in found.items()})
 
 
-def _shown_child(sight: Sight, child: Json) -> Json:
+def _shown_child(visibility: Visibility, child: Json) -> Json:
     """What is told of a child to a reader who may see the payloads of its parent, and perhaps not its own."""
     if child.get("reason") is None:
         return child
-    return {**child, "reason": payloads.shown_reason(child["reason"], may_read=sight.payloads_of_others)}
+    return {**child, "reason": payloads.shown_reason(child["reason"], may_read=visibility.payloads_of_others)}
 
 
 def _waiting(f: Facts) -> list[Work]:

@@ -20,7 +20,7 @@ from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait, RateLimitWait
 from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.service.reading.nodes import failed_items
-from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, apart, outlined
+from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, offload, outlined
 from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, rate_limits, suspicion, workspaces
 from ropewalk.store.access import Reader
@@ -37,7 +37,7 @@ MOST_RUNS: Final = 1000
 _TRIES: Final = 3
 
 
-class Sight(Struct, frozen=True, kw_only=True):
+class Visibility(Struct, frozen=True, kw_only=True):
     """Whether a reason may show payloads, tell of the executions of other workflows, and show payloads of those."""
 
     payloads: bool = True
@@ -48,7 +48,7 @@ class Sight(Struct, frozen=True, kw_only=True):
 class Around(Struct, frozen=True):
     """Where and when an explanation is made. `takeover` is how long after its last word a dead worker's work is taken
     over at the latest; None on a store of one process, where there is no other worker. `accepts_only`: nor does that
-    one execute. `sight` is what the asker may see."""
+    one execute. `visibility` is what the asker may see."""
 
     reader: Reader
     workspace: str
@@ -56,7 +56,7 @@ class Around(Struct, frozen=True):
     workers: list[Worker]
     alive: Alive
     takeover: int | None
-    sight: Sight = Sight()
+    visibility: Visibility = Visibility()
     accepts_only: bool = False
 
     @property
@@ -151,7 +151,7 @@ async def gather(around: Around, execution: str) -> Facts:
     reader = around.reader
     row, story, x = await _agreeing(around, execution)
     held = await live.get(reader, execution)
-    told = await apart(lambda: told_by_log(around, row, story, x), is_large=_is_long(story))
+    told = await offload(lambda: told_by_log(around, row, story, x), is_large=_is_long(story))
     return replace(
         told,
         live=held,
@@ -180,7 +180,7 @@ async def _read(around: Around, execution: str) -> tuple[executions.Execution, R
     if row is None:
         raise NotFound(f"there is no execution {execution}")
     story = await outlined(around.reader, execution)
-    return row, story, await apart(story.folded, is_large=_is_long(story))
+    return row, story, await offload(story.folded, is_large=_is_long(story))
 
 
 def _is_long(story: Recorded) -> bool:

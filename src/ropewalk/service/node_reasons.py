@@ -228,10 +228,10 @@ def _held_back(f: Facts, work: Work) -> Reason:
         why = f"ready; no worker is alive for pool {brief(pool)}"
         action = f"start a worker with --pool {brief(pool)}, or a runner that leases from it"
         return Reason(Cause.NO_WORKER_IN_POOL, why, {"pool": pool}, action=action)
-    return _for_a_hand(f, work, served if pool is not None else _own_hands(f, work))
+    return _waits_for_slot(f, work, served if pool is not None else _candidates(f, work))
 
 
-def _own_hands(f: Facts, work: Work) -> list[Worker]:
+def _candidates(f: Facts, work: Work) -> list[Worker]:
     """Which workers could carry out an attempt that asks for no pool: its owner, or any once it may be leased."""
     if work.phase is Phase.RUNNING:
         return f.around.executing
@@ -239,13 +239,13 @@ def _own_hands(f: Facts, work: Work) -> list[Worker]:
     return [] if owner is None else [owner]
 
 
-def _for_a_hand(f: Facts, work: Work, workers: list[Worker]) -> Reason:
+def _waits_for_slot(f: Facts, work: Work, workers: list[Worker]) -> Reason:
     details = {"workers": [load(worker) for worker in workers[:FEW]]}
     if workers and all(map(is_full, workers)):
         busy = few([f"{worker.id} ({worker.load} of {worker.slots})" for worker in workers])
         why = f"ready; {count(len(workers), 'worker')} could take it and none has room: {busy}"
         return Reason(Cause.WORKER_FULL, why, details, action="wait, or start another worker")
-    return Reason(Cause.TURN, "ready; starts as soon as its worker has a hand free", details)
+    return Reason(Cause.TURN, "ready; starts as soon as its worker has a free slot", details)
 
 
 def is_full(worker: Worker) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ropewalk.access.rights import Role
-from ropewalk.service.reading.recorded import AT_ONCE, MOST_WAITING, apart
+from ropewalk.service.reading.recorded import AT_ONCE, MOST_WAITING, offload
 from tests.api.house import House
 
 CONTEXT = {
@@ -98,7 +98,7 @@ COSTLY = " ".join(["{{ length(map(range(0, 90), a => map(range(0, 9), b => a * b
 async def held_up() -> AsyncIterator[None]:
     """Nothing that is computed for a caller begins until the block is left: what the caller asks for waits."""
     is_over = threading.Event()
-    holding = [asyncio.ensure_future(apart(is_over.wait, is_large=True)) for _ in range(AT_ONCE)]
+    holding = [asyncio.ensure_future(offload(is_over.wait, is_large=True)) for _ in range(AT_ONCE)]
     await asyncio.sleep(0)
     try:
         yield

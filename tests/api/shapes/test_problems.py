@@ -26,7 +26,7 @@ async def test_a_fault_of_ours_tells_the_client_an_id_and_the_log_the_rest(
     async def broken(*_: object) -> None:
         raise RuntimeError("the words of a fault")
 
-    monkeypatch.setattr(house.backend.standings, "rights_in", broken)
+    monkeypatch.setattr(house.backend.rights_cache, "rights_in", broken)
     with caplog.at_level(logging.ERROR, "ropewalk.api"):
         answer = await house.ask(method, path, json=body)
 

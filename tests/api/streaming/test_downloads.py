@@ -89,18 +89,18 @@ async def test_a_caller_that_does_not_read_waits_for_the_next_and_is_told_so(mon
     under_way, done = Downloads(), asyncio.Event()
 
     async def never_read() -> None:
-        async with under_way.room("ann"):
+        async with under_way.reserve("ann"):
             await done.wait()
 
     tasks = [asyncio.create_task(never_read()) for _ in range(MOST)]
     await asyncio.sleep(0)
     with pytest.raises(Refused) as refused:
-        async with under_way.room("ann"):
+        async with under_way.reserve("ann"):
             pass
-    async with under_way.room("bob"):
+    async with under_way.reserve("bob"):
         done.set()
     await asyncio.gather(*tasks)
-    async with under_way.room("ann"):
+    async with under_way.reserve("ann"):
         pass
 
     assert refused.value.status_code == 429

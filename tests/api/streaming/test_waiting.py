@@ -165,7 +165,7 @@ async def test_a_caller_without_a_part_in_the_workspace_waits_for_nothing(house:
 
 
 async def test_a_key_that_is_revoked_during_a_wait_gets_no_answer(house: House, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ropewalk.api.streaming.waiting.BELIEVED", 0.0)
+    monkeypatch.setattr("ropewalk.api.streaming.waiting.RECHECKED_AFTER", 0.0)
     await house.save(TOLD)
     execution = await started(house)
     caller = Caller(house, "GET", f"/workflow/executions/{execution}?wait=60s")

@@ -2,7 +2,7 @@
 
 from ropewalk.core.events import ItemFailed, ItemsStarted, ItemSucceeded, RunWaiting
 from ropewalk.core.state import ExecutionState, Resolution
-from ropewalk.service.bulk import Outcome
+from ropewalk.service.dead_letter_bulk import Outcome
 from ropewalk.store.dlq import Wanted
 from tests.engines.worlds import Json, World, act, flow, node
 

@@ -18,7 +18,7 @@ from ropewalk.api.doors.authentication import authenticate
 from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
 from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service
-from ropewalk.service.reading.recorded import asking
+from ropewalk.service.reading.recorded import current_caller
 from ropewalk.store import acl, dlq, executions, workflows
 
 PUBLIC: Final = frozenset({"getHealth", "getReadiness", "getOpenApi", "openSession"})
@@ -51,7 +51,7 @@ class Call:
         """The route's right on what belongs to a workflow; `absent` is what is said where there is no such thing."""
         if self.right in self.rights:
             return
-        shared = await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
+        shared = await self.backend.rights_cache.rights_for(self.actor, self.workspace, workflow)
         if self.right in shared:
             return
         if Right.READ not in self.rights | shared:
@@ -62,7 +62,7 @@ class Call:
         """Whether the answer may show the payloads of this workflow."""
         if Right.READ_PAYLOADS in self.rights:
             return True
-        return Right.READ_PAYLOADS in await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
+        return Right.READ_PAYLOADS in await self.backend.rights_cache.rights_for(self.actor, self.workspace, workflow)
 
     async def execution(self, execution: str) -> executions.Execution:
         """An execution this route may be used on."""
@@ -134,7 +134,7 @@ class Call:
 
     async def giver_of(self, workflow: str) -> Giver:
         """The caller as one who gives rights on one workflow."""
-        shared = await self.backend.standings.rights_for(self.actor, self.workspace, workflow)
+        shared = await self.backend.rights_cache.rights_for(self.actor, self.workspace, workflow)
         return self._giver(self.rights | shared)
 
     def _giver(self, rights: frozenset[Right]) -> Giver:
@@ -168,11 +168,11 @@ async def authorize_without_workspace(connection: HTTPConnection, right: Right) 
 
 async def authorize_in_workspace(backend: Backend, actor: Actor, workspace: str, right: Right) -> Call:
     """The actor's call in this workspace; 404 where the actor has no part in it, or it does not exist."""
-    rights = await backend.standings.rights_in(actor, workspace)
-    asking.set((workspace, actor.subject))
+    rights = await backend.rights_cache.rights_in(actor, workspace)
+    current_caller.set((workspace, actor.subject))
     if right in rights:
         return Call(backend, actor, workspace, right, rights)
-    if right not in BEYOND and await backend.standings.has_shares(actor, workspace):
+    if right not in BEYOND and await backend.rights_cache.has_shares(actor, workspace):
         return Call(backend, actor, workspace, right, rights)
     if not rights:
         raise NotFound(f"there is no workspace {workspace!r}")

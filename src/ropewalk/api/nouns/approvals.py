@@ -73,7 +73,7 @@ async def list_approvals(
 
 async def _about(call: Call, workflow: str) -> dict[str, Any]:
     """Who may answer what a workflow asks, as far as the caller may know."""
-    rights = call.rights | await call.backend.standings.rights_for(call.actor, call.workspace, workflow)
+    rights = call.rights | await call.backend.rights_cache.rights_for(call.actor, call.workspace, workflow)
     named = Right.ADMINISTER in call.rights
     return {
         "mayAnswer": Right.EXECUTE in rights,

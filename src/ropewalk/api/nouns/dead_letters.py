@@ -22,7 +22,7 @@ from ropewalk.api.shapes.dead_letters import DeadLetter, DeadLetterGroup, Requeu
 from ropewalk.api.shapes.moments import From, To, span
 from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letters, payloads, reading
-from ropewalk.service.bulk import Bounds, Outcome, Pace, Progress
+from ropewalk.service.dead_letter_bulk import Bounds, Outcome, Pace, Progress
 from ropewalk.service.dead_letters import LONGEST_NOTE
 from ropewalk.service.reach import require_no_wider
 from ropewalk.service.reading.scans import scan_reader

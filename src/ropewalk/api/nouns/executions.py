@@ -30,7 +30,7 @@ from ropewalk.core.trace import read_traceparent
 from ropewalk.engines.base import Version
 from ropewalk.service import explaining, payloads, reading
 from ropewalk.service.definitions import startable
-from ropewalk.service.facts import Sight
+from ropewalk.service.facts import Visibility
 from ropewalk.service.reading import executions as stories
 from ropewalk.service.reading.runs import Wanted
 from ropewalk.service.starting import LARGEST_BATCH, MOST_PROBLEMS, Once
@@ -225,9 +225,9 @@ async def get_execution(call: Caller, request: Request, execution_id: ExecutionI
 
 async def _details(call: Call, execution: str) -> dict[str, Any]:
     """An execution as the caller may see it."""
-    store, at_hand = call.backend.store, call.service.engine.memory.version_at_hand
+    store, cached_version = call.backend.store, call.service.engine.memory.version_at_hand
     about = (store, store.blobs, call.workspace, execution)
-    found = await reading.tell_execution(*about, largest=LARGEST_INLINE, at_hand=at_hand)
+    found = await reading.tell_execution(*about, largest=LARGEST_INLINE, cached_version=cached_version)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
 
 
@@ -298,7 +298,7 @@ async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeN
     """Exactly why an execution, or one node of it, is not running now."""
     row = await call.execution(execution_id)
     store = call.backend.store
-    sight = Sight(
+    visibility = Visibility(
         payloads=await call.may_read(row.workflow),
         others=call.right in call.rights,
         payloads_of_others=Right.READ_PAYLOADS in call.rights,
@@ -314,6 +314,6 @@ async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeN
         node=node,
         alive=alive,
         lease=lease,
-        sight=sight,
+        visibility=visibility,
         accepts_only=not call.service.engine.settings.claims,
     )

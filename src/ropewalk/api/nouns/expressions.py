@@ -8,7 +8,7 @@ from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, exemplified
 from ropewalk.core.expression import ExpressionError, Scope, compile_expression, compile_template, has_expression
-from ropewalk.service.reading.recorded import apart
+from ropewalk.service.reading.recorded import offload
 
 routes = Routes("/workflow/expressions", "Expressions")
 
@@ -70,7 +70,7 @@ class Evaluated(Answer):
 async def evaluate_expression(call: Caller, body: EvaluateBody) -> dict[str, Any]:
     """Evaluate an expression within the limits every expression has; nothing is read and nothing is stored."""
     try:
-        value = await apart(lambda: _value(body.expression, _scope(body.context)), is_large=True)
+        value = await offload(lambda: _value(body.expression, _scope(body.context)), is_large=True)
     except ExpressionError as error:
         return {"value": None, "error": {"message": error.message, "position": error.position}}
     return {"value": value, "error": None}

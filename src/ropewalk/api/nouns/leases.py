@@ -240,7 +240,7 @@ def _shown(call: Call, run: str, token: str) -> Lease:
     return lease
 
 
-def welcome_runners(backend: Backend) -> None:
+def open_to_runners(backend: Backend) -> None:
     """Let the engine lease runs to HTTP runners: nodes may now name pools that no worker has."""
     backend.service(DEFAULT).engine.lending.is_open = True
 

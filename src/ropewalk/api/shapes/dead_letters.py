@@ -8,7 +8,7 @@ from ropewalk.api.shapes.base import Answer, exemplified
 from ropewalk.api.shapes.executions import A_MOMENT, AN_ID, ANOTHER_ID, BODY, DETAIL, STATUS, Reference
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.state import GaveUp, Resolution
-from ropewalk.service.bulk import Outcome
+from ropewalk.service.dead_letter_bulk import Outcome
 
 A_DEAD_LETTER: Final = {
     "id": AN_ID, "executionId": ANOTHER_ID, "workflowId": ANOTHER_ID, "runId": ANOTHER_ID, "node": "pay", "item": None,

@@ -41,7 +41,7 @@ class Downloads:
         self._callers: dict[str, tuple[Budget, int]] = {}
 
     @asynccontextmanager
-    async def room(self, caller: str) -> AsyncIterator[None]:
+    async def reserve(self, caller: str) -> AsyncIterator[None]:
         """Room for one value; Refused if the caller takes too long with those it has asked for before."""
         budget, count = self._callers.get(caller) or (Budget(PER_CALLER), 0)
         self._callers[caller] = (budget, count + 1)
@@ -82,7 +82,7 @@ class _Streamed(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with self._downloads.room(self._caller), aclosing(self._chunks):
+            async with self._downloads.reserve(self._caller), aclosing(self._chunks):
                 await self._send(receive, send)
         except (RopewalkError, Refused) as error:
             if not self._is_begun:

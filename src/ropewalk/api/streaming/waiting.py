@@ -13,7 +13,7 @@ from ropewalk.api.doors.authorization import Call, authorize_in_workspace
 from ropewalk.core.duration import MINUTE, SECOND, parse_duration
 
 LONGEST: Final = MINUTE
-BELIEVED: Final = 1.0
+RECHECKED_AFTER: Final = 1.0
 """After a longer wait (s), the caller's rights are looked up again."""
 _ABOUT: Final = (
     "Answer when the execution has ended, and after this long at the latest, with the state it is in then: a duration "
@@ -56,5 +56,5 @@ async def _wait(call: Call, request: Request, ended: asyncio.Future[Any], second
     loop = asyncio.get_running_loop()
     began = loop.time()
     await call.backend.waiters.wait(request, ended, seconds)
-    if loop.time() - began > BELIEVED:
+    if loop.time() - began > RECHECKED_AFTER:
         await authorize_in_workspace(call.backend, await authenticate(request), call.workspace, call.right)

@@ -11,7 +11,7 @@ from ropewalk.cli.rendering.failures import tracebacks
 from ropewalk.cli.rendering.prose import unbroken
 from ropewalk.cli.rendering.table import Table
 from ropewalk.cli.rendering.text import LONGEST, clock, json_text, one_line, plain, state, text
-from ropewalk.service.bulk import Outcome, Progress
+from ropewalk.service.dead_letter_bulk import Outcome, Progress
 
 Json = dict[str, Any]
 SHORT_FINGERPRINT: Final = 8

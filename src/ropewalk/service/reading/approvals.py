@@ -12,7 +12,7 @@ from ropewalk.core.instant import moment
 from ropewalk.core.waits import Approval
 from ropewalk.nodes.base import BUILTIN
 from ropewalk.service.reading.executions import waiting_for
-from ropewalk.service.reading.recorded import MANY_EVENTS, Json, Recorded, apart, outlined
+from ropewalk.service.reading.recorded import MANY_EVENTS, Json, Recorded, offload, outlined
 from ropewalk.store import executions, workflows
 from ropewalk.store.access import Reader
 from ropewalk.store.executions import NEWEST, Execution, Filter
@@ -66,7 +66,7 @@ async def _asked(reader: Reader, row: Execution) -> list[Json]:
     """The approvals of one execution that wait, in the order of its nodes and items."""
     try:
         story = await outlined(reader, row.id, _is_wait)
-        folded = await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
+        folded = await offload(story.folded, is_large=len(story.events) > MANY_EVENTS)
     except Unreadable:
         return []  # `explain` and `check` tell of it
     since = {(e.node, e.item, e.attempt): e.at for e in story.events if isinstance(e, RunWaiting)}
@@ -104,6 +104,6 @@ async def with_waits(reader: Reader, found: list[Json]) -> list[Json]:
 async def _waits_for(reader: Reader, execution: str) -> str | None:
     try:
         story = await outlined(reader, execution)
-        return waiting_for(await apart(story.folded, is_large=len(story.events) > MANY_EVENTS))
+        return waiting_for(await offload(story.folded, is_large=len(story.events) > MANY_EVENTS))
     except Unreadable:
         return None

@@ -18,13 +18,13 @@ from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.service.reading.nodes import detail_of, failed_items, node_of
 from ropewalk.service.reading.recorded import (
     MANY_EVENTS,
-    AtHand,
+    CachedVersion,
     Json,
     Recorded,
-    apart,
     last_event,
     milliseconds,
-    nothing_at_hand,
+    no_cached_version,
+    offload,
     outlined,
     tokens_of,
     value_of,
@@ -90,24 +90,29 @@ async def get_execution(
 
 
 async def tell_execution(
-    reader: Reader, blobs: Blobs, workspace: str, execution: str, *, largest: int, at_hand: AtHand
+    reader: Reader, blobs: Blobs, workspace: str, execution: str, *, largest: int, cached_version: CachedVersion
 ) -> Json:
     """The same without its nodes."""
-    return (await _told(reader, blobs, workspace, execution, largest, at_hand))[0]
+    return (await _told(reader, blobs, workspace, execution, largest, cached_version))[0]
 
 
 async def _told(
-    reader: Reader, blobs: Blobs, workspace: str, execution: str, largest: int | None, at_hand: AtHand = nothing_at_hand
+    reader: Reader,
+    blobs: Blobs,
+    workspace: str,
+    execution: str,
+    largest: int | None,
+    cached_version: CachedVersion = no_cached_version,
 ) -> tuple[Json, Recorded, Rows]:
     """All of it from the log: a row that is read beside it may say what the log did not say yet."""
-    story = await outlined(reader, execution, _is_end, at_hand)
+    story = await outlined(reader, execution, _is_end, cached_version)
     made = await story.rows()
     whole = _execution(made)
     if whole.workspace != workspace:
         raise NotFound(f"there is no execution {execution}")
     # What succeeded waits for nothing, and has no failure to tell of.
     is_over = whole.state is ExecutionState.SUCCESS
-    folded = None if is_over else await apart(story.folded, is_large=len(story.events) > MANY_EVENTS)
+    folded = None if is_over else await offload(story.folded, is_large=len(story.events) > MANY_EVENTS)
     told = {
         **_summary(whole, story),
         "workspaceId": whole.workspace,
@@ -249,4 +254,4 @@ async def _is_same(blobs: Blobs, one: tuple[Any, Blob | None], other: tuple[Any,
     if one[1].hash == other[1].hash:
         return True
     texts = [await blobs.get(each.hash) for each in (one[1], other[1])]
-    return await apart(lambda: len({canonical(msgspec.json.decode(text)) for text in texts}) == 1, is_large=True)
+    return await offload(lambda: len({canonical(msgspec.json.decode(text)) for text in texts}) == 1, is_large=True)

@@ -47,15 +47,15 @@ _turns: Final = FairTurns(AT_ONCE)
 MOST_WAITING: Final = 32
 """How many reads that compute a caller may have waiting at once."""
 NO_CALLER: Final = ("", "")
-asking: Final[ContextVar[tuple[str, str]]] = ContextVar("asking", default=NO_CALLER)
+current_caller: Final[ContextVar[tuple[str, str]]] = ContextVar("current_caller", default=NO_CALLER)
 """The workspace and the caller something is read for; NO_CALLER if it is for this process itself."""
 
 
-AtHand = Callable[[str, int], Version | None]
+CachedVersion = Callable[[str, int], Version | None]
 """Gives the version of a workflow by its number, if it need not be read."""
 
 
-def nothing_at_hand(workflow: str, version: int) -> None:
+def no_cached_version(workflow: str, version: int) -> None:
     """Every version is read."""
 
 
@@ -94,8 +94,8 @@ class Recorded(msgspec.Struct):
             return rows(self.plan, self.events)
 
     async def rows(self) -> Rows:
-        """The same, apart if there is much to read."""
-        return await apart(self.projected, is_large=len(self.events) > MANY_EVENTS)
+        """The same, in a thread if the log is long."""
+        return await offload(self.projected, is_large=len(self.events) > MANY_EVENTS)
 
 
 async def recorded(reader: Reader, execution: str) -> Recorded:
@@ -104,26 +104,26 @@ async def recorded(reader: Reader, execution: str) -> Recorded:
 
 
 async def outlined(
-    reader: Reader, execution: str, is_wanted: IsWanted = nothing, at_hand: AtHand = nothing_at_hand
+    reader: Reader, execution: str, is_wanted: IsWanted = nothing, cached_version: CachedVersion = no_cached_version
 ) -> Recorded:
     """The same without inputs and outputs, but for those of the events that are wanted."""
-    return await _told(reader, execution, lambda entry: outline(entry, is_wanted), at_hand)
+    return await _told(reader, execution, lambda entry: outline(entry, is_wanted), cached_version)
 
 
 async def _told(
     reader: Reader, execution: str, decode: Callable[[bytes], tuple[int, list[Event]]],
-    at_hand: AtHand = nothing_at_hand,
+    cached_version: CachedVersion = no_cached_version,
 ) -> Recorded:  # fmt: skip
     events: list[Event] = []
     async for page in stored_log.pages(reader, execution):
         with reading_of(execution):
-            for some in await apart(partial(_all, decode, page), is_large=sum(map(len, page)) > LARGE):
+            for some in await offload(partial(_all, decode, page), is_large=sum(map(len, page)) > LARGE):
                 events += some
     if not events and await executions.load(reader, execution) is None:
         raise NotFound(f"there is no execution {execution}")
     with reading_of(execution):
         accepted = log.acceptance(events)
-        known = at_hand(accepted.workflow, accepted.version)
+        known = cached_version(accepted.workflow, accepted.version)
         # By its hash too: a database that went back in time may have given the number to another version.
         if known is not None and known.hash == accepted.hash:
             return Recorded(execution, known.plan, events, known.bounded_by)
@@ -146,7 +146,7 @@ async def _plan(version: workflows.Version) -> Plan:
     if len(version.document) <= SMALL:
         return _small_plan(version.document)
     document = version.document.encode()
-    return await apart(lambda: load_plan(document), is_large=len(document) > LARGE)
+    return await offload(lambda: load_plan(document), is_large=len(document) > LARGE)
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -155,14 +155,14 @@ def _small_plan(document: str) -> Plan:
     return load_plan(document.encode())
 
 
-async def apart(work: Callable[[], Made], *, is_large: bool) -> Made:
+async def offload(work: Callable[[], Made], *, is_large: bool) -> Made:
     """What the work gives; large work is done in a thread, in the turn of the caller.
 
     TooManyWaiting if too many reads of this caller wait already.
     """
     if not is_large:
         return work()
-    caller = asking.get()
+    caller = current_caller.get()
     async with _turns.turn(*caller, None if caller == NO_CALLER else MOST_WAITING):
         return await asyncio.get_running_loop().run_in_executor(_readers, work)
 

@@ -21,9 +21,9 @@ from ropewalk.service.reading.recorded import (
     MANY_EVENTS,
     Json,
     Recorded,
-    apart,
     error_of,
     milliseconds,
+    offload,
     outlined,
     tokens_of,
     value_of,
@@ -203,7 +203,7 @@ async def _told(reader: Reader, found: Whereabouts) -> Told:
     """What the events of this attempt say. The log is read again, with the values of this node or item and no other."""
     row = found.run
     story = await outlined(reader, found.story.id, lambda event: _is_about(event, row))
-    return await apart(lambda: _told_by(story, row), is_large=len(story.events) > MANY_EVENTS)
+    return await offload(lambda: _told_by(story, row), is_large=len(story.events) > MANY_EVENTS)
 
 
 def _is_about(event: Event, row: RunRow) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from ropewalk.core.execution import Execution
 from ropewalk.service import facts
 from ropewalk.service.explaining import explain
-from ropewalk.service.reading.recorded import Recorded, apart
+from ropewalk.service.reading.recorded import Recorded, offload
 from tests.engines.worlds import World, flow, node
 
 CROWD = 100
@@ -17,7 +17,7 @@ PATIENCE = 10.0
 
 async def test_many_large_reads_keep_no_writer_waiting():
     door = threading.Event()
-    crowd = [asyncio.ensure_future(apart(door.wait, is_large=True)) for _ in range(CROWD)]
+    crowd = [asyncio.ensure_future(offload(door.wait, is_large=True)) for _ in range(CROWD)]
 
     try:
         written = await asyncio.wait_for(asyncio.to_thread(lambda: "written"), PATIENCE)

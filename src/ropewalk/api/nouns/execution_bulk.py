@@ -18,8 +18,8 @@ from ropewalk.api.shapes.executions import AN_ID
 from ropewalk.api.shapes.moments import RFC3339, micros
 from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.core.state import ExecutionState, TriggerType
-from ropewalk.service import bulk_verbs, payloads
-from ropewalk.service.bulk_verbs import BulkOutcome, BulkProgress, BulkVerb, Tell
+from ropewalk.service import execution_bulk, payloads
+from ropewalk.service.execution_bulk import BulkOutcome, BulkProgress, BulkVerb, Tell
 from ropewalk.service.reading.scans import scan_reader
 from ropewalk.store.executions import ANY, MOST_COUNTED, Filter
 
@@ -97,23 +97,23 @@ async def retry_executions(call: Caller, body: ChosenBody) -> dict[str, Any]:
 
 async def _step(call: Call, body: ChosenBody, verb: BulkVerb, tell: Tell) -> dict[str, Any]:
     wanted = await _wanted(call, body)
-    bulk_verbs.narrowed(verb, wanted)
+    execution_bulk.narrowed(verb, wanted)
     reader = scan_reader(call.backend.store)
     if body.dry_run:
-        count = await bulk_verbs.count(reader, call.workspace, verb, wanted)
+        count = await execution_bulk.count(reader, call.workspace, verb, wanted)
         return _answer() | {"count": count, "exact": count < MOST_COUNTED}
     listing = call.listing(verb, wanted)
     after, last = "", ""
     if body.cursor is None:
-        last = await bulk_verbs.newest(reader, call.workspace)
+        last = await execution_bulk.newest(reader, call.workspace)
     else:
         after, last = call.backend.cursors.read(listing, body.cursor)
-    steps = bulk_verbs.tell_all(
+    steps = execution_bulk.tell_all(
         reader, call.workspace, verb, wanted, tell, last=last, after=after, limit=body.limit, seconds=STEP_SECONDS
     )
     told = [each async for each in steps]
     after = max((each.execution for each in told), default=after)
-    rest = await bulk_verbs.chosen(reader, call.workspace, verb, wanted, last=last, after=after, limit=1)
+    rest = await execution_bulk.chosen(reader, call.workspace, verb, wanted, last=last, after=after, limit=1)
     going_on = call.backend.cursors.write(listing, [after, last]) if rest else None
     return _answer(told, may_read=Right.READ_PAYLOADS in call.rights) | {"next": going_on}
 
