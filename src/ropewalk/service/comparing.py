@@ -33,7 +33,7 @@ def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: boo
     yield from _event_waits(kept, story, machine)
     yield from _places(kept, story, machine, at_rest)
     yield from _runs(kept, story, made)
-    yield from _letters(kept, made)
+    yield from _dead_letters(kept, made)
     if at_rest and machine.is_ended:
         yield from _leftovers(kept)
 
@@ -211,13 +211,13 @@ def _run(run: RunRow) -> Row:
     }
 
 
-def _letters(kept: Kept, made: Rows) -> Iterator[str]:
+def _dead_letters(kept: Kept, made: Rows) -> Iterator[str]:
     known = {letter.id: letter for letter in kept.letters}
     for letter in made.letters:
         name = f"dead letter {letter.id} ({letter.node})"
         row = known.pop(letter.id, None)
         if row is not None:
-            yield from _unequal(name, row, _letter(letter, kept))
+            yield from _unequal(name, row, _dead_letter(letter, kept))
             yield from chain(_resolution(name, row, letter), _inputs(name, row, letter))
         elif letter.resolution is Resolution.PENDING:
             # One that was requeued or fixed is not kept as long as a log may be.
@@ -225,7 +225,7 @@ def _letters(kept: Kept, made: Rows) -> Iterator[str]:
     yield from (f"dead letter {letter.id} ({letter.node}): no event made it" for letter in known.values())
 
 
-def _letter(letter: LetterRow, kept: Kept) -> Row:
+def _dead_letter(letter: LetterRow, kept: Kept) -> Row:
     return {
         "workspace": kept.execution.workspace,
         "workflow": kept.execution.workflow,

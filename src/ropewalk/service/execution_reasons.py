@@ -80,7 +80,7 @@ def _set_aside(f: Facts) -> Reason:
 
 def _ended(f: Facts) -> Reason:
     state, at = f.x.state, f.row.finished_at if f.row.finished_at is not None else f.x.now
-    letters = [letter.id for letter in f.letters]
+    letters = [letter.id for letter in f.dead_letters]
     error = "" if f.row.error is None else f": {brief(f.row.error)}"
     lying = f"; {count(len(letters), 'dead letter')} to be worked off" if letters else ""
     details = {

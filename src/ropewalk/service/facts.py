@@ -98,7 +98,7 @@ class Facts(Struct, frozen=True):
     done_items: dict[str, int]
     live: Live | None = None
     line: QueuePosition = QueuePosition()
-    letters: list[dlq.DeadLetter] = []
+    dead_letters: list[dlq.DeadLetter] = []
     breakers: dict[str, Breaker] = {}
     rate_limits: dict[str, tuple[RateLimit, Slots]] = {}
     shared: dict[Key, SharedRun] = {}
@@ -156,7 +156,7 @@ async def gather(around: Around, execution: str) -> Facts:
         told,
         live=held,
         line=await _line(around, story, x, held),
-        letters=await _letters(reader, execution, x),
+        dead_letters=await _dead_letters(reader, execution, x),
         breakers=await _breakers(around, x),
         rate_limits=await _rate_limits(around, x),
         shared=await _shared(reader, execution, x),
@@ -213,7 +213,7 @@ async def _key_holder(around: Around, story: Recorded, held: Live | None) -> Hol
     return next((holder for holder in holders if holder.execution not in (story.id, *ancestors)), None)
 
 
-async def _letters(reader: Reader, execution: str, x: Execution) -> list[dlq.DeadLetter]:
+async def _dead_letters(reader: Reader, execution: str, x: Execution) -> list[dlq.DeadLetter]:
     """The unresolved dead letters."""
     if not x.errors and not any(map_.errors for map_ in x.maps.values()):
         return []

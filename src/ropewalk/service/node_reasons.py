@@ -76,7 +76,7 @@ def _over(f: Facts, index: int, state: NodeState) -> Reason:
     at = "" if row.finished is None else f" at {clock(row.finished, f.now)}"
     words = {NodeState.SUCCESS: "succeeded", NodeState.SKIPPED: "was skipped: no edge into it is live"}
     why, details = f"{words.get(state, 'was cancelled')}{at}", {"at": moment(row.finished)}
-    letters = [letter.id for letter in f.letters if letter.node == row.node]
+    letters = [letter.id for letter in f.dead_letters if letter.node == row.node]
     if not letters:
         return Reason(Cause(state), why, details)
     kept = {"deadLetters": letters[:FEW], "deadLetterCount": len(letters)}
@@ -86,7 +86,7 @@ def _over(f: Facts, index: int, state: NodeState) -> Reason:
 
 def _failed(f: Facts, index: int) -> Reason:
     node, error = f.story.plan.ids[index], f.x.errors[index]
-    letters = [letter.id for letter in f.letters if letter.node == node]
+    letters = [letter.id for letter in f.dead_letters if letter.node == node]
     is_handled = index not in f.x.unhandled
     verb = "failed, which an error edge handles" if is_handled else "failed"
     details = {
