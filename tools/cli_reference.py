@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from ropewalk.bench.command import bench as measure
+from ropewalk.cli.backend.project import Project, anywhere
 from ropewalk.cli.main import EXIT_CODES, SECTIONS, cli
-from ropewalk.cli.project import Project, anywhere
 
 _HEAD: Final = """\
 # Commands

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from rich.console import Console, RenderableType
 
-from ropewalk.cli.picture import Picture
-from ropewalk.cli.rendering.dlq import groups_listing, letter_details, letters_listing
-from ropewalk.cli.rendering.executions import details, listing
-from ropewalk.cli.rendering.explain import explained
-from ropewalk.cli.rendering.prose import Advice
-from ropewalk.cli.rendering.timeline import timeline
+from ropewalk.cli.views.dlq import groups_listing, letter_details, letters_listing
+from ropewalk.cli.views.executions import details, listing
+from ropewalk.cli.views.explain import explained
+from ropewalk.cli.views.prose import Advice
+from ropewalk.cli.views.snapshot import Picture
+from ropewalk.cli.views.timeline import timeline
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Event, ExecutionAccepted

@@ -14,8 +14,8 @@ import pytest
 
 from ropewalk.control import wire
 from ropewalk.control.client import NoAnswer, RemoteService
-from ropewalk.control.place import socket_path
 from ropewalk.control.server import ControlServer
+from ropewalk.control.socket_path import socket_path
 from ropewalk.core.errors import Conflict, InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Unavailable
 from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service, reading

@@ -12,7 +12,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from ropewalk.control import wire
-from ropewalk.control.place import socket_path
+from ropewalk.control.socket_path import socket_path
 from ropewalk.control.wire import LONGEST_REQUEST, Item, Refusal, Request, Result, SavedVersion
 from ropewalk.core import log
 from ropewalk.core.errors import InvalidInput, RopewalkError, Unavailable

@@ -1,0 +1,113 @@
+"""Waiting for an execution with a person: its view, its end, and Ctrl-C."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Final, cast
+
+from ropewalk.cli.backend.session import Session, me
+from ropewalk.cli.exit_codes import Code
+from ropewalk.cli.views.progress import View
+from ropewalk.cli.views.snapshot import Picture
+from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.events import Event, ExecutionAccepted, ExecutionResumed
+from ropewalk.service.reading import Recorded
+
+LEAVE: Final = signal.SIGUSR1
+"""Asks for leaving, however often: whoever leaves already goes on with that."""
+_HEEDED: Final = (signal.SIGINT, signal.SIGTERM, LEAVE)
+
+
+class Interrupts:
+    """The first Ctrl-C asks for a pause, SIGTERM for leaving, the second of either leaves at once: crashes are safe."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._asked = asyncio.Event()
+        self.wants_pause = False
+
+    @property
+    def is_asked(self) -> bool:
+        return self._asked.is_set()
+
+    async def wait(self) -> None:
+        await self._asked.wait()
+
+    def interrupt(self, by: signal.Signals) -> None:
+        """A signal has come."""
+        if self._asked.is_set():
+            if by is LEAVE:
+                return
+            self._view.stop()
+            os._exit(Code.INTERRUPTED)
+        self.wants_pause = by is signal.SIGINT
+        self._asked.set()
+
+
+@contextmanager
+def interrupts(view: View) -> Iterator[Interrupts]:
+    """Signals are asked for, instead of breaking in."""
+    loop = asyncio.get_running_loop()
+    waiting = Interrupts(view)
+    for each in _HEEDED:
+        loop.add_signal_handler(each, waiting.interrupt, each)
+    try:
+        yield waiting
+    finally:
+        for each in _HEEDED:
+            loop.remove_signal_handler(each)
+
+
+async def watch(session: Session, execution: str, view: View, asked: Interrupts, since: int) -> None:
+    """Show an execution until it ends; an interruption pauses it unless it is others who execute it.
+
+    What was recorded before `since` is known to whoever looks, and only what came later is told.
+    """
+    story = await session.look.story(execution)
+    picture, begin = Picture.of(story), _begin(session, story, since)
+    with view.showing(picture):
+        for seq, event in enumerate(story.events, 1):
+            if event.at >= begin:
+                view.happened(picture, seq, event)
+        following = asyncio.ensure_future(_follow(session, execution, picture, view))
+        interrupted = asyncio.ensure_future(asked.wait())
+        await asyncio.wait((following, interrupted), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            if following.done():
+                following.result()
+            elif session.is_ours_to_pause and asked.wants_pause:
+                await _pause(session, execution, picture, view)
+        finally:
+            following.cancel()
+            interrupted.cancel()
+            await asyncio.gather(following, interrupted, return_exceptions=True)
+
+
+def _begin(session: Session, story: Recorded, since: int) -> int:
+    """When that began which is news; the clock of a server is not ours, so there its log has to tell."""
+    if session.owner is None or session.owner.server is None:
+        return since
+    return max(event.at for event in story.events if isinstance(event, ExecutionAccepted | ExecutionResumed))
+
+
+async def _follow(session: Session, execution: str, picture: Picture, view: View) -> None:
+    if picture.is_ended:
+        return
+    events = session.verbs.follow(execution, picture.seq)
+    async with aclosing(cast("AsyncGenerator[tuple[int, Event], None]", events)) as stream:
+        async for seq, event in stream:
+            picture.add((event,))
+            view.happened(picture, seq, event)
+
+
+async def _pause(session: Session, execution: str, picture: Picture, view: View) -> None:
+    """Pause before leaving, unless the execution ends at this very moment."""
+    try:
+        await session.verbs.pause(execution, me(), "interrupted")
+    except InvalidTransition as refusal:
+        view.say(str(refusal))
+        return
+    if picture.running:
+        view.say(f"pausing: {picture.running} running nodes finish first; Ctrl-C again leaves at once")
