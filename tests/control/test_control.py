@@ -186,7 +186,9 @@ def test_an_error_crosses_with_its_class_message_and_problems(error: Any):
 
 
 def test_an_error_nobody_knows_here_is_the_nearest_one_that_is_known():
-    crossed = wire.error_of(wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns"))
+    crossed = wire.error_of(
+        wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns", (), wire.this_version())
+    )
 
     assert (type(crossed), str(crossed)) == (Unavailable, "it burns")
 
@@ -210,20 +212,30 @@ async def raw(path: str, *lines: bytes) -> list[dict[str, Any]]:
     return answers
 
 
+def enveloped(request: bytes, protocol: int = wire.PROTOCOL, release: str = "9.9.9") -> bytes:
+    caller = f'{{"protocol": {protocol}, "release": "{release}"}}'
+    return b'{"caller": %b, "request": %b}\n' % (caller.encode(), request)
+
+
 @pytest.mark.parametrize(
     "line",
     [
         b"not json\n",
-        b"{}\n",
-        b'{"verb": "explode"}\n',
-        b'{"verb": "pause"}\n',
-        b'{"verb": "pause", "execution": 7}\n',
-        b'{"verb": "pause", "execution": "x", "extra": 1}\n',
+        enveloped(b"{}"),
+        enveloped(b'{"verb": "explode"}'),
+        enveloped(b'{"verb": "replay"}'),
+        enveloped(b'{"verb": "replay", "execution": 7}'),
+        enveloped(b'{"verb": "replay", "execution": "x", "extra": 1}'),
+        enveloped(b'{"verb": "tell", "execution": "x", "signal": {"type": "Explode"}}'),
+        enveloped(b'{"verb": "tell", "execution": "x", "signal": {"type": "Pause"}}'),
+        enveloped(b'{"verb": "tell", "execution": "x", "signal": {"type": "Succeeded", "node": "a", "attempt": 1}}'),
+        enveloped(b'{"verb": "tell", "execution": null, "signal": {"type": "Resume", "by": "ann"}}'),
+        enveloped(b'{"verb": "tell", "execution": null, "signal": {"type": "Fix", "by": "ann", "node": "a"}}'),
         b"[" * 100_000 + b"\n",
     ],
 )
 async def test_what_is_no_request_is_refused_and_the_next_one_is_answered(line: bytes, service: Service):
-    first, second = await raw(service.store.path, line, b'{"verb": "pause", "execution": "nosuch"}\n')
+    first, second = await raw(service.store.path, line, enveloped(b'{"verb": "replay", "execution": "nosuch"}'))
 
     assert first["types"][0] == "InvalidInput"
     assert second["types"][0] == "NotFound"

@@ -10,13 +10,15 @@ import msgspec
 
 from ropewalk.control import wire
 from ropewalk.control.wire import LONGEST_ANSWER, Item, Refusal, Request, SavedVersion
-from ropewalk.core import log
+from ropewalk.core import log, signals
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import RopewalkError, Unavailable
 from ropewalk.core.events import Event
+from ropewalk.core.signals import PersonSignal
 from ropewalk.engines.base import Ended
 from ropewalk.service.learning import Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept
+from ropewalk.service.telling import ExecutionVerbs, Told
 
 Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LISTEN_AGAIN = 2.0
@@ -26,7 +28,7 @@ class NoAnswer(Unavailable):
     """Nobody listens on the socket: its owner is gone, or was never there. Nothing was asked."""
 
 
-class RemoteService:
+class RemoteService(ExecutionVerbs):
     """Asks the owner of a store; every request has a connection of its own, so that many can wait at once."""
 
     def __init__(self, path: str) -> None:
@@ -52,31 +54,11 @@ class RemoteService:
         about = (actor, priority, key, trace, bounded_by, execution)
         return str(await self._ask(wire.Start(version.workflow, version.version, input, dict(vars or {}), *about)))
 
-    async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
-        return bool(await self._ask(wire.Cancel(execution, by, reason)))
-
-    async def pause(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
-        return bool(await self._ask(wire.Pause(execution, by, reason)))
-
-    async def resume(self, execution: str, by: str = "local") -> bool:
-        return bool(await self._ask(wire.Resume(execution, by)))
-
-    async def retry(self, execution: str, by: str = "local") -> bool:
-        return bool(await self._ask(wire.Retry(execution, by)))
-
-    async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
-        return bool(await self._ask(wire.Signal(execution, name, payload, by)))
+    async def tell(self, execution: str | None, signal: PersonSignal, by: str) -> Told:
+        return msgspec.convert(await self._ask(wire.Tell(execution, msgspec.Raw(signals.encode(signal)), by)), Told)
 
     async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         return int(await self._ask(wire.Publish(subject, payload, by)))
-
-    async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
-                     item: int | None = None) -> bool:  # fmt: skip
-        return bool(await self._ask(wire.Decide(execution, node, approved, by, payload, item)))
-
-    async def give_up(self, execution: str, node: str, item: int | None = None, by: str = "local",
-                      reason: str | None = None) -> bool:  # fmt: skip
-        return bool(await self._ask(wire.GiveUp(execution, node, item, by, reason)))
 
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         return bool(await self._ask(wire.ResetBreaker(target, by)))
@@ -87,15 +69,6 @@ class RemoteService:
 
     async def replay(self, execution: str, by: str = "local", bounded_by: tuple[str, ...] = ()) -> str:
         return str(await self._ask(wire.Replay(execution, by, bounded_by)))
-
-    async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
-        return str(await self._ask(wire.Requeue(letter, overrides, by)))
-
-    async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
-        return str(await self._ask(wire.Fix(letter, output, by, ports)))
-
-    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
-        await self._ask(wire.Discard(letter, by, notes))
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
         await self._ask(wire.Note(letter, text, by))

@@ -13,7 +13,7 @@ import msgspec
 
 from ropewalk.control import wire
 from ropewalk.control.socket_path import socket_path
-from ropewalk.control.wire import LONGEST_REQUEST, Item, Refusal, Request, Result, SavedVersion
+from ropewalk.control.wire import LONGEST_REQUEST, Item, Refusal, Request, Result, SavedVersion, Version
 from ropewalk.core import log
 from ropewalk.core.errors import InvalidInput, RopewalkError, Unavailable
 from ropewalk.service import Service
@@ -135,33 +135,27 @@ class ControlServer:
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         answer: Result | Refusal
         try:
-            answer = Result(await self._do(_understood(line), writer))
+            answer = Result(await self._do(line, writer))
         except RopewalkError as error:
             answer = wire.refusal_of(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 -- a mistake of ours must not leave the other side waiting
             _log.exception("a request could not be carried out")
-            answer = Refusal((RopewalkError.__name__,), f"the owner of the store failed: {type(error).__name__}")
+            answer = wire.refusal_of(RopewalkError(f"the owner of the store failed: {type(error).__name__}"))
         writer.write(wire.line_of(answer))
         await writer.drain()
 
-    async def _do(self, request: Request, writer: asyncio.StreamWriter) -> Any:
+    async def _do(self, line: bytes, writer: asyncio.StreamWriter) -> Any:
+        if not line.endswith(b"\n"):
+            raise InvalidInput(f"the request is longer than {LONGEST_REQUEST:,} bytes")
+        request, caller = wire.request_in(line)
         if isinstance(request, wire.Follow):
             async for seq, event in self._service.engine.follow(request.execution, request.after):
                 writer.write(wire.line_of(Item(msgspec.Raw(log.encode(seq, [event])))))
                 await writer.drain()
             return None
-        return await carried_out(self._service, request)
-
-
-def _understood(line: bytes) -> Request:
-    if not line.endswith(b"\n"):
-        raise InvalidInput(f"the request is longer than {LONGEST_REQUEST:,} bytes")
-    try:
-        return wire.request_in(line)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidInput(f"the request cannot be understood: {error}") from error
+        return await carried_out(self._service, request, caller)
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:
@@ -181,7 +175,7 @@ def _is_ours(writer: asyncio.StreamWriter) -> bool:
     return user == os.geteuid()
 
 
-async def carried_out(service: Service, request: Request) -> Any:
+async def carried_out(service: Service, request: Request, caller: Version) -> Any:
     """What the service's verb of this name answers, as JSON."""
     match request:
         case wire.Save(document, by):
@@ -192,34 +186,14 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
             version = await service.engine.memory.version(workflow, number)
             return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)
-        case wire.Cancel(execution, by, reason):
-            return await service.cancel(execution, by, reason)
-        case wire.Pause(execution, by, reason):
-            return await service.pause(execution, by, reason)
-        case wire.Resume(execution, by):
-            return await service.resume(execution, by)
-        case wire.Retry(execution, by):
-            return await service.retry(execution, by)
-        case wire.Signal(execution, name, payload, by):
-            return await service.signal(execution, name, payload, by)
         case wire.Publish(subject, payload, by):
             return await service.publish(subject, payload, by)
-        case wire.Decide(execution, node, approved, by, payload, item):
-            return await service.decide(execution, node, approved=approved, by=by, payload=payload, item=item)
-        case wire.GiveUp(execution, node, item, by, reason):
-            return await service.give_up(execution, node, item, by, reason)
         case wire.ResetBreaker(target, by):
             return await service.reset_breaker(target, by)
         case wire.Rerun(execution, node, by, of_version, bounded_by):
             return await service.rerun(execution, node, by, of_version, bounded_by)
         case wire.Replay(execution, by, bounded_by):
             return await service.replay(execution, by, bounded_by)
-        case wire.Requeue(letter, inputs, by):
-            return await service.requeue(letter, inputs, by)
-        case wire.Fix(letter, output, by, ports):
-            return await service.fix(letter, output, by, ports)
-        case wire.Discard(letter, by, notes):
-            return await service.discard(letter, by, notes)
         case wire.Note(letter, text, by):
             return await service.note(letter, text, by)
         case wire.Sweep(policy, position, by):
@@ -228,6 +202,8 @@ async def carried_out(service: Service, request: Request) -> Any:
             return await service.learn(modules, folder)
         case wire.Ended(execution):
             return await service.ended(execution)
+        case wire.Tell(execution, _, by):
+            return await service.tell(execution, wire.signal_in(request, caller), by)
         case wire.Follow():
             raise AssertionError("a stream is answered item by item")
         case _:

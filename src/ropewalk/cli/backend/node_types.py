@@ -4,7 +4,7 @@ import os
 
 from ropewalk.cli.backend.project import Project
 from ropewalk.control.client import RemoteService
-from ropewalk.core.errors import Conflict, InvalidInput, Unavailable
+from ropewalk.core.errors import Conflict, Unavailable
 
 
 class OwnerLeft(Unavailable):
@@ -22,8 +22,6 @@ async def bring_node_types(project: Project, owner: RemoteService, pid: int) -> 
         learnt = await owner.learn(modules, os.getcwd())
     except Unavailable as error:
         raise OwnerLeft(str(error)) from error
-    except InvalidInput:
-        return  # an owner of an earlier release, which says of each node type by itself that it lacks it
     if learnt.refused:
         _require_known(project, pid, learnt.types)
 
