@@ -11,7 +11,7 @@ from ropewalk.cli.views.dlq import groups_listing, letter_details, letters_listi
 from ropewalk.cli.views.executions import details, listing
 from ropewalk.cli.views.explain import explained
 from ropewalk.cli.views.prose import Advice
-from ropewalk.cli.views.snapshot import Picture
+from ropewalk.cli.views.snapshot import Snapshot
 from ropewalk.cli.views.timeline import timeline
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import ErrorType, RunError
@@ -71,9 +71,9 @@ def _picture(execution: str, *signals: tuple[Signal, int]) -> dict[str, Any]:
     machine.apply(events)
     for signal, after in signals:
         events += machine.handle(signal, NOON + after * 1000)
-    picture = Picture(plan)
-    picture.add(events)
-    return picture.json()
+    snapshot = Snapshot(plan)
+    snapshot.add(events)
+    return snapshot.json()
 
 
 _BEGUN: Final = (

@@ -329,14 +329,14 @@ async def test_whoever_hangs_up_leaves_nothing_behind(service: Service, tmp_path
     remote = RemoteService(str(tmp_path / "s"))
     execution = await started(remote, ASKED)
     async for _ in remote.follow(execution):
-        talks = server.talks
+        connections = server.connections
         break
 
     async with asyncio.timeout(10):
-        while server.talks:
+        while server.connections:
             await asyncio.sleep(0)
 
-    assert talks == 1
+    assert connections == 1
     await server.close()
 
 

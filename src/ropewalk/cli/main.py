@@ -103,9 +103,9 @@ class Ropewalk(click.Group):
         except (click.Abort, KeyboardInterrupt):
             return 130
         except Exception as error:
-            from ropewalk.cli.views.errors import complain, is_told
+            from ropewalk.cli.views.errors import is_told, report_error
 
-            code = complain(error, is_json="--json" in arguments)
+            code = report_error(error, is_json="--json" in arguments)
             if code is None and not is_told(error):
                 raise
             return 1 if code is None else code

@@ -20,8 +20,8 @@ from ropewalk.service.learning import Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept
 from ropewalk.service.telling import ExecutionVerbs, Told
 
-Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-LISTEN_AGAIN = 2.0
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+CHECK_EVERY = 2.0
 
 
 class NoAnswer(Unavailable):
@@ -38,7 +38,7 @@ class RemoteService(ExecutionVerbs):
     async def connect(cls, path: str) -> "RemoteService":
         """The service behind a socket; NoAnswer if there is none."""
         remote = cls(path)
-        async with remote._talk():
+        async with remote._connected():
             return remote
 
     async def save(self, document: JSON, by: str = "local") -> SavedVersion:
@@ -84,23 +84,23 @@ class RemoteService(ExecutionVerbs):
 
     async def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
         """Every event after the given number, those recorded and those to come, until the end."""
-        async with self._talk() as talk:
-            await _send(talk, wire.Follow(execution, after))
-            while isinstance(answer := await _received(talk, self._path), Item):
+        async with self._connected() as connection:
+            await _send(connection, wire.Follow(execution, after))
+            while isinstance(answer := await _received(connection, self._path), Item):
                 seq, events = log.decode(bytes(answer.value))
                 yield seq, events[0]
 
     # One request
 
     async def _ask(self, request: Request) -> Any:
-        async with self._talk() as talk:
-            await _send(talk, request)
-            answer = await _received(talk, self._path)
+        async with self._connected() as connection:
+            await _send(connection, request)
+            answer = await _received(connection, self._path)
             assert not isinstance(answer, Item), "only a stream has items"
             return answer.value
 
     @asynccontextmanager
-    async def _talk(self) -> AsyncIterator[Talk]:
+    async def _connected(self) -> AsyncIterator[Connection]:
         try:
             reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
         except OSError as error:
@@ -111,27 +111,27 @@ class RemoteService(ExecutionVerbs):
             writer.close()
 
 
-async def _send(talk: Talk, request: Request) -> None:
+async def _send(connection: Connection, request: Request) -> None:
     line = wire.line_of(request)
     if len(line) > wire.LONGEST_REQUEST:
         raise RopewalkError(f"the request has {len(line):,} bytes; at most {wire.LONGEST_REQUEST:,} can be sent")
     try:
-        talk[1].write(line)
-        await talk[1].drain()
+        connection[1].write(line)
+        await connection[1].drain()
     except ConnectionError as error:
-        raise _hung_up() from error
+        raise _owner_gone() from error
 
 
-async def _received(talk: Talk, path: str) -> wire.Result | Item:
+async def _received(connection: Connection, path: str) -> wire.Result | Item:
     """The next answer; a refusal is raised as the error it was."""
     try:
-        line = await _line(talk[0], path)
+        line = await _line(connection[0], path)
     except ConnectionError as error:
-        raise _hung_up() from error
+        raise _owner_gone() from error
     except ValueError as error:
         raise RopewalkError(f"the answer has more than {LONGEST_ANSWER:,} bytes") from error
     if not line.endswith(b"\n"):
-        raise _hung_up()
+        raise _owner_gone()
     answer = wire.answer_in(line)
     if isinstance(answer, Refusal):
         raise wire.error_of(answer)
@@ -142,7 +142,7 @@ async def _line(reader: asyncio.StreamReader, path: str) -> bytes:
     """The next line, however long it takes, as long as its owner has not taken its socket away."""
     reading = asyncio.ensure_future(reader.readline())
     try:
-        while not (await asyncio.wait((reading,), timeout=LISTEN_AGAIN))[0]:
+        while not (await asyncio.wait((reading,), timeout=CHECK_EVERY))[0]:
             if not os.path.exists(path):
                 raise ConnectionResetError(path)
         return reading.result()
@@ -150,7 +150,7 @@ async def _line(reader: asyncio.StreamReader, path: str) -> bytes:
         reading.cancel()
 
 
-def _hung_up() -> Unavailable:
+def _owner_gone() -> Unavailable:
     return Unavailable(
         "the process that owns the store went away before it answered: see what was done, then try again"
     )

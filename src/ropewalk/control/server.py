@@ -20,7 +20,7 @@ from ropewalk.service import Service
 from ropewalk.store.sqlite import SqliteStore
 
 MOST_CONNECTIONS: Final = 100
-LAST_WORDS: Final = 0.1
+CLOSE_GRACE: Final = 0.1
 
 # Where the kernel cannot name the peer, the directory alone keeps others out.
 _PEER: Final = getattr(socket, "SO_PEERCRED", None)
@@ -57,13 +57,13 @@ class ControlServer:
         self._service = service
         self._server: asyncio.Server | None = None
         self._socket: tuple[str, os.stat_result] | None = None
-        self._talks: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     @property
-    def talks(self) -> int:
+    def connections(self) -> int:
         """How many speak to it now."""
-        return len(self._talks)
+        return len(self._connections)
 
     async def open(self, path: str) -> None:
         """Listens at `path`; whoever was there before left it behind, since the store has one owner."""
@@ -82,13 +82,13 @@ class ControlServer:
         self._is_closed = True
         if self._server is not None:
             self._server.close()
-        talks = list(self._talks)
-        if talks:
+        connections = list(self._connections)
+        if connections:
             # Those who follow what has just ended hear of it before we hang up.
-            await asyncio.wait(talks, timeout=LAST_WORDS)
-        for talk in talks:
-            talk.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
+            await asyncio.wait(connections, timeout=CLOSE_GRACE)
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
         if self._socket is not None:
             path, ours = self._socket
             with suppress(FileNotFoundError):
@@ -97,23 +97,23 @@ class ControlServer:
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # One that was accepted while we closed would wait for an answer for as long as this process lives.
-        if self._is_closed or len(self._talks) >= MOST_CONNECTIONS or not _is_ours(writer):
+        if self._is_closed or len(self._connections) >= MOST_CONNECTIONS or not _is_ours(writer):
             writer.close()
             return
         # A task of our own: the one asyncio would make complains when it is cancelled.
-        talk = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._talks.add(talk)
-        talk.add_done_callback(self._talks.discard)
+        connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._talk(reader, writer)
+            await self._converse(reader, writer)
         except ConnectionError as error:
             _log.debug("a connection broke: %s", error)
         finally:
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers until the other side hangs up, which also ends what it waits for."""
         line = await _next_line(reader)
         while line.endswith(b"\n"):

@@ -288,7 +288,7 @@ async def test_a_further_worker_that_cannot_be_started_is_told_of_and_tried_agai
     with monkeypatch.context() as upgrading:
         # As while everything is being installed anew.
         upgrading.setattr(sys, "executable", "/nowhere/python")
-        working = worker_processes.crew(project, 1, Heard(said))
+        working = worker_processes.running_workers(project, 1, Heard(said))
         async with asyncio.timeout(PATIENCE), working:
             told = await said.get()
             upgrading.undo()

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from ropewalk.cli.views.events import sentence
 from ropewalk.cli.views.explain import explained
-from ropewalk.cli.views.snapshot import Picture
-from ropewalk.cli.views.story import sentence
+from ropewalk.cli.views.snapshot import Snapshot
 from ropewalk.cli.views.text import lapse, one_line, plain
 from ropewalk.cli.views.timeline import bar, chosen, note, timeline
 from ropewalk.core import log
@@ -28,7 +28,7 @@ SECOND = 1_000_000
 BOOM = RunError(ErrorType.TRANSIENT, "boom")
 
 
-def story(document: dict[str, Any], *signals: Signal) -> tuple[Picture, list[Event]]:
+def story(document: dict[str, Any], *signals: Signal) -> tuple[Snapshot, list[Event]]:
     """The picture of an execution that was told these, a second apart."""
     plan = compile_plan(parse_definition({"ropewalk": 1, "name": "w", **document}, NODE_TYPES))
     events: list[Event] = [ExecutionAccepted(NOON, "e1", "default", "w", 1, "")]
@@ -36,14 +36,14 @@ def story(document: dict[str, Any], *signals: Signal) -> tuple[Picture, list[Eve
     machine.apply(events)
     for place, signal in enumerate(signals):
         events += machine.handle(signal, NOON + place * SECOND)
-    picture = Picture(plan)
-    picture.add(events)
-    return picture, events
+    snapshot = Snapshot(plan)
+    snapshot.add(events)
+    return snapshot, events
 
 
-def drawn(picture: dict[str, Any], now: int = NOON, **options: Any) -> str:
+def drawn(snapshot: dict[str, Any], now: int = NOON, **options: Any) -> str:
     to = Console(file=StringIO(), width=200, markup=False)
-    to.print(timeline(picture, now, **options))
+    to.print(timeline(snapshot, now, **options))
     assert isinstance(to.file, StringIO)
     return to.file.getvalue()
 
@@ -71,20 +71,20 @@ def test_a_long_text_is_cut_to_one_line():
 
 
 def test_a_node_between_attempts_counts_down():
-    picture, _ = story({"nodes": nodes("a")}, Start(), Failed("a", 1, BOOM))
+    snapshot, _ = story({"nodes": nodes("a")}, Start(), Failed("a", 1, BOOM))
 
-    (node,) = picture.json()["nodes"]
+    (node,) = snapshot.json()["nodes"]
 
     assert note(node, NOON + SECOND) == "retry in 1.0s: boom"
 
 
 def test_a_map_shows_how_many_items_are_done_and_how_many_failed():
     map_node = {"id": "m", "type": "noop", "forEach": [1, 2, 3], "failureTolerance": 1, "retry": {"maxAttempts": 1}}
-    picture, _ = story(
+    snapshot, _ = story(
         {"nodes": [map_node]}, Start(), Expanded("m", 1, 3), Succeeded("m", 1, item=0), Failed("m", 1, BOOM, item=1)
     )
 
-    (node,) = picture.json()["nodes"]
+    (node,) = snapshot.json()["nodes"]
 
     assert note(node, NOON) == "1/3 items, 1 failed"
 
@@ -99,9 +99,9 @@ def test_a_map_shows_how_many_items_are_done_and_how_many_failed():
     ],
 )
 def test_a_waiting_node_says_what_for(wait: Any, words: str):
-    picture, events = story({"nodes": nodes("a")}, Start(), Suspended("a", 1, wait))
+    snapshot, events = story({"nodes": nodes("a")}, Start(), Suspended("a", 1, wait))
 
-    (node,) = picture.json()["nodes"]
+    (node,) = snapshot.json()["nodes"]
 
     assert words in note(node, NOON)
     assert words.split(",")[0] in " ".join(filter(None, told(events))) or isinstance(wait, Timer)
@@ -142,31 +142,31 @@ def test_of_many_nodes_those_that_matter_are_shown_in_graph_order():
 
 
 def test_the_rest_of_many_nodes_is_counted():
-    picture, _ = story({"nodes": nodes(*(f"n{number}" for number in range(100)))}, Start(), Succeeded("n7", 1))
+    snapshot, _ = story({"nodes": nodes(*(f"n{number}" for number in range(100)))}, Start(), Succeeded("n7", 1))
 
-    assert "… 95 more of 100 nodes: 99 RUNNING, 1 SUCCESS" in drawn(picture.json(), most=5).replace(
+    assert "… 95 more of 100 nodes: 99 RUNNING, 1 SUCCESS" in drawn(snapshot.json(), most=5).replace(
         "1 SUCCESS, 99 RUNNING", "99 RUNNING, 1 SUCCESS"
     )
 
 
 def test_a_user_cannot_draw_with_the_names_and_messages_it_chooses():
     bad = RunError(ErrorType.PERMANENT, "[red]\x1b[2J[/red]")
-    picture, _ = story({"nodes": nodes("a")}, Start(), Failed("a", 1, bad))
+    snapshot, _ = story({"nodes": nodes("a")}, Start(), Failed("a", 1, bad))
 
-    text = drawn(picture.json())
+    text = drawn(snapshot.json())
 
     assert "[red]\\x1b[2J[/red]" in text
 
 
 def test_a_picture_is_the_same_whether_drawn_at_once_or_step_by_step():
     chain = {"nodes": nodes("a", "b", "c"), "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]}
-    picture, events = story(chain, Start(), Failed("a", 1, BOOM), Pause("me"))
-    slowly = Picture(picture.plan)
+    snapshot, events = story(chain, Start(), Failed("a", 1, BOOM), Pause("me"))
+    slowly = Snapshot(snapshot.plan)
     for event in events:
         slowly.add((event,))
         slowly.json()
 
-    assert slowly.json() == picture.json()
+    assert slowly.json() == snapshot.json()
 
 
 # Explanations

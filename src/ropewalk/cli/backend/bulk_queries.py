@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from msgspec import Struct
 
-from ropewalk.cli.backend.queries import WORKSPACE, Json, Look, Search, StoreLook, filter_of
+from ropewalk.cli.backend.queries import WORKSPACE, Json, Queries, Search, StoreQueries, filter_of
 from ropewalk.service import bulk_verbs
 from ropewalk.service.bulk_verbs import BulkOutcome, BulkProgress, BulkVerb
 from ropewalk.store import executions
 from ropewalk.store.executions import MOST_COUNTED, NEWEST
 
 if TYPE_CHECKING:
-    from ropewalk.cli.backend.server import ServerLook
+    from ropewalk.cli.backend.server import ServerQueries
     from ropewalk.cli.backend.session import Verbs
     from ropewalk.client.many import Chosen
 
@@ -30,7 +30,7 @@ class Counted(Struct, frozen=True):
 NO_MORE: Final = Counted(0, is_exact=True)
 
 
-class ManyLook(Protocol):
+class BulkQueries(Protocol):
     """What can be asked about many executions, here or there."""
 
     async def count(self, wanted: Search) -> Counted: ...
@@ -40,14 +40,14 @@ class ManyLook(Protocol):
     async def approvals(self, workflow: str | None, limit: int) -> list[Json]: ...
 
 
-def many(look: Look) -> ManyLook:
+def bulk_queries(queries: Queries) -> BulkQueries:
     """The same place, asked about many."""
-    return _OnStore(look) if isinstance(look, StoreLook) else _OnServer(cast("ServerLook", look))
+    return _OnStore(queries) if isinstance(queries, StoreQueries) else _OnServer(cast("ServerQueries", queries))
 
 
 class _OnStore:
-    def __init__(self, look: StoreLook) -> None:
-        self._reader = look.reader
+    def __init__(self, queries: StoreQueries) -> None:
+        self._reader = queries.reader
 
     async def count(self, wanted: Search) -> Counted:
         before = NEWEST if wanted.before is None else wanted.before
@@ -86,8 +86,8 @@ class _OnStore:
 
 
 class _OnServer:
-    def __init__(self, look: "ServerLook") -> None:
-        self._client = look.client
+    def __init__(self, queries: "ServerQueries") -> None:
+        self._client = queries.client
 
     async def count(self, wanted: Search) -> Counted:
         found = await self._client.count_executions(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from ropewalk.cli.backend.queries import Look, Search
+from ropewalk.cli.backend.queries import Queries, Search
 from ropewalk.cli.views.text import clock, one_line
 from ropewalk.core.errors import Conflict, NotFound
 from ropewalk.core.state import Resolution
@@ -20,43 +20,43 @@ _PART: Final = re.compile(r"[0-9a-f-]+")
 Json = dict[str, Any]
 
 
-async def execution_id(look: Look, word: str) -> str:
+async def execution_id(queries: Queries, word: str) -> str:
     """The id of the one execution that is meant."""
     if word == LAST:
-        return _newest(await look.executions(Search(limit=1)), "execution")
+        return _newest(await queries.executions(Search(limit=1)), "execution")
     if len(word) == WHOLE:
-        if await look.state(word) is None:
+        if await queries.state(word) is None:
             raise NotFound(f"there is no execution {word}")
         return word
     part = _part(word, "execution")
-    found = await look.executions(Search(id_part=part, limit=MOST_NAMED + 1))
+    found = await queries.executions(Search(id_part=part, limit=MOST_NAMED + 1))
     return str(_only(found, "id", part, "execution", _execution)["id"])
 
 
-async def letter_id(look: Look, word: str) -> str:
+async def letter_id(queries: Queries, word: str) -> str:
     """The id of the one dead letter that is meant."""
     if word == LAST:
         # What waits for a person comes first.
-        return _newest([each for resolution in Resolution for each in await look.letters(resolution, None, 1)],
+        return _newest([each for resolution in Resolution for each in await queries.letters(resolution, None, 1)],
                        "dead letter")  # fmt: skip
     if len(word) == WHOLE:
-        return str((await look.letter(word))["id"])
+        return str((await queries.letter(word))["id"])
     part = _part(word, "dead letter")
-    found = await look.letters_named(part, MOST_NAMED + 1)
+    found = await queries.letters_named(part, MOST_NAMED + 1)
     return str(_only(found, "id", part, "dead letter", _letter)["id"])
 
 
-async def whole_fingerprint(look: Look, word: str | None) -> str | None:
+async def whole_fingerprint(queries: Queries, word: str | None) -> str | None:
     """The one fingerprint that is meant; a word that none begins with may be that of letters that are resolved."""
     if word is None or len(word) >= WHOLE_FINGERPRINT:
         return word
-    found = [each for each in await look.groups(_MOST_GROUPS) if each["fingerprint"].startswith(word.lower())]
+    found = [each for each in await queries.groups(_MOST_GROUPS) if each["fingerprint"].startswith(word.lower())]
     return str(_only(found, "fingerprint", word.lower(), "fingerprint", _group)["fingerprint"]) if found else word
 
 
-async def before_id(look: Look, word: str | None) -> str | None:
+async def before_id(queries: Queries, word: str | None) -> str | None:
     """The id before which a list goes on; a whole one need not be there any more."""
-    return word if word is None or len(word) == WHOLE else await execution_id(look, word)
+    return word if word is None or len(word) == WHOLE else await execution_id(queries, word)
 
 
 def _newest(found: list[Json], what: str) -> str:

@@ -11,7 +11,7 @@ class OwnerLeft(Unavailable):
     """The owner went away before it answered; nothing was asked of it but to know more."""
 
 
-async def bring_node_types(project: Project, owner: RemoteService, pid: int) -> None:
+async def require_node_types(project: Project, owner: RemoteService, pid: int) -> None:
     """See that the owner of the file knows the node types of this command; refused where it does not.
 
     A process that commands have started learns them. A server, and a program of its own, take none: they know types of

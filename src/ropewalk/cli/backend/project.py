@@ -51,7 +51,7 @@ class Project(Struct, frozen=True):
         return is_shared(self.db)
 
     @property
-    def is_attended(self) -> bool:
+    def has_executors(self) -> bool:
         """Whether others execute there, whatever this command does: the workers of a fleet, or a server."""
         return self.is_shared or self.server is not None
 
@@ -110,7 +110,7 @@ def chosen_server(url: str | None, name: str | None, workspace: str | None) -> S
     return found if found is None or workspace is None else Server(found.url, workspace)
 
 
-def on_project(command: Command) -> Command:
+def on_store(command: Command) -> Command:
     """Gives a command that needs the store itself its options, and hands it the `Project` they make."""
 
     @_store_options
@@ -129,7 +129,7 @@ def on_project(command: Command) -> Command:
     return with_project  # type: ignore[return-value]  # the options it adds are taken away again
 
 
-def anywhere(command: Command) -> Command:
+def on_store_or_server(command: Command) -> Command:
     """The same for a command that works on a store and through a server alike."""
 
     @_store_options

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.workers import AnyReader, Seen, seen
+from ropewalk.cli.backend.workers import AnyReader, WorkerStatus, worker_statuses
 from ropewalk.cli.views.progress import now
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
@@ -53,7 +53,7 @@ def filter_of(wanted: Search) -> executions.Filter:
     return executions.Filter(*about, search=wanted.search, is_waiting=wanted.waiting, id_part=wanted.id_part)
 
 
-class Look(Protocol):
+class Queries(Protocol):
     """What can be looked at, here or there. Everything is JSON as the API has it, but for a story."""
 
     async def workflow_id(self, name: str) -> str: ...
@@ -61,7 +61,7 @@ class Look(Protocol):
     async def execution(self, execution: str) -> Json: ...
     async def state(self, execution: str) -> ExecutionState | None: ...
     async def runs(self, execution: str) -> list[Json]: ...
-    async def story(self, execution: str) -> Recorded: ...
+    async def history(self, execution: str) -> Recorded: ...
     async def events(self, execution: str, after: int) -> list[Json]: ...
     def follow(self, execution: str, after: int) -> AsyncIterator[Json]: ...
     async def over(self, execution: str) -> None: ...
@@ -79,11 +79,11 @@ class Look(Protocol):
 
 
 @asynccontextmanager
-async def looking(project: Project) -> AsyncIterator[Look]:
+async def queries_on(project: Project) -> AsyncIterator[Queries]:
     """Wherever the command is to look."""
     if project.server is None:
         async with reading_from(project) as reader:
-            yield StoreLook(project, reader)
+            yield StoreQueries(project, reader)
     else:
         # Here, since most commands do without the client.
         from ropewalk.cli.backend.server import connected
@@ -92,9 +92,9 @@ async def looking(project: Project) -> AsyncIterator[Look]:
             yield there
 
 
-async def is_over(look: Look, execution: str) -> bool:
+async def is_over(queries: Queries, execution: str) -> bool:
     """Whether the execution has ended; one that is gone has."""
-    state = await look.state(execution)
+    state = await queries.state(execution)
     return state is None or state in ENDED
 
 
@@ -149,7 +149,7 @@ def blobs_of(project: Project, reader: AnyReader) -> Blobs:
     return blobs_in(reader)
 
 
-class StoreLook:
+class StoreQueries:
     """A store, as it is recorded."""
 
     def __init__(self, project: Project, reader: AnyReader) -> None:
@@ -185,7 +185,7 @@ class StoreLook:
     async def runs(self, execution: str) -> list[Json]:
         return await reading.list_runs(self.reader, execution)
 
-    async def story(self, execution: str) -> Recorded:
+    async def history(self, execution: str) -> Recorded:
         return await reading.recorded(self.reader, execution)
 
     async def events(self, execution: str, after: int) -> list[Json]:
@@ -250,8 +250,8 @@ class StoreLook:
         return await breakers.list_breakers(self.reader, WORKSPACE, limit=limit)
 
     async def workers(self, *, is_all: bool) -> list[Json]:
-        everyone = await seen(self._project, self.reader)
-        wanted = [each for each in everyone if is_all or not self._project.is_shared or _is_wanted(each)]
+        known = await worker_statuses(self._project, self.reader)
+        wanted = [each for each in known if is_all or not self._project.is_shared or _is_wanted(each)]
         return [worker_of(each.worker, silence=each.silence, is_alive=each.is_alive) for each in wanted]
 
 
@@ -263,6 +263,6 @@ def _liveness(project: Project) -> Callable[[Worker], bool] | None:
     return lambda worker: has_owner
 
 
-def _is_wanted(each: Seen) -> bool:
+def _is_wanted(each: WorkerStatus) -> bool:
     # One that is leaving takes nothing more, and has something in hand.
     return (each.is_worker or each.worker.load > 0) and each.silence is not None

@@ -35,15 +35,15 @@ MOST_SKIPPED: Final = 10_000
 
 
 @asynccontextmanager
-async def connected(server: Server, token: str | None = None) -> AsyncIterator["ServerLook"]:
+async def connected(server: Server, token: str | None = None) -> AsyncIterator["ServerQueries"]:
     """The server, spoken to with this token, or with the one that is known for it."""
     token = token_for(server.url) if token is None else token
     allow_http = os.environ.get(ALLOW_HTTP) == "1"
     async with AsyncClient(server.url, token, server.workspace, patience=PATIENCE, allow_http=allow_http) as client:
-        yield ServerLook(client)
+        yield ServerQueries(client)
 
 
-class ServerLook:
+class ServerQueries:
     """What a server shows."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -63,10 +63,10 @@ class ServerLook:
 
     async def execution(self, execution: str) -> Json:
         handle = self.client.execution(execution)
-        details = _seen(await handle.details())
+        details = _as_stored(await handle.details())
         if details["outputReference"] is not None:
             details["output"] = await handle.output()
-        return {**details, "nodes": [_seen(each) async for each in handle.nodes()]}
+        return {**details, "nodes": [_as_stored(each) async for each in handle.nodes()]}
 
     async def state(self, execution: str) -> ExecutionState | None:
         try:
@@ -75,9 +75,9 @@ class ServerLook:
             return None
 
     async def runs(self, execution: str) -> list[Json]:
-        return [_seen(each) async for each in self.client.execution(execution).runs()]
+        return [_as_stored(each) async for each in self.client.execution(execution).runs()]
 
-    async def story(self, execution: str) -> Recorded:
+    async def history(self, execution: str) -> Recorded:
         handle = self.client.execution(execution)
         details = await handle.details()
         version = await self.client.version(details["workflowId"], details["version"])
@@ -85,11 +85,11 @@ class ServerLook:
         return Recorded(execution, load_plan(msgspec.json.encode(version["document"])), events)
 
     async def events(self, execution: str, after: int) -> list[Json]:
-        return [_seen(each) async for each in self.client.execution(execution).recorded(after)]
+        return [_as_stored(each) async for each in self.client.execution(execution).recorded(after)]
 
     async def follow(self, execution: str, after: int) -> AsyncIterator[Json]:
         async for each in self.client.execution(execution).events(after, patience=RESTART):
-            yield _seen(each)
+            yield _as_stored(each)
 
     async def over(self, execution: str) -> None:
         await self.client.execution(execution).wait()
@@ -101,13 +101,13 @@ class ServerLook:
 
     async def letters(self, resolution: Resolution, fingerprint: str | None, limit: int) -> list[Json]:
         found = self.client.dead_letters(resolution, fingerprint=fingerprint, limit=limit)
-        return [_seen(each) async for each in found]
+        return [_as_stored(each) async for each in found]
 
     async def letters_named(self, id_part: str, limit: int) -> list[Json]:
-        return [_seen(each) async for each in self.client.dead_letters(None, id_part=id_part, limit=limit)]
+        return [_as_stored(each) async for each in self.client.dead_letters(None, id_part=id_part, limit=limit)]
 
     async def letter(self, letter: str) -> Json:
-        return _seen(await self.client.dead_letter(letter))
+        return _as_stored(await self.client.dead_letter(letter))
 
     async def pending_letters(self, execution: str, limit: int) -> list[str]:
         return sorted([each["id"] async for each in self.client.dead_letters(execution=execution, limit=limit)])
@@ -118,7 +118,7 @@ class ServerLook:
     async def breakers(self, limit: int) -> list[Json]:
         found: list[Json] = []
         async for each in self.client.breakers():
-            found.append(_seen(each))
+            found.append(_as_stored(each))
             if len(found) == limit:
                 break
         return found
@@ -188,7 +188,7 @@ def _listed(summary: Mapping[str, Any], *, is_waiting: bool) -> Json:
     return {name: value for name, value in summary.items() if is_waiting or name != "waitingFor"}
 
 
-def _seen(answer: Mapping[str, Any]) -> Json:
+def _as_stored(answer: Mapping[str, Any]) -> Json:
     """An answer as a store would give it, which hides nothing."""
     return {name: value for name, value in answer.items() if name != "payloads"}
 

@@ -16,8 +16,16 @@ from msgspec.structs import replace
 
 from ropewalk.cli.backend.profiles import Server
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.queries import Look, OwnerUnknown, StoreLook, looking, owner_of, reading_from, require_file
-from ropewalk.cli.backend.workers import living
+from ropewalk.cli.backend.queries import (
+    OwnerUnknown,
+    Queries,
+    StoreQueries,
+    owner_of,
+    queries_on,
+    reading_from,
+    require_file,
+)
+from ropewalk.cli.backend.workers import count_alive
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
 from ropewalk.engines.native.process import and_no_longer
@@ -93,7 +101,7 @@ class Session(Struct, frozen=True):
     """Verbs to use and something to look at; `owner` is who else executes, None if it is this process."""
 
     verbs: Verbs
-    look: Look
+    queries: Queries
     owner: Executor | None
     brought: "BroughtModules | None" = None
     """What others have brought to this process, if it executes."""
@@ -103,13 +111,13 @@ class Session(Struct, frozen=True):
         """Whether leaving pauses what one watches: not what a process or a fleet of others is at."""
         return self.owner is None or self.owner.server is not None
 
-    def heir(self, project: Project) -> Project:
+    def handover(self, project: Project) -> Project:
         """What a process works on that goes on with the store after this one: it knows the same node types."""
         return project if self.brought is None else replace(project, nodes=self.brought.names)
 
 
 @asynccontextmanager
-async def opened(project: Project, *, executes: bool = True, brings_types: bool = False,
+async def open_session(project: Project, *, executes: bool = True, needs_types: bool = False,
                  known: "Catalogue | None" = None, creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
     """The store, owned by this process if nobody else does; nothing is executed unless wanted.
 
@@ -122,12 +130,12 @@ async def opened(project: Project, *, executes: bool = True, brings_types: bool 
         if not creates:
             await _require_store(project)
         if not project.is_shared:
-            verbs, owner, brought = await _verbs(stack, project, executes, known, brings_types)
-            yield Session(verbs, await stack.enter_async_context(looking(project)), owner, brought)
+            verbs, owner, brought = await _verbs(stack, project, executes, known, needs_types)
+            yield Session(verbs, await stack.enter_async_context(queries_on(project)), owner, brought)
             return
         service, _ = await stack.enter_async_context(_own(project, executes, known))
-        look = await stack.enter_async_context(looking(project))
-        yield Session(service, look, None if executes else await executor_of(project, look))
+        queries = await stack.enter_async_context(queries_on(project))
+        yield Session(service, queries, None if executes else await executor_of(project, queries))
 
 
 async def _with_server(stack: AsyncExitStack, server: Server) -> Session:
@@ -138,12 +146,12 @@ async def _with_server(stack: AsyncExitStack, server: Server) -> Session:
     return Session(ServerVerbs(there.client), there, Executor(server=server.url))
 
 
-async def executor_of(project: Project, look: Look) -> Executor | None:
+async def executor_of(project: Project, queries: Queries) -> Executor | None:
     """Who executes there, whatever this process does; None on a file."""
     if project.server is not None:
         return Executor(server=project.server.url)
-    if isinstance(look, StoreLook) and project.is_shared:
-        return Executor(workers=await living(project, look.reader))
+    if isinstance(queries, StoreQueries) and project.is_shared:
+        return Executor(workers=await count_alive(project, queries.reader))
     return None
 
 
@@ -157,10 +165,10 @@ async def _require_store(project: Project) -> None:
 
 
 async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None",
-                 brings_types: bool) -> tuple[Verbs, Executor | None, "BroughtModules | None"]:  # fmt: skip
+                 needs_types: bool) -> tuple[Verbs, Executor | None, "BroughtModules | None"]:  # fmt: skip
     """An owner may come or go between looking and asking, so this is tried for a while."""
     # Here, since a command that only looks does without.
-    from ropewalk.cli.backend.node_types import OwnerLeft, bring_node_types
+    from ropewalk.cli.backend.node_types import OwnerLeft, require_node_types
     from ropewalk.control.client import NoAnswer, RemoteService
 
     for _ in range(_TRIES):
@@ -170,8 +178,8 @@ async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known:
                 return await _owned(stack, project, executes, known)
             if owner.socket is not None:
                 remote = await RemoteService.connect(owner.socket)
-                if brings_types and project.nodes:
-                    await bring_node_types(project, remote, owner.pid)
+                if needs_types and project.nodes:
+                    await require_node_types(project, remote, owner.pid)
                 return remote, Executor(owner.pid), None
         await asyncio.sleep(_PAUSE)
     return await _owned(stack, project, executes, known)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AnyReader: TypeAlias = "SqliteReader | PostgresReader"
 
 
-class Seen(Struct, frozen=True):
+class WorkerStatus(Struct, frozen=True):
     """A worker as it looks now. `silence` (µs) is how long it was not heard of, None if it said that it leaves."""
 
     worker: Worker
@@ -36,13 +36,13 @@ class Seen(Struct, frozen=True):
         return self.is_worker and self.worker.pool == DEFAULT_POOL
 
 
-async def seen(project: Project, reader: AnyReader) -> list[Seen]:
+async def worker_statuses(project: Project, reader: AnyReader) -> list[WorkerStatus]:
     """Everyone the store knows of, those heard of last first."""
     known = await workers.listed(reader, workers.MOST_SHOWN)
     return _of_file(project, known) if isinstance(reader, SqliteReader) else await _of_fleet(project, reader, known)
 
 
-async def _of_fleet(project: Project, reader: "PostgresReader", known: list[Worker]) -> list[Seen]:
+async def _of_fleet(project: Project, reader: "PostgresReader", known: list[Worker]) -> list[WorkerStatus]:
     """Alive is who renews its lease, unless the database has seen its session end."""
     from ropewalk.store.postgres import looking as postgres  # here, since whoever has a file does without the driver
 
@@ -50,7 +50,8 @@ async def _of_fleet(project: Project, reader: "PostgresReader", known: list[Work
     lease = round(project.fleet.lease_seconds * SECOND)
     silences = {each.id: at - each.heartbeat_at if each.heartbeat_at else None for each in known}
     return [
-        Seen(each, _is_heard(silences[each.id], lease) and each.id not in gone, silences[each.id]) for each in known
+        WorkerStatus(each, _is_heard(silences[each.id], lease) and each.id not in gone, silences[each.id])
+        for each in known
     ]
 
 
@@ -58,12 +59,14 @@ def _is_heard(silence: int | None, lease: int) -> bool:
     return silence is not None and silence <= lease
 
 
-def _of_file(project: Project, known: list[Worker]) -> list[Seen]:
+def _of_file(project: Project, known: list[Worker]) -> list[WorkerStatus]:
     """The one worker of a file lives as long as its lock is held."""
     owner = owner_info(project.db)
-    return [Seen(each, owner is not None and owner.pid == each.pid, now() - each.heartbeat_at) for each in known]
+    return [
+        WorkerStatus(each, owner is not None and owner.pid == each.pid, now() - each.heartbeat_at) for each in known
+    ]
 
 
-async def living(project: Project, reader: AnyReader) -> int:
+async def count_alive(project: Project, reader: AnyReader) -> int:
     """How many workers are alive that executions can go on with."""
-    return sum(each.is_alive and each.owns_executions for each in await seen(project, reader))
+    return sum(each.is_alive and each.owns_executions for each in await worker_statuses(project, reader))

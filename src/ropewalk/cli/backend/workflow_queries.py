@@ -4,19 +4,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
-from ropewalk.cli.backend.queries import WORKSPACE, Json, Look, StoreLook
+from ropewalk.cli.backend.queries import WORKSPACE, Json, Queries, StoreQueries
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import NotFound
 from ropewalk.service.definitions import document_of, summary_of, version_summary_of
 from ropewalk.store import workflows
 
 if TYPE_CHECKING:
-    from ropewalk.cli.backend.server import ServerLook
+    from ropewalk.cli.backend.server import ServerQueries
 
 _PAGE: Final = 1000
 
 
-class WorkflowLook(Protocol):
+class WorkflowQueries(Protocol):
     """What can be asked about workflows, here or there; each is named by its id or name."""
 
     async def listed(self, prefix: str, *, archived: bool, limit: int) -> list[Json]: ...
@@ -26,14 +26,14 @@ class WorkflowLook(Protocol):
     async def compared(self, workflow: str, before: int, after: int) -> Json: ...
 
 
-def workflows_of(look: Look) -> WorkflowLook:
+def workflow_queries(queries: Queries) -> WorkflowQueries:
     """The same place, asked about its workflows."""
-    return _OnStore(look) if isinstance(look, StoreLook) else _OnServer(cast("ServerLook", look))
+    return _OnStore(queries) if isinstance(queries, StoreQueries) else _OnServer(cast("ServerQueries", queries))
 
 
 class _OnStore:
-    def __init__(self, look: StoreLook) -> None:
-        self._reader = look.reader
+    def __init__(self, queries: StoreQueries) -> None:
+        self._reader = queries.reader
 
     async def listed(self, prefix: str, *, archived: bool, limit: int) -> list[Json]:
         about = {"with_archived": archived, "prefix": prefix}
@@ -65,8 +65,8 @@ class _OnStore:
 
 
 class _OnServer:
-    def __init__(self, look: "ServerLook") -> None:
-        self._client = look.client
+    def __init__(self, queries: "ServerQueries") -> None:
+        self._client = queries.client
 
     async def listed(self, prefix: str, *, archived: bool, limit: int) -> list[Json]:
         found: list[Json] = []

@@ -4,9 +4,9 @@ from typing import Final
 
 import click
 
-from ropewalk.cli.backend.bulk_queries import Counted, many
-from ropewalk.cli.backend.project import Project, anywhere
-from ropewalk.cli.backend.queries import looking
+from ropewalk.cli.backend.bulk_queries import Counted, bulk_queries
+from ropewalk.cli.backend.project import Project, on_store_or_server
+from ropewalk.cli.backend.queries import queries_on
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import answer
@@ -21,7 +21,7 @@ MOST_COUNTED: Final = 1000
 @click.argument("_", metavar="[ls]", required=False, type=click.Choice(["ls"]))
 @click.option("--workflow", metavar="NAME", help="Only those of this workflow.")
 @click.option("--limit", type=click.IntRange(1, MOST_COUNTED), default=20, show_default=True)
-@anywhere
+@on_store_or_server
 def approvals(project: Project, _: str | None, workflow: str | None, limit: int) -> int:
     """List what waits for a person, and who may answer.
 
@@ -29,10 +29,10 @@ def approvals(project: Project, _: str | None, workflow: str | None, limit: int)
     """
 
     async def show() -> Code:
-        async with looking(project) as look:
-            chosen = None if workflow is None else await look.workflow_id(workflow)
+        async with queries_on(project) as queries:
+            chosen = None if workflow is None else await queries.workflow_id(workflow)
             wanted = limit if project.is_json else limit + MOST_COUNTED
-            found = await many(look).approvals(chosen, wanted)
+            found = await bulk_queries(queries).approvals(chosen, wanted)
         shown = found[:limit]
         code = answer(shown, lambda: approvals_listing(shown, project.hint, now()), is_json=project.is_json)
         left = Counted(len(found) - len(shown), len(found) < wanted)

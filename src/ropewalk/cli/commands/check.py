@@ -3,7 +3,7 @@
 import click
 
 from ropewalk.checker import INVARIANTS, Violation
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.backend.queries import blobs_of, reading_from
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.exit_codes import Code
@@ -25,7 +25,7 @@ _SENTENCES = {name: invariant.sentence for name, invariant in INVARIANTS.items()
 
 
 @click.command()
-@on_project
+@on_store
 def check(project: Project) -> int:
     """Hold every execution of a store to the guarantees.
 
@@ -33,7 +33,7 @@ def check(project: Project) -> int:
     the store.
     """
 
-    async def look() -> Code:
+    async def show() -> Code:
         async with reading_from(project) as reader:
             seen, found = await _checked(Audit(reader, load_blob=blobs_of(project, reader).get))
             rewinds = await audit.rewinds(reader, MOST_SHOWN)
@@ -50,7 +50,7 @@ def check(project: Project) -> int:
             )
         return Code.FAILED if found else Code.OK
 
-    return finish(look())
+    return finish(show())
 
 
 async def _checked(audit: Audit) -> tuple[int, list[Violation]]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from ropewalk.cli.backend.address import shown
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.columns import kept, prose
 from ropewalk.cli.views.console import print_drawn, print_json
@@ -23,7 +23,7 @@ def config() -> None:
 
 
 @config.command()
-@on_project
+@on_store
 def show(project: Project) -> int:
     """List every setting: its value, and who said so.
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ropewalk.cli.backend.ids import whole_fingerprint
 from ropewalk.cli.backend.project import Project
 from ropewalk.cli.backend.queries import is_over
-from ropewalk.cli.backend.session import Session, finish, me, opened
+from ropewalk.cli.backend.session import Session, finish, me, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes import background
 from ropewalk.cli.views.console import print_json_line
@@ -35,7 +35,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Work = Callable[[Session, Wanted], AsyncIterator[Progress]]
 
 
-class Which(Struct, frozen=True):
+class WhichLetters(Struct, frozen=True):
     """The letters meant, as options say it; `workflow` is a name."""
 
     fingerprint: str | None
@@ -61,7 +61,7 @@ def on_letters(command: Command) -> Command:
     @wraps(command)
     def with_letters(*arguments: Any, letter: str | None, fingerprint: str | None, workflow: str | None,
                      place: str | None, failure_type: str | None, limit: int | None, **more: Any) -> Any:  # fmt: skip
-        which = Which(fingerprint, workflow, place, failure_type, limit)
+        which = WhichLetters(fingerprint, workflow, place, failure_type, limit)
         if (letter is None) != which.is_any:
             raise InvalidInput("name one LETTER, or say which ones: --fingerprint, --workflow, --node, --failure-type")
         return command(*arguments, letter=letter, which=which, **more)
@@ -69,60 +69,60 @@ def on_letters(command: Command) -> Command:
     return with_letters  # type: ignore[return-value]  # the options it adds are taken away again
 
 
-def requeue_many(project: Project, which: Which, rate: float | None, stop_after_failures: int | None) -> Code:
+def requeue_many(project: Project, which: WhichLetters, rate: float | None, stop_after_failures: int | None) -> Code:
     """Try all of these again, and show how it goes."""
     pace = Pace(rate=rate, stop_after_failures=stop_after_failures, limit=which.limit)
 
     def work(session: Session, wanted: Wanted) -> AsyncIterator[Progress]:
-        return session.look.requeue_all(session.verbs, wanted, pace, me())
+        return session.queries.requeue_all(session.verbs, wanted, pace, me())
 
     return finish(_worked_off(project, which, work, stops=stop_after_failures is not None))
 
 
-def discard_many(project: Project, which: Which, notes: str | None) -> Code:
+def discard_many(project: Project, which: WhichLetters, notes: str | None) -> Code:
     """Close all of these, and show how it goes."""
 
     def work(session: Session, wanted: Wanted) -> AsyncIterator[Progress]:
-        return session.look.discard_all(session.verbs, wanted, me(), notes, which.limit)
+        return session.queries.discard_all(session.verbs, wanted, me(), notes, which.limit)
 
     return finish(_worked_off(project, which, work, executes=False))
 
 
-async def _worked_off(project: Project, which: Which, work: Work, *, executes: bool = True,
+async def _worked_off(project: Project, which: WhichLetters, work: Work, *, executes: bool = True,
                       stops: bool = False) -> Code:  # fmt: skip
     view = view_for(project)
     seen: Counter[Outcome] = Counter()
     requeued: dict[str, None] = {}
     # What fails again is told letter by letter.
     with logs_to(view, tells_failures=False):
-        opening = opened(project, executes=executes and not project.is_attended, brings_types=executes)
+        opening = open_session(project, executes=executes and not project.has_executors, needs_types=executes)
         async with opening as session:
-            _require_hands(project, session, stops)
+            _require_executor(project, session, stops)
             async for progress in work(session, await _wanted(session, which)):
                 _show(project, progress)
                 seen[progress.outcome] += 1
                 if progress.outcome is Outcome.REQUEUED:
                     requeued[progress.execution] = None
             left = await _unfinished(session, list(requeued)) if session.owner is None else []
-            heir = session.heir(project)
+            handover = session.handover(project)
         if requeued and session.owner is not None and not session.owner.is_there:
             view.say(session.owner.words(project))
         if left:
-            view.say(f"process {await background.spawn(heir)} goes on with {len(left)} executions")
+            view.say(f"process {await background.spawn(handover)} goes on with {len(left)} executions")
     if not project.is_json:
         print(tally(seen))
     return Code.FAILED if seen[Outcome.STOPPED] or seen[Outcome.REFUSED] else Code.OK
 
 
-def _require_hands(project: Project, session: Session, stops: bool) -> None:
+def _require_executor(project: Project, session: Session, stops: bool) -> None:
     """Where nobody executes nothing fails again either, and whoever counts failures would wait for good."""
     if stops and session.owner is not None and not session.owner.is_there:
         raise Unavailable(session.owner.words(project))
 
 
-async def _wanted(session: Session, which: Which) -> Wanted:
-    workflow = None if which.workflow is None else await session.look.workflow_id(which.workflow)
-    alike = await whole_fingerprint(session.look, which.fingerprint)
+async def _wanted(session: Session, which: WhichLetters) -> Wanted:
+    workflow = None if which.workflow is None else await session.queries.workflow_id(which.workflow)
+    alike = await whole_fingerprint(session.queries, which.fingerprint)
     return Wanted(
         fingerprint=alike, workflow=workflow, node=which.node, failure_type=which.failure_type
     )  # fmt: skip
@@ -146,7 +146,7 @@ async def _unfinished(session: Session, executions: list[str]) -> list[str]:
     """Those that are not over, though they were given a moment."""
     try:
         async with asyncio.timeout(PATIENCE):
-            while executions := [each for each in executions if not await is_over(session.look, each)]:
+            while executions := [each for each in executions if not await is_over(session.queries, each)]:
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
         return executions

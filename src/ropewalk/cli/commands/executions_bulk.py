@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 import click
 from msgspec import Struct
 
-from ropewalk.cli.backend.bulk_queries import Counted, many
+from ropewalk.cli.backend.bulk_queries import Counted, bulk_queries
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.queries import Look, Search, is_over, looking
-from ropewalk.cli.backend.session import Session, finish, me, opened
+from ropewalk.cli.backend.queries import Queries, Search, is_over, queries_on
+from ropewalk.cli.backend.session import Session, finish, me, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes import background
 from ropewalk.cli.views.console import print_json, print_json_line
@@ -35,7 +35,7 @@ _DONE: Final = {BulkVerb.CANCEL: "told to stop", BulkVerb.RETRY: "retried"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Which(Struct, frozen=True):
+class WhichExecutions(Struct, frozen=True):
     """The executions meant, as options say it; `workflow` is a name."""
 
     workflow: str | None
@@ -69,7 +69,7 @@ def on_executions(verb: BulkVerb) -> Callable[[Command], Command]:
         def with_executions(*arguments: Any, execution: str | None, workflow: str | None, state: str | None,
                             search: str | None, waiting: bool, is_all: bool, limit: int | None, is_dry: bool,
                             is_sure: bool, **more: Any) -> Any:  # fmt: skip
-            which = Which(workflow, state, search, waiting, is_all, limit, is_dry, is_sure)
+            which = WhichExecutions(workflow, state, search, waiting, is_all, limit, is_dry, is_sure)
             if (execution is None) != which.is_any:
                 raise InvalidInput(
                     "name one EXECUTION, or say which ones: --workflow, --state, --search, --waiting, --all"
@@ -81,16 +81,16 @@ def on_executions(verb: BulkVerb) -> Callable[[Command], Command]:
     return options
 
 
-def tell_many(project: Project, verb: BulkVerb, which: Which, reason: str | None = None) -> Code:
+def tell_many(project: Project, verb: BulkVerb, which: WhichExecutions, reason: str | None = None) -> Code:
     """Count those that are meant, ask, tell them, and show how it goes."""
     return finish(_told(project, verb, which, reason))
 
 
-async def _told(project: Project, verb: BulkVerb, which: Which, reason: str | None) -> Code:
+async def _told(project: Project, verb: BulkVerb, which: WhichExecutions, reason: str | None) -> Code:
     # Counted before the store is opened: nothing is executed here while a person thinks about it.
-    async with looking(project) as look:
-        wanted = await _wanted(look, which)
-        found = await many(look).count_to_tell(verb, wanted)
+    async with queries_on(project) as queries:
+        wanted = await _wanted(queries, which)
+        found = await bulk_queries(queries).count_to_tell(verb, wanted)
     if which.is_dry or not found.count:
         return _counted(project, verb, found)
     if not which.is_sure and not _confirmed(verb, found, which.limit):
@@ -99,8 +99,8 @@ async def _told(project: Project, verb: BulkVerb, which: Which, reason: str | No
     return await _worked_off(project, verb, wanted, which.limit, reason)
 
 
-async def _wanted(look: Look, which: Which) -> Search:
-    workflow = None if which.workflow is None else await look.workflow_id(which.workflow)
+async def _wanted(queries: Queries, which: WhichExecutions) -> Search:
+    workflow = None if which.workflow is None else await queries.workflow_id(which.workflow)
     state = None if which.state is None else ExecutionState(which.state)
     return Search(workflow=workflow, state=state, search=which.search, waiting=which.waiting)
 
@@ -108,12 +108,12 @@ async def _wanted(look: Look, which: Which) -> Search:
 async def _worked_off(project: Project, verb: BulkVerb, wanted: Search, limit: int | None, reason: str | None) -> Code:
     view, executes = view_for(project), verb is BulkVerb.RETRY
     with logs_to(view):
-        opening = opened(project, executes=executes and not project.is_attended, brings_types=executes)
+        opening = open_session(project, executes=executes and not project.has_executors, needs_types=executes)
         async with opening as session:
             told = await _tell(project, session, verb, wanted, limit, reason)
             left = await _left(session, project, verb, told)
-            heir = session.heir(project)
-        await _hand_over(project, heir, session, view, left, verb)
+            handover = session.handover(project)
+        await _hand_over(project, handover, session, view, left, verb)
     counts = Counter(each.outcome for each in told)
     if not project.is_json:
         print(_tally(verb, counts))
@@ -140,7 +140,7 @@ def _confirmed(verb: BulkVerb, found: Counted, limit: int | None) -> bool:
 async def _tell(project: Project, session: Session, verb: BulkVerb, wanted: Search, limit: int | None,
                 reason: str | None) -> list[BulkProgress]:  # fmt: skip
     told = []
-    async for each in many(session.look).tell_all(verb, wanted, session.verbs, me(), reason, limit):
+    async for each in bulk_queries(session.queries).tell_all(verb, wanted, session.verbs, me(), reason, limit):
         told.append(each)
         if project.is_json:
             print_json_line({"executionId": each.execution, "outcome": each.outcome, "reason": each.reason})
@@ -163,20 +163,20 @@ def _tally(verb: BulkVerb, counts: Counter[BulkOutcome]) -> str:
 async def _left(session: Session, project: Project, verb: BulkVerb, told: list[BulkProgress]) -> list[str]:
     """Those that are not over, though this process executes them and has given them a moment."""
     left = [each.execution for each in told if each.outcome is BulkOutcome.DONE]
-    if session.owner is not None or project.is_attended:
+    if session.owner is not None or project.has_executors:
         return []
     try:
         async with asyncio.timeout(PATIENCE[verb]):
-            while left := [each for each in left if not await is_over(session.look, each)]:
+            while left := [each for each in left if not await is_over(session.queries, each)]:
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
         return left
     return []
 
 
-async def _hand_over(project: Project, heir: Project, session: Session, view: View, left: list[str],
+async def _hand_over(project: Project, handover: Project, session: Session, view: View, left: list[str],
                      verb: BulkVerb) -> None:  # fmt: skip
     if left:
-        view.say(f"process {await background.spawn(heir)} goes on with {len(left)} executions")
+        view.say(f"process {await background.spawn(handover)} goes on with {len(left)} executions")
     if verb is BulkVerb.RETRY and session.owner is not None and not session.owner.is_there:
         view.say(session.owner.words(project))

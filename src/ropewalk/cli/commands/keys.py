@@ -7,7 +7,7 @@ import click
 
 from ropewalk.cli.backend.bulk_queries import Counted
 from ropewalk.cli.backend.profiles import Server
-from ropewalk.cli.backend.project import Project, anywhere
+from ropewalk.cli.backend.project import Project, on_store_or_server
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import answer, print_json
@@ -35,7 +35,7 @@ def _server(project: Project) -> Server:
 
 @keys.command()
 @click.option("--limit", type=click.IntRange(1, MOST_COUNTED), default=20, show_default=True)
-@anywhere
+@on_store_or_server
 def ls(project: Project, limit: int) -> int:
     """List keys, the newest first, revoked and expired ones too."""
     server = _server(project)
@@ -59,7 +59,7 @@ def ls(project: Project, limit: int) -> int:
 @click.option("--scope", "scopes", multiple=True, metavar="RIGHT", help="All that is used of the role; repeatable.")
 @click.option("--pool", "pools", multiple=True, metavar="POOL", help="Where a runner takes work from; repeatable.")
 @click.option("--expires-in", metavar="DURATION", help="When it ends, like 90d; never if that is left out.")
-@anywhere
+@on_store_or_server
 def create(project: Project, name: str, role: str, scopes: tuple[str, ...], pools: tuple[str, ...],
            expires_in: str | None) -> int:  # fmt: skip
     """Make a key. Its token goes to stdout, this once and nowhere else."""
@@ -91,7 +91,7 @@ def _life(expires_in: str | None) -> timedelta | None:
 
 @keys.command()
 @click.argument("key")
-@anywhere
+@on_store_or_server
 def revoke(project: Project, key: str) -> int:
     """Revoke a key and the sessions it opened, on every server within five seconds."""
     server = _server(project)

@@ -3,8 +3,8 @@
 import click
 
 from ropewalk.cli.arguments import json_value
-from ropewalk.cli.backend.project import Project, anywhere
-from ropewalk.cli.backend.session import Executor, finish, me, opened
+from ropewalk.cli.backend.project import Project, on_store_or_server
+from ropewalk.cli.backend.session import Executor, finish, me, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import print_json
 
@@ -12,13 +12,13 @@ from ropewalk.cli.views.console import print_json
 @click.command()
 @click.argument("subject")
 @click.argument("payload", required=False)
-@anywhere
+@on_store_or_server
 def publish(project: Project, subject: str, payload: str | None) -> int:
     """Publish an event to every execution that waits for it. PAYLOAD is JSON or @file."""
     given = None if payload is None else json_value(payload, "PAYLOAD")
 
     async def act() -> Code:
-        async with opened(project, executes=False) as session:
+        async with open_session(project, executes=False) as session:
             told = await session.verbs.publish(subject, given, me())
             owner = session.owner
         if project.is_json:

@@ -2,7 +2,7 @@
 
 import click
 
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import print_json
 from ropewalk.cli.views.text import lapse
@@ -12,7 +12,7 @@ from ropewalk.store.sqlite import reset_clock as reset
 
 @click.command("reset-clock")
 @click.option("--force", is_flag=True, help="Also if unfinished executions have events of the future.")
-@on_project
+@on_store
 def reset_clock(project: Project, force: bool) -> int:
     """Set the time of a file back to this machine's.
 

@@ -4,9 +4,9 @@ import click
 from msgspec.structs import replace
 
 from ropewalk.cli.arguments import Loaded, assignments, json_value, load_workflow
-from ropewalk.cli.backend.project import Project, anywhere
+from ropewalk.cli.backend.project import Project, on_store_or_server
 from ropewalk.cli.backend.session import Session, me
-from ropewalk.cli.processes.attaching import Way, carry_on
+from ropewalk.cli.processes.attaching import Mode, attach
 from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import InvalidDefinition
@@ -20,7 +20,7 @@ from ropewalk.modules import Catalogue, catalogue
     "--var", "overrides", multiple=True, metavar="KEY=VALUE", help="Another value for a variable; repeatable."
 )
 @click.option("--detach", is_flag=True, help="Let a background process, or the workers, execute it; print the id.")
-@anywhere
+@on_store_or_server
 def run(project: Project, workflow: str, value: str | None, overrides: tuple[str, ...], detach: bool) -> int:
     """Execute a workflow, and show how it goes.
 
@@ -45,7 +45,7 @@ def run(project: Project, workflow: str, value: str | None, overrides: tuple[str
             raise loaded.explain(error) from error
         return await session.verbs.start(version, given, variables, me())
 
-    return carry_on(project, start, Way(detach, creates=True, watches_owner=True, joins=True, known=known))
+    return attach(project, start, Mode(detach, creates=True, watches_owner=True, joins=True, known=known))
 
 
 def _checked(project: Project, loaded: Loaded, given: JSON) -> Catalogue:

@@ -5,9 +5,9 @@ from typing import Final
 import click
 from msgspec import structs
 
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.backend.queries import reading_from
-from ropewalk.cli.backend.session import Session, finish, me, opened
+from ropewalk.cli.backend.session import Session, finish, me, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import print_json
 from ropewalk.cli.views.progress import now
@@ -30,7 +30,7 @@ _WORDS: Final = {
 @click.option("--older-than", metavar="DURATION", default=format_duration(DEFAULT.executions), show_default=True,
               help="How long ago executions ended and dead letters were resolved.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only say what would go first; nothing is removed.")
-@on_project
+@on_store
 def sweep(project: Project, older_than: str, dry_run: bool) -> int:
     """Remove what is old: executions, and what belongs to them.
 
@@ -38,15 +38,15 @@ def sweep(project: Project, older_than: str, dry_run: bool) -> int:
     """
     policy = _policy(older_than)
 
-    async def look() -> Code:
+    async def show() -> Code:
         async with reading_from(project) as reader:
             return _told(project, await survey(reader, now(), policy), "would go")
 
     async def act() -> Code:
-        async with opened(project, executes=False) as session:
+        async with open_session(project, executes=False) as session:
             return _told(project, await _swept(session, policy), "removed")
 
-    return finish(look() if dry_run else act())
+    return finish(show() if dry_run else act())
 
 
 def _policy(older_than: str) -> Policy:

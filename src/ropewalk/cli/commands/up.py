@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes.listen_address import require_local
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option("--new-token", is_flag=True, help="Print another token with all rights; for when the first was lost.")
 @reload_option
 @socket_option
-@on_project
+@on_store
 def up(project: Project, host: str | None, port: int | None, allow_remote: bool, workers: int | None,
        no_dispatch: bool, new_token: bool, reload: bool, number: int | None) -> int:  # fmt: skip
     """Serve the API, and execute what is started.
@@ -82,7 +82,7 @@ async def _serve(project: Project, view: LogView, changes: Reload | None, number
     from ropewalk.access.first import another_admin, ensure_admin
     from ropewalk.api.app import create_app
     from ropewalk.api.server import address_of, listen, serving
-    from ropewalk.cli.processes.worker_processes import crew
+    from ropewalk.cli.processes.worker_processes import running_workers
 
     said = project.configuration
     with logging_as(project.settings.telemetry.log, view) as lookup, interrupts(view) as asked:
@@ -94,7 +94,7 @@ async def _serve(project: Project, view: LogView, changes: Reload | None, number
             app = create_app(office, version("ropewalk"))
             workers = _processes(project)
             async with (
-                crew(project, workers, view) if workers else nullcontext(),
+                running_workers(project, workers, view) if workers else nullcontext(),
                 serving(app, listener, _server_settings(project)),
             ):
                 token = await ensure_admin(office.store)

@@ -7,7 +7,7 @@ import click
 
 from ropewalk.cli.arguments import Loaded, load_workflow
 from ropewalk.cli.backend.profiles import Server
-from ropewalk.cli.backend.project import Project, anywhere
+from ropewalk.cli.backend.project import Project, on_store_or_server
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import print_json
 from ropewalk.cli.views.errors import as_json, lines_of
@@ -21,7 +21,7 @@ Check = Callable[[Loaded], object]
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE|MODULE:WORKFLOW...")
-@anywhere
+@on_store_or_server
 def validate(project: Project, files: tuple[str, ...]) -> int:
     """Say everything that is wrong with workflow files.
 

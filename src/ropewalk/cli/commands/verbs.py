@@ -8,12 +8,12 @@ import click
 
 from ropewalk.cli.arguments import json_value
 from ropewalk.cli.backend.ids import execution_id
-from ropewalk.cli.backend.project import Project, anywhere
-from ropewalk.cli.backend.queries import looking
-from ropewalk.cli.backend.session import Session, finish, me, opened
-from ropewalk.cli.commands.executions_bulk import Which, on_executions, tell_many
+from ropewalk.cli.backend.project import Project, on_store_or_server
+from ropewalk.cli.backend.queries import queries_on
+from ropewalk.cli.backend.session import Session, finish, me, open_session
+from ropewalk.cli.commands.executions_bulk import WhichExecutions, on_executions, tell_many
 from ropewalk.cli.exit_codes import Code
-from ropewalk.cli.processes.attaching import Way, carry_on, detach_option
+from ropewalk.cli.processes.attaching import Mode, attach, detach_option
 from ropewalk.cli.views.console import print_json
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput, Unavailable
@@ -30,8 +30,8 @@ def _tell(project: Project, word: str, tell: Tell, done: str) -> Code:
     """Tell an execution something that lets nothing go on: an idle store stays idle."""
 
     async def telling() -> Code:
-        async with opened(project, executes=False) as session:
-            execution = await execution_id(session.look, word)
+        async with open_session(project, executes=False) as session:
+            execution = await execution_id(session.queries, word)
             is_new = await tell(session, execution)
         if project.is_json:
             print_json({"executionId": execution, "changed": is_new})
@@ -45,7 +45,7 @@ def _tell(project: Project, word: str, tell: Tell, done: str) -> Code:
 @click.command()
 @click.argument("execution")
 @click.option("--reason", help="Kept in the log.")
-@anywhere
+@on_store_or_server
 def pause(project: Project, execution: str, reason: str | None) -> int:
     """Start nothing more; what runs finishes."""
     return _tell(project, execution, lambda session, found: session.verbs.pause(found, me(), reason), "paused")
@@ -54,8 +54,8 @@ def pause(project: Project, execution: str, reason: str | None) -> int:
 @click.command()
 @on_executions(BulkVerb.CANCEL)
 @click.option("--reason", help="Kept in the log.")
-@anywhere
-def cancel(project: Project, execution: str | None, which: Which, reason: str | None) -> int:
+@on_store_or_server
+def cancel(project: Project, execution: str | None, which: WhichExecutions, reason: str | None) -> int:
     """Stop an execution for good, or many.
 
     Many are counted first, and told once that is confirmed: on a terminal by an answer, elsewhere by --yes.
@@ -78,7 +78,7 @@ async def _over(session: Session, execution: str) -> None:
     """Whatever runs has its grace, then it is over."""
     try:
         async with asyncio.timeout(GRACE + _PATIENCE):
-            await session.look.over(execution)
+            await session.queries.over(execution)
     except TimeoutError as error:
         raise Unavailable(f"{execution} was told to stop and has not yet: look again later") from error
 
@@ -88,19 +88,19 @@ def _decide(project: Project, execution: str, node: str | None, payload: str | N
     given = None if payload is None else json_value(payload, "--payload")
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.look, execution)
+        found = await execution_id(session.queries, execution)
         wanted = node or await _only_approval(session, found)
         await session.verbs.decide(found, wanted, approved=approved, by=me(), payload=given, item=item)
         return found
 
-    return carry_on(project, act, Way(detach))
+    return attach(project, act, Mode(detach))
 
 
 async def _only_approval(session: Session, execution: str) -> str:
     """The node that waits for a person, if there is exactly one."""
-    story = await session.look.story(execution)
-    works = story.folded().waiting.values()
-    nodes = sorted({story.plan.ids[work.node] for work in works if isinstance(work.wait, Approval)})
+    history = await session.queries.history(execution)
+    works = history.folded().waiting.values()
+    nodes = sorted({history.plan.ids[work.node] for work in works if isinstance(work.wait, Approval)})
     if len(nodes) != 1:
         waiting = f"these wait for one: {', '.join(nodes)}; name it" if nodes else "no node waits for one"
         raise InvalidInput(f"NODE: {waiting}")
@@ -113,7 +113,7 @@ async def _only_approval(session: Session, execution: str) -> str:
 @click.option("--payload", metavar="JSON", help="What the node hands on besides the decision.")
 @click.option("--item", type=int, help="Which item of a map.")
 @detach_option
-@anywhere
+@on_store_or_server
 def approve(project: Project, execution: str, node: str | None, payload: str | None, item: int | None,
             detach: bool) -> int:  # fmt: skip
     """Say yes to an approval that is waiting."""
@@ -126,7 +126,7 @@ def approve(project: Project, execution: str, node: str | None, payload: str | N
 @click.option("--payload", metavar="JSON", help="What the node hands on besides the decision.")
 @click.option("--item", type=int, help="Which item of a map.")
 @detach_option
-@anywhere
+@on_store_or_server
 def reject(project: Project, execution: str, node: str | None, payload: str | None, item: int | None,
            detach: bool) -> int:  # fmt: skip
     """Say no to an approval that is waiting."""
@@ -138,24 +138,24 @@ def reject(project: Project, execution: str, node: str | None, payload: str | No
 @click.argument("name")
 @click.argument("payload", required=False)
 @detach_option
-@anywhere
+@on_store_or_server
 def signal(project: Project, execution: str, name: str, payload: str | None, detach: bool) -> int:
     """Tell an execution something it waits for. PAYLOAD is JSON or @file."""
     given = None if payload is None else json_value(payload, "PAYLOAD")
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.look, execution)
+        found = await execution_id(session.queries, execution)
         await session.verbs.signal(found, name, given, me())
         return found
 
-    return carry_on(project, act, Way(detach))
+    return attach(project, act, Mode(detach))
 
 
 @click.command()
 @on_executions(BulkVerb.RETRY)
 @detach_option
-@anywhere
-def retry(project: Project, execution: str | None, which: Which, detach: bool) -> int:
+@on_store_or_server
+def retry(project: Project, execution: str | None, which: WhichExecutions, detach: bool) -> int:
     """Try every failed node of an execution again, or of many.
 
     Many are counted first, and told once that is confirmed: on a terminal by an answer, elsewhere by --yes.
@@ -169,11 +169,11 @@ def retry(project: Project, execution: str | None, which: Which, detach: bool) -
 
 def _retry(project: Project, execution: str, detach: bool) -> Code:
     async def act(session: Session) -> str:
-        found = await execution_id(session.look, execution)
+        found = await execution_id(session.queries, execution)
         await session.verbs.retry(found, me())
         return found
 
-    return carry_on(project, act, Way(detach))
+    return attach(project, act, Mode(detach))
 
 
 @click.command()
@@ -181,7 +181,7 @@ def _retry(project: Project, execution: str, detach: bool) -> Code:
 @click.option("--from", "node", required=True, metavar="NODE", help="The first node to execute anew.")
 @click.option("--version", type=int, help="Another version of the workflow.")
 @detach_option
-@anywhere
+@on_store_or_server
 def rerun(project: Project, execution: str, node: str, version: int | None, detach: bool) -> int:
     """Execute anew from one node on, keeping what came before.
 
@@ -189,16 +189,16 @@ def rerun(project: Project, execution: str, node: str, version: int | None, deta
     """
 
     async def act(session: Session) -> str:
-        found = await execution_id(session.look, execution)
+        found = await execution_id(session.queries, execution)
         return await session.verbs.rerun(found, node, me(), version)
 
-    return carry_on(project, act, Way(detach, watches_owner=True, joins=True))
+    return attach(project, act, Mode(detach, watches_owner=True, joins=True))
 
 
 @click.command()
 @click.argument("execution")
 @detach_option
-@anywhere
+@on_store_or_server
 def replay(project: Project, execution: str, detach: bool) -> int:
     """Execute the same version with the same input once more.
 
@@ -206,9 +206,9 @@ def replay(project: Project, execution: str, detach: bool) -> int:
     """
 
     async def find() -> str:
-        async with looking(project) as look:
-            return await execution_id(look, execution)
+        async with queries_on(project) as queries:
+            return await execution_id(queries, execution)
 
     original = finish(find())
-    way = Way(detach, watches_owner=True, joins=True, original=original)
-    return carry_on(project, lambda session: session.verbs.replay(original, me()), way)
+    mode = Mode(detach, watches_owner=True, joins=True, original=original)
+    return attach(project, lambda session: session.verbs.replay(original, me()), mode)

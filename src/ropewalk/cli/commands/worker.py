@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes.health_port import HealthPort, open_port
@@ -53,7 +53,7 @@ TELL_EVERY: Final = 10.0
 @click.option("--no-notify", is_flag=True, help="Look for work only now and then. [env: ROPEWALK_NOTIFY=0]")
 @click.option("--pooled", is_flag=True, help="A transaction pooler is in between. [env: ROPEWALK_POOLED=1]")
 @reload_option
-@on_project
+@on_store
 def worker(project: Project, slots: int | None, pool: str | None, lease: float | None, drain: float | None,
            health_port: int | None, host: str | None, allow_remote: bool, no_notify: bool, pooled: bool,
            reload: bool) -> int:  # fmt: skip

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from ropewalk.cli.arguments import Loaded, load_workflow
 from ropewalk.cli.backend.bulk_queries import Counted
-from ropewalk.cli.backend.project import Project, anywhere
-from ropewalk.cli.backend.queries import Json, looking
-from ropewalk.cli.backend.session import Session, finish, me, opened
-from ropewalk.cli.backend.workflow_queries import WorkflowLook, workflows_of
+from ropewalk.cli.backend.project import Project, on_store_or_server
+from ropewalk.cli.backend.queries import Json, queries_on
+from ropewalk.cli.backend.session import Session, finish, me, open_session
+from ropewalk.cli.backend.workflow_queries import WorkflowQueries, workflow_queries
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import answer, print_json
 from ropewalk.cli.views.more import tell_more
@@ -30,14 +30,14 @@ def workflows() -> None:
 @click.option("--name", "prefix", default="", metavar="TEXT", help="Only those whose name begins like this.")
 @click.option("--archived", is_flag=True, help="Archived ones too.")
 @click.option("--limit", type=click.IntRange(1, MOST_COUNTED), default=50, show_default=True)
-@anywhere
+@on_store_or_server
 def ls(project: Project, prefix: str, archived: bool, limit: int) -> int:
     """List workflows by name, with their latest and their published version."""
 
     async def show_all() -> Code:
         wanted = limit if project.is_json else limit + MOST_COUNTED
-        async with looking(project) as look:
-            found = await workflows_of(look).listed(prefix, archived=archived, limit=wanted)
+        async with queries_on(project) as queries:
+            found = await workflow_queries(queries).listed(prefix, archived=archived, limit=wanted)
         shown = found[:limit]
         code = answer(shown, lambda: workflows_listing(shown), is_json=project.is_json)
         same = (*(("--name", prefix) if prefix else ()), *(("--archived",) if archived else ()))
@@ -53,13 +53,13 @@ def ls(project: Project, prefix: str, archived: bool, limit: int) -> int:
 @click.option(
     "--version", type=click.IntRange(1), help="Which version; the published one if left out, else the latest."
 )
-@anywhere
+@on_store_or_server
 def show(project: Project, name: str, version: int | None) -> int:
     """Show a workflow: its document as YAML, with its versions in comments."""
 
     async def draw() -> Code:
-        async with looking(project) as look:
-            there = workflows_of(look)
+        async with queries_on(project) as queries:
+            there = workflow_queries(queries)
             about = await there.summary(name)
             number = version or about["published"] or about["latest"]
             found = {**about, **await there.version(about["id"], number), "versions": await there.versions(about["id"])}
@@ -76,7 +76,7 @@ def show(project: Project, name: str, version: int | None) -> int:
 @click.argument("name")
 @click.option("--from", "before", type=click.IntRange(1), help="The version before; the one published if left out.")
 @click.option("--to", "after", type=click.IntRange(1), help="The version after; the latest if left out.")
-@anywhere
+@on_store_or_server
 def diff(project: Project, name: str, before: int | None, after: int | None) -> int:
     """Say what one version of a workflow changes in another.
 
@@ -84,8 +84,8 @@ def diff(project: Project, name: str, before: int | None, after: int | None) -> 
     """
 
     async def compare() -> Code:
-        async with looking(project) as look:
-            there = workflows_of(look)
+        async with queries_on(project) as queries:
+            there = workflow_queries(queries)
             about = await there.summary(name)
             pair = _pair(about, before, after)
             found = {"from": pair[0], "to": pair[1], **await there.compared(about["id"], *pair)}
@@ -106,7 +106,7 @@ def _pair(about: Json, before: int | None, after: int | None) -> tuple[int, int]
 @workflows.command()
 @click.argument("workflow", metavar="NAME|FILE|MODULE:WORKFLOW")
 @click.option("--version", type=click.IntRange(1), help="Of NAME, which version; the latest if left out.")
-@anywhere
+@on_store_or_server
 def publish(project: Project, workflow: str, version: int | None) -> int:
     """Let starts that name no version take this one.
 
@@ -125,8 +125,8 @@ def _is_file(word: str) -> bool:
 
 
 async def _publish_version(project: Project, name: str, version: int | None) -> Code:
-    async with opened(project, executes=False) as session:
-        about = await workflows_of(session.look).summary(name)
+    async with open_session(project, executes=False) as session:
+        about = await workflow_queries(session.queries).summary(name)
         number: int = version or about["latest"]
         changed = await session.verbs.publish_version(about["id"], number, me())
     return _published(project, about["name"], number, changed)
@@ -135,18 +135,18 @@ async def _publish_version(project: Project, name: str, version: int | None) -> 
 async def _publish_file(project: Project, file: str) -> Code:
     loaded = load_workflow(file)
     project = replace(project, nodes=tuple(dict.fromkeys((*project.nodes, *loaded.modules))))
-    opening = opened(project, executes=False, brings_types=True, creates=True)
+    opening = open_session(project, executes=False, needs_types=True, creates=True)
     async with opening as session:
-        before = await _published_before(workflows_of(session.look), loaded)
+        before = await _published_before(workflow_queries(session.queries), loaded)
         saved = await _saved(session, loaded)
-        about = await workflows_of(session.look).summary(saved.workflow)
+        about = await workflow_queries(session.queries).summary(saved.workflow)
     return _published(project, about["name"], saved.version, before != saved.version)
 
 
-async def _published_before(look: WorkflowLook, loaded: Loaded) -> int | None:
+async def _published_before(queries: WorkflowQueries, loaded: Loaded) -> int | None:
     """The version that starts take now, if there is such a workflow."""
     name = loaded.value.get("name") if isinstance(loaded.value, dict) else None
-    found = await look.listed(name, archived=False, limit=1) if isinstance(name, str) else []
+    found = await queries.listed(name, archived=False, limit=1) if isinstance(name, str) else []
     return next((each["published"] for each in found if each["name"] == name), None)
 
 

@@ -15,12 +15,12 @@ import click
 from msgspec import Struct
 
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.session import Executor, Session, finish, opened
+from ropewalk.cli.backend.session import Executor, Session, finish, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes import background
 from ropewalk.cli.processes.watching import Interrupts, interrupts, watch
 from ropewalk.cli.views.console import print_json
-from ropewalk.cli.views.outcome import conclude, unfinished
+from ropewalk.cli.views.outcome import show_outcome, unfinished
 from ropewalk.cli.views.progress import View, logs_to, now, view_for
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.state import ExecutionState
@@ -31,7 +31,7 @@ Act = Callable[[Session], Awaitable[str]]
 detach_option = click.option("--detach", is_flag=True, help="Let a background process go on with it; print its pid.")
 
 
-class Way(Struct, frozen=True):
+class Mode(Struct, frozen=True):
     """How it is carried on; `original` is the execution whose output is compared with what comes out.
 
     `joins`: on a shared store, this process is a worker meanwhile.
@@ -45,7 +45,7 @@ class Way(Struct, frozen=True):
     original: str | None = None
 
 
-class Turn(Struct, frozen=True):
+class Opening(Struct, frozen=True):
     """What came of one opening of the store; `has_seen_end` is false if its owner went away first.
 
     `heir` is what a process works on that goes on with what was handed in. `is_held`: the execution was told, and
@@ -56,44 +56,44 @@ class Turn(Struct, frozen=True):
     owner: Executor | None
     has_seen_end: bool = True
     handed_in: int = 0
-    heir: Project | None = None
+    handover: Project | None = None
     is_held: bool = False
 
 
-def carry_on(project: Project, act: Act, way: Way = Way()) -> Code:  # noqa: B008 -- frozen
+def attach(project: Project, act: Act, mode: Mode = Mode()) -> Code:  # noqa: B008 -- frozen
     """Do what lets an execution go on (`act` names it), then see it through as far as that is ours to do."""
-    return finish(_detached(project, act, way) if way.detach else _attended(project, act, way))
+    return finish(_detached(project, act, mode) if mode.detach else _attached(project, act, mode))
 
 
-async def _detached(project: Project, act: Act, way: Way) -> Code:
-    opening = opened(project, executes=False, brings_types=True, known=way.known, creates=way.creates)
+async def _detached(project: Project, act: Act, mode: Mode) -> Code:
+    opening = open_session(project, executes=False, needs_types=True, known=mode.known, creates=mode.creates)
     async with opening as session:
         execution = await act(session)
-        owner, heir = session.owner, session.heir(project)
-    return _told(project, execution, owner or Executor(await background.spawn(heir)))
+        owner, handover = session.owner, session.handover(project)
+    return _told(project, execution, owner or Executor(await background.spawn(handover)))
 
 
-async def _attended(project: Project, act: Act, way: Way) -> Code:
+async def _attached(project: Project, act: Act, mode: Mode) -> Code:
     view, began = view_for(project), now()
     # What fails is an event, and shown as such.
     with logs_to(view, tells_failures=False), interrupts(view) as asked:
-        turn = await _turn(project, act, way, view, asked, began)
-        while not turn.has_seen_end:
+        outcome = await _opened(project, act, mode, view, asked, began)
+        while not outcome.has_seen_end:
             view.say("the process that executed it went away; going on here")
-            turn = await _turn(project, _named(turn.execution), way, view, asked, now())
-        if turn.handed_in:
-            pid = await background.spawn(turn.heir or project)
-            view.say(f"process {pid} goes on with {turn.handed_in} executions that others handed in meanwhile")
-    if turn.is_held:
-        return _held(project, turn.execution)
-    if turn.owner is not None and not _is_watched(turn.owner, way):
-        return _told(project, turn.execution, turn.owner)
-    return await conclude(project, turn.execution, view, turn.owner, way.original)
+            outcome = await _opened(project, _named(outcome.execution), mode, view, asked, now())
+        if outcome.handed_in:
+            pid = await background.spawn(outcome.handover or project)
+            view.say(f"process {pid} goes on with {outcome.handed_in} executions that others handed in meanwhile")
+    if outcome.is_held:
+        return _held(project, outcome.execution)
+    if outcome.owner is not None and not _is_watched(outcome.owner, mode):
+        return _told(project, outcome.execution, outcome.owner)
+    return await show_outcome(project, outcome.execution, view, outcome.owner, mode.original)
 
 
-def _is_watched(owner: Executor, way: Way) -> bool:
+def _is_watched(owner: Executor, mode: Mode) -> bool:
     """Nobody waits for what nobody executes."""
-    return way.watches_owner and owner.is_there
+    return mode.watches_owner and owner.is_there
 
 
 def _named(execution: str) -> Act:
@@ -103,34 +103,34 @@ def _named(execution: str) -> Act:
     return act
 
 
-async def _turn(project: Project, act: Act, way: Way, view: View, asked: Interrupts, since: int) -> Turn:
+async def _opened(project: Project, act: Act, mode: Mode, view: View, asked: Interrupts, since: int) -> Opening:
     """Open the store, let the execution go on, and watch it if that is ours to do."""
-    executes = way.joins or not project.is_shared
-    opening = opened(project, executes=executes, brings_types=True, known=way.known, creates=way.creates)
+    executes = mode.joins or not project.is_shared
+    opening = open_session(project, executes=executes, needs_types=True, known=mode.known, creates=mode.creates)
     async with opening as session:
-        before = [] if project.is_attended else await unfinished(session.look)
+        before = [] if project.has_executors else await unfinished(session.queries)
         execution = await act(session)
         if session.owner is None:
             # Nothing of a paused one goes on, so there is nothing to wait for.
-            if await session.look.state(execution) is ExecutionState.PAUSED:
-                return Turn(execution, None, is_held=True)
+            if await session.queries.state(execution) is ExecutionState.PAUSED:
+                return Opening(execution, None, is_held=True)
             await watch(session, execution, view, asked, since)
             handed_in = await _handed_in(project, session, [*before, execution])
-            return Turn(execution, None, handed_in=handed_in, heir=session.heir(project))
-        if not _is_watched(session.owner, way):
-            return Turn(execution, session.owner)
+            return Opening(execution, None, handed_in=handed_in, handover=session.handover(project))
+        if not _is_watched(session.owner, mode):
+            return Opening(execution, session.owner)
         try:
             await watch(session, execution, view, asked, since)
         except Unavailable:
-            return Turn(execution, session.owner, has_seen_end=project.is_attended)
-        return Turn(execution, session.owner)
+            return Opening(execution, session.owner, has_seen_end=project.has_executors)
+        return Opening(execution, session.owner)
 
 
 async def _handed_in(project: Project, session: Session, known: list[str]) -> int:
     """How much came in meanwhile that nobody else goes on with."""
-    if project.is_attended:
+    if project.has_executors:
         return 0
-    return sum(each not in known for each in await unfinished(session.look))
+    return sum(each not in known for each in await unfinished(session.queries))
 
 
 def _held(project: Project, execution: str) -> Code:

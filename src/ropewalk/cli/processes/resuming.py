@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.queries import Search, looking
-from ropewalk.cli.backend.session import Executor, Session, me, opened
+from ropewalk.cli.backend.queries import Search, queries_on
+from ropewalk.cli.backend.session import Executor, Session, me, open_session
 from ropewalk.cli.exit_codes import Code, code_for
 from ropewalk.cli.processes import background
 from ropewalk.cli.processes.watching import interrupts
@@ -20,15 +20,15 @@ from ropewalk.core.state import ExecutionState
 _PAUSE: Final = 0.2
 
 
-async def work_off(project: Project, *, wakes_paused: bool, is_background: bool = False) -> Code:
+async def resume_all(project: Project, *, wakes_paused: bool, is_background: bool = False) -> Code:
     """Execute until nothing is left that could go on by itself; where others execute, leave that to them."""
-    if project.is_attended:
-        return await detached(project)
+    if project.has_executors:
+        return await resume_all_detached(project)
     with _logging(project, is_background) as view, interrupts(view) as asked:
-        async with opened(project, brings_types=True) as session:
+        async with open_session(project, needs_types=True) as session:
             if wakes_paused:
                 await _wake_paused(session)
-            begun = await unfinished(session.look)
+            begun = await unfinished(session.queries)
             view.say(_count(begun))
             stopped = asyncio.ensure_future(asked.wait())
             working = asyncio.ensure_future(_until_done(session, view))
@@ -56,24 +56,24 @@ def _logging(project: Project, is_background: bool) -> Iterator[View]:
         yield view
 
 
-async def detached(project: Project) -> Code:
+async def resume_all_detached(project: Project) -> Code:
     """Let a background process do it, or the workers where there are some."""
-    async with opened(project, executes=False, brings_types=True) as session:
+    async with open_session(project, executes=False, needs_types=True) as session:
         await _wake_paused(session)
         owner = session.owner
-        begun = await unfinished(session.look)
-        heir = session.heir(project)
-    owner = owner or Executor(await background.spawn(heir))
+        begun = await unfinished(session.queries)
+        handover = session.handover(project)
+    owner = owner or Executor(await background.spawn(handover))
     if project.is_json:
         print_json(owner.json(project))
     else:
-        print(f"{_count(begun)}: {owner.words(project)}" if project.is_attended else owner.pid)
+        print(f"{_count(begun)}: {owner.words(project)}" if project.has_executors else owner.pid)
     return Code.OK
 
 
 async def _wake_paused(session: Session) -> None:
     """Let everything paused go on; children follow their parents."""
-    for each in await session.look.executions(Search(state=ExecutionState.PAUSED, limit=MOST_COUNTED)):
+    for each in await session.queries.executions(Search(state=ExecutionState.PAUSED, limit=MOST_COUNTED)):
         if each["parentExecutionId"] is None:
             await session.verbs.resume(each["id"], me())
 
@@ -81,7 +81,7 @@ async def _wake_paused(session: Session) -> None:
 async def _until_done(session: Session, view: View) -> None:
     """Nobody tells when the last one of a store is over, so this looks from time to time."""
     last = None
-    while left := await unfinished(session.look):
+    while left := await unfinished(session.queries):
         if last is not None and len(left) != last:
             view.say(_count(left))
         last = len(left)
@@ -94,8 +94,8 @@ def _count(ids: list[str]) -> str:
 
 async def _verdict(project: Project, view: View, begun: list[str]) -> Code:
     """How those ended that were unfinished at the beginning; the worst of them counts."""
-    async with looking(project) as look:
-        found = {each: await look.state(each) for each in begun}
+    async with queries_on(project) as queries:
+        found = {each: await queries.state(each) for each in begun}
     states = {each: state for each, state in found.items() if state is not None}
     if project.is_json:
         print_json([{"id": each, "state": state} for each, state in states.items()])

@@ -10,7 +10,7 @@ from typing import Final, cast
 from ropewalk.cli.backend.session import Session, me
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.progress import View
-from ropewalk.cli.views.snapshot import Picture
+from ropewalk.cli.views.snapshot import Snapshot
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import Event, ExecutionAccepted, ExecutionResumed
 from ropewalk.service.reading import Recorded
@@ -65,49 +65,49 @@ async def watch(session: Session, execution: str, view: View, asked: Interrupts,
 
     What was recorded before `since` is known to whoever looks, and only what came later is told.
     """
-    story = await session.look.story(execution)
-    picture, begin = Picture.of(story), _begin(session, story, since)
-    with view.showing(picture):
-        for seq, event in enumerate(story.events, 1):
+    history = await session.queries.history(execution)
+    snapshot, begin = Snapshot.of(history), _begin(session, history, since)
+    with view.showing(snapshot):
+        for seq, event in enumerate(history.events, 1):
             if event.at >= begin:
-                view.happened(picture, seq, event)
-        following = asyncio.ensure_future(_follow(session, execution, picture, view))
+                view.happened(snapshot, seq, event)
+        following = asyncio.ensure_future(_follow(session, execution, snapshot, view))
         interrupted = asyncio.ensure_future(asked.wait())
         await asyncio.wait((following, interrupted), return_when=asyncio.FIRST_COMPLETED)
         try:
             if following.done():
                 following.result()
             elif session.is_ours_to_pause and asked.wants_pause:
-                await _pause(session, execution, picture, view)
+                await _pause(session, execution, snapshot, view)
         finally:
             following.cancel()
             interrupted.cancel()
             await asyncio.gather(following, interrupted, return_exceptions=True)
 
 
-def _begin(session: Session, story: Recorded, since: int) -> int:
+def _begin(session: Session, history: Recorded, since: int) -> int:
     """When that began which is news; the clock of a server is not ours, so there its log has to tell."""
     if session.owner is None or session.owner.server is None:
         return since
-    return max(event.at for event in story.events if isinstance(event, ExecutionAccepted | ExecutionResumed))
+    return max(event.at for event in history.events if isinstance(event, ExecutionAccepted | ExecutionResumed))
 
 
-async def _follow(session: Session, execution: str, picture: Picture, view: View) -> None:
-    if picture.is_ended:
+async def _follow(session: Session, execution: str, snapshot: Snapshot, view: View) -> None:
+    if snapshot.is_ended:
         return
-    events = session.verbs.follow(execution, picture.seq)
+    events = session.verbs.follow(execution, snapshot.seq)
     async with aclosing(cast("AsyncGenerator[tuple[int, Event], None]", events)) as stream:
         async for seq, event in stream:
-            picture.add((event,))
-            view.happened(picture, seq, event)
+            snapshot.add((event,))
+            view.happened(snapshot, seq, event)
 
 
-async def _pause(session: Session, execution: str, picture: Picture, view: View) -> None:
+async def _pause(session: Session, execution: str, snapshot: Snapshot, view: View) -> None:
     """Pause before leaving, unless the execution ends at this very moment."""
     try:
         await session.verbs.pause(execution, me(), "interrupted")
     except InvalidTransition as refusal:
         view.say(str(refusal))
         return
-    if picture.running:
-        view.say(f"pausing: {picture.running} running nodes finish first; Ctrl-C again leaves at once")
+    if snapshot.running:
+        view.say(f"pausing: {snapshot.running} running nodes finish first; Ctrl-C again leaves at once")

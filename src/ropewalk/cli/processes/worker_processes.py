@@ -26,7 +26,7 @@ GRACE: Final = 5.0
 
 
 @asynccontextmanager
-async def crew(project: Project, size: int, view: View) -> AsyncIterator[None]:
+async def running_workers(project: Project, size: int, view: View) -> AsyncIterator[None]:
     """So many workers on the same store, for as long as the block lasts."""
     keeping = [asyncio.ensure_future(_keep_alive(project, view)) for _ in range(size)]
     try:

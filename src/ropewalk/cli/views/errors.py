@@ -36,7 +36,7 @@ def _placed(path: tuple[str | int, ...], message: str, document: Document) -> Pl
     return PlacedProblem(path, message, document.name, document.places.line_of(path), 1)
 
 
-def complain(error: Exception, *, is_json: bool) -> Code | None:
+def report_error(error: Exception, *, is_json: bool) -> Code | None:
     """Says what went wrong and how the command ends; None for a mistake of ours, which keeps its traceback."""
     if isinstance(error, OSError) and error.filename is not None:
         error = RopewalkError(f"{error.filename}: {error.strerror}")

@@ -37,9 +37,9 @@ def _took(execution: Json, now: int) -> str:
     return "" if began is None else lapse((now if ended is None else ended) - began)
 
 
-def details(execution: Json, picture: Json, now: int) -> RenderableType:
+def details(execution: Json, snapshot: Json, now: int) -> RenderableType:
     """One execution: how it went, what it was given, what it gave, and the tokens it used up if anybody counted."""
-    parts: list[RenderableType] = [timeline(picture, now)]
+    parts: list[RenderableType] = [timeline(snapshot, now)]
     for name in ("input", "output"):
         if execution[name] is not None:
             parts += [Text(f"\n{name}", style="dim"), unbroken(plain(json_text(execution[name])))]

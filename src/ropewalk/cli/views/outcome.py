@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.queries import Look, Search, looking
+from ropewalk.cli.backend.queries import Queries, Search, queries_on
 from ropewalk.cli.backend.session import Executor, executor_of
 from ropewalk.cli.exit_codes import Code, code_for
 from ropewalk.cli.views.console import console, print_json
@@ -16,18 +16,18 @@ Step = tuple[str, str]
 """What there is to say, and the command that helps (empty if none does)."""
 
 
-async def conclude(project: Project, name: str, view: View, owner: Executor | None, original: str | None) -> Code:
+async def show_outcome(project: Project, name: str, view: View, owner: Executor | None, original: str | None) -> Code:
     """Show what came of an execution and what to do next; `owner` is who else goes on with it, if anyone."""
-    async with looking(project) as look:
-        return await _conclude(project, look, name, view, owner or await executor_of(project, look), original)
+    async with queries_on(project) as queries:
+        return await _conclude(project, queries, name, view, owner or await executor_of(project, queries), original)
 
 
-async def _conclude(project: Project, look: Look, name: str, view: View, owner: Executor | None,
+async def _conclude(project: Project, queries: Queries, name: str, view: View, owner: Executor | None,
                     original: str | None) -> Code:  # fmt: skip
-    execution = await look.execution(name)
+    execution = await queries.execution(name)
     state = ExecutionState(execution["state"])
     if original is not None:
-        for line in _compared(await look.execution(original), execution):
+        for line in _compared(await queries.execution(original), execution):
             view.say(line)
     if project.is_json:
         print_json(execution)
@@ -35,7 +35,7 @@ async def _conclude(project: Project, look: Look, name: str, view: View, owner: 
         print(plain(json_text(execution["output"])))
     elif state.is_reopenable:
         _show_tracebacks(execution)
-    for step in [*await _next_steps(project, look, execution, owner), *await _others(project, look, name, owner)]:
+    for step in [*await _next_steps(project, queries, execution, owner), *await _others(project, queries, name, owner)]:
         view.say(*step)
     if not state.is_ended:
         return Code.INTERRUPTED
@@ -72,12 +72,12 @@ def _failures(execution: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {name: (error["type"], error["message"]) for name, error in errors.items() if error is not None}
 
 
-async def _next_steps(project: Project, look: Look, execution: dict[str, Any],
+async def _next_steps(project: Project, queries: Queries, execution: dict[str, Any],
                       owner: Executor | None) -> list[Step]:  # fmt: skip
     name = execution["id"]
     match execution["state"]:
         case "FAILED":
-            return _failure_steps(project, name, await look.pending_letters(name, MOST_COUNTED))
+            return _failure_steps(project, name, await queries.pending_letters(name, MOST_COUNTED))
         case "TIMEOUT":
             return [("TIMEOUT; try again with", project.hint("retry", name))]
         case "PAUSED":
@@ -104,20 +104,20 @@ def _failure_steps(project: Project, execution: str, pending: list[str]) -> list
     ]
 
 
-async def _others(project: Project, look: Look, name: str, owner: Executor | None) -> list[Step]:
+async def _others(project: Project, queries: Queries, name: str, owner: Executor | None) -> list[Step]:
     """What this process had taken up as well, and leaves behind with nobody to go on with it."""
     if owner is not None:
         return []
-    left = [each for each in await unfinished(look) if each != name]
+    left = [each for each in await unfinished(queries) if each != name]
     if not left:
         return []
     count = f"{len(left)}{' or more' if len(left) >= MOST_COUNTED else ''}"
     return [(f"{count} other executions here are unfinished; take them up with", project.hint("resume"))]
 
 
-async def unfinished(look: Look) -> list[str]:
+async def unfinished(queries: Queries) -> list[str]:
     """What is not over and could go on, oldest first."""
     found: list[str] = []
     for state in (ExecutionState.PENDING, ExecutionState.RUNNING):
-        found += [each["id"] for each in await look.executions(Search(state=state, limit=MOST_COUNTED))]
+        found += [each["id"] for each in await queries.executions(Search(state=state, limit=MOST_COUNTED))]
     return sorted(found)

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from ropewalk.cli.backend.project import Project
 from ropewalk.cli.views.console import console, print_json_line
+from ropewalk.cli.views.events import sentence
 from ropewalk.cli.views.prose import Advice, unbroken
-from ropewalk.cli.views.snapshot import Picture
-from ropewalk.cli.views.story import sentence
+from ropewalk.cli.views.snapshot import Snapshot
 from ropewalk.cli.views.text import clock, plain
 from ropewalk.cli.views.timeline import timeline
 from ropewalk.core import log
@@ -52,11 +52,11 @@ class View:
         """Tell what was logged; what is worth no more than a word is told as it is."""
         self.say(line if level == _USUAL else f"{level}  {line}")
 
-    def happened(self, picture: Picture, seq: int, event: Event) -> None:
+    def happened(self, snapshot: Snapshot, seq: int, event: Event) -> None:
         """An event was recorded, and is in the picture."""
 
     @contextmanager
-    def showing(self, picture: Picture) -> Iterator[None]:
+    def showing(self, snapshot: Snapshot) -> Iterator[None]:
         """Show the picture as it changes."""
         yield
 
@@ -67,7 +67,7 @@ class View:
 class PlainView(View):
     """One line for whatever is worth one."""
 
-    def happened(self, picture: Picture, seq: int, event: Event) -> None:
+    def happened(self, snapshot: Snapshot, seq: int, event: Event) -> None:
         told = sentence(log.envelope("", seq, event))
         if told is not None:
             self.say(f"{clock(event.at)[11:]}  {told}")
@@ -84,24 +84,24 @@ class LiveView(View):
         self._live = Live(console=to, auto_refresh=False, transient=False)
 
     @contextmanager
-    def showing(self, picture: Picture) -> Iterator[None]:
-        drawing = asyncio.get_running_loop().create_task(self._draw(picture))
+    def showing(self, snapshot: Snapshot) -> Iterator[None]:
+        drawing = asyncio.get_running_loop().create_task(self._draw(snapshot))
         with self._live:
             try:
                 yield
             finally:
                 drawing.cancel()
-                self._frame(picture)
+                self._frame(snapshot)
 
-    async def _draw(self, picture: Picture) -> None:
+    async def _draw(self, snapshot: Snapshot) -> None:
         while True:
             began = time.perf_counter()
-            self._frame(picture)
+            self._frame(snapshot)
             # Ten thousand nodes take a while to draw; nodes of this very process must not wait for their picture.
             await asyncio.sleep(max(1 / FRAMES_PER_SECOND, PATIENCE * (time.perf_counter() - began)))
 
-    def _frame(self, picture: Picture) -> None:
-        drawn = timeline(picture.json(), now(), most=max(1, self.console.size.height - LINES_AROUND))
+    def _frame(self, snapshot: Snapshot) -> None:
+        drawn = timeline(snapshot.json(), now(), most=max(1, self.console.size.height - LINES_AROUND))
         self._live.update(drawn, refresh=True)
 
     def stop(self) -> None:

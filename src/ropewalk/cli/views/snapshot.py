@@ -23,7 +23,7 @@ from ropewalk.service.reading import Recorded, waiting_for
 Json = dict[str, Any]
 
 
-class Picture:
+class Snapshot:
     """What is known of one execution; `add` what happens, ask `json` for how it looks."""
 
     def __init__(self, plan: Plan) -> None:
@@ -39,11 +39,11 @@ class Picture:
         self._levels = _levels(plan)
 
     @classmethod
-    def of(cls, story: Recorded) -> "Picture":
+    def of(cls, history: Recorded) -> "Snapshot":
         """The picture of everything recorded."""
-        picture = cls(story.plan)
-        picture.add(story.events)
-        return picture
+        snapshot = cls(history.plan)
+        snapshot.add(history.events)
+        return snapshot
 
     @property
     def is_ended(self) -> bool:

@@ -16,25 +16,25 @@ DEEPEST: Final = 8
 _OVER: Final = ("SUCCESS", "SKIPPED", "CANCELLED", "BLOCKED", "FAILED")
 
 
-def timeline(picture: Json, now: int, *, most: int | None = None) -> RenderableType:
+def timeline(snapshot: Json, now: int, *, most: int | None = None) -> RenderableType:
     """The whole execution; at most so many rows, those that matter most."""
-    nodes = chosen(picture["nodes"], most)
-    parts: list[RenderableType] = [headline(picture, now), _table(picture, nodes, now)]
-    if len(nodes) < len(picture["nodes"]):
-        parts.append(_rest(picture["nodes"], nodes))
-    if picture["state"] == "FAILED" and picture["error"]:
-        parts.append(Text(one_line(picture["error"], 300), style="red"))
+    nodes = chosen(snapshot["nodes"], most)
+    parts: list[RenderableType] = [headline(snapshot, now), _table(snapshot, nodes, now)]
+    if len(nodes) < len(snapshot["nodes"]):
+        parts.append(_rest(snapshot["nodes"], nodes))
+    if snapshot["state"] == "FAILED" and snapshot["error"]:
+        parts.append(Text(one_line(snapshot["error"], 300), style="red"))
     return Group(*parts)
 
 
-def headline(picture: Json, now: int) -> Table:
+def headline(snapshot: Json, now: int) -> Table:
     """What it is, where it stands, how long it took."""
-    began, ended = picture["startedAt"], picture["finishedAt"]
+    began, ended = snapshot["startedAt"], snapshot["finishedAt"]
     took = "" if began is None else lapse((now if ended is None else ended) - began)
-    waits = f"waits for {picture['waitingFor']}" if picture["waitingFor"] else ""
+    waits = f"waits for {snapshot['waitingFor']}" if snapshot["waitingFor"] else ""
     line = Table(kept(), ident(), kept(), optional(), kept())
-    name = Text.assemble((plain(picture["workflow"]), "bold"), f" v{picture['version']}")
-    line.add(name, Text(picture["id"], "dim"), state(picture["state"]), took, Text(waits, "yellow"))
+    name = Text.assemble((plain(snapshot["workflow"]), "bold"), f" v{snapshot['version']}")
+    line.add(name, Text(snapshot["id"], "dim"), state(snapshot["state"]), took, Text(waits, "yellow"))
     return line
 
 
@@ -63,13 +63,13 @@ def _rest(nodes: list[Json], shown: list[Json]) -> Text:
     return Text(f"… {len(nodes) - len(shown)} more of {len(nodes)} nodes: {told}", style="dim")
 
 
-def _table(picture: Json, nodes: list[Json], now: int) -> Table:
+def _table(snapshot: Json, nodes: list[Json], now: int) -> Table:
     table = Table(
         kept(shorter=_without_indent), kept(), optional(is_right=True), optional(is_right=True), bars(), message(),
         gap=1,
     )  # fmt: skip
-    end = picture["finishedAt"] or now
-    begin = picture["startedAt"] or picture["acceptedAt"]
+    end = snapshot["finishedAt"] or now
+    begin = snapshot["startedAt"] or snapshot["acceptedAt"]
     for node in nodes:
         table.add(*_row(node, begin, max(end, begin + 1), now))
     return table

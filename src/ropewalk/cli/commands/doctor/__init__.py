@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from ropewalk.cli.backend.project import Project, on_project
+from ropewalk.cli.backend.project import Project, on_store
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.commands.doctor.findings import Health
 from ropewalk.cli.commands.doctor.machine import examined
@@ -13,7 +13,7 @@ from ropewalk.cli.views.doctor import findings
 
 
 @click.command()
-@on_project
+@on_store
 def doctor(project: Project) -> int:
     """Look at this machine and the store with a physician's eye."""
     found = finish(examined(project))
@@ -21,4 +21,4 @@ def doctor(project: Project) -> int:
         print_json(found)
     else:
         print_drawn(findings(msgspec.to_builtins(found)))
-    return Code.FAILED if any(each.health is Health.ILL for each in found) else Code.OK
+    return Code.FAILED if any(each.health is Health.FAULT for each in found) else Code.OK

@@ -8,9 +8,9 @@ from msgspec import Struct
 class Health(StrEnum):
     """How something is."""
 
-    WELL = "ok"
-    WEAK = "warning"
-    ILL = "fault"
+    OK = "ok"
+    WARNING = "warning"
+    FAULT = "fault"
 
 
 class Finding(Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.workers import living
+from ropewalk.cli.backend.workers import count_alive
 from ropewalk.cli.commands.doctor.findings import Finding, Health
 from ropewalk.cli.views.progress import now
 from ropewalk.cli.views.text import lapse
@@ -28,19 +28,19 @@ async def examined_server(project: Project) -> list[Finding]:
     try:
         reader = await postgres.any_reader(project.db, pooled=project.fleet.pooled)
     except RopewalkError as error:
-        return [Finding("store", Health.ILL, str(error), "see to the server, or name another with --db")]
+        return [Finding("store", Health.FAULT, str(error), "see to the server, or name another with --db")]
     try:
         return await _findings(project, reader)
     except RopewalkError as error:
-        return [Finding("store", Health.ILL, str(error), "see to the server")]
+        return [Finding("store", Health.FAULT, str(error), "see to the server")]
     finally:
         await reader.close()
 
 
 async def _findings(project: Project, reader: PostgresReader) -> list[Finding]:
     server = await postgres.look_at(reader)
-    looks: list[Callable[[Server], Finding]] = [_version, _role, _durability, _schema, _rights, _connections]
-    found = [Finding("store", Health.WELL, project.place), *(look(server) for look in looks), await _clock(reader)]
+    checks: list[Callable[[Server], Finding]] = [_version, _role, _durability, _schema, _rights, _connections]
+    found = [Finding("store", Health.OK, project.place), *(check(server) for check in checks), await _clock(reader)]
     is_ready = server.steps_taken == server.steps_known and not server.denied
     return [*found, await _workers(project, reader), *await set_aside(project, reader)] if is_ready else found
 
@@ -49,39 +49,39 @@ def _version(server: Server) -> Finding:
     if server.version_number < OLDEST_MAINTAINED:
         # One too old to be used at all is refused before anything can be asked of it.
         remedy = f"nobody mends it any more: use PostgreSQL {OLDEST_MAINTAINED // 10_000} or newer"
-        return Finding("PostgreSQL", Health.WEAK, server.version, remedy)
-    return Finding("PostgreSQL", Health.WELL, server.version)
+        return Finding("PostgreSQL", Health.WARNING, server.version, remedy)
+    return Finding("PostgreSQL", Health.OK, server.version)
 
 
 def _role(server: Server) -> Finding:
     if server.is_standby:
-        return Finding("role", Health.ILL, "standby", "it can only be read: name the primary server")
-    return Finding("role", Health.WELL, "primary")
+        return Finding("role", Health.FAULT, "standby", "it can only be read: name the primary server")
+    return Finding("role", Health.OK, "primary")
 
 
 def _durability(server: Server) -> Finding:
     if not server.has_fsync:
-        return Finding("fsync", Health.WEAK, "off", "what is recorded may be lost with the machine: turn it on")
-    return Finding("fsync", Health.WELL, "on")
+        return Finding("fsync", Health.WARNING, "off", "what is recorded may be lost with the machine: turn it on")
+    return Finding("fsync", Health.OK, "on")
 
 
 def _schema(server: Server) -> Finding:
     value = f"version {server.steps_taken} of {server.steps_known}"
     if server.steps_taken == server.steps_known:
-        return Finding("schema", Health.WELL, value)
+        return Finding("schema", Health.OK, value)
     if server.steps_taken > server.steps_known:
-        return Finding("schema", Health.ILL, value, "it was made by a newer Ropewalk: use that one")
+        return Finding("schema", Health.FAULT, value, "it was made by a newer Ropewalk: use that one")
     if not server.may_create:
-        return Finding("schema", Health.ILL, value, "this user may not create tables: grant it, or let another do it")
-    return Finding("schema", Health.WELL, f"{value}; the first `ropewalk run` or `ropewalk worker` completes it")
+        return Finding("schema", Health.FAULT, value, "this user may not create tables: grant it, or let another do it")
+    return Finding("schema", Health.OK, f"{value}; the first `ropewalk run` or `ropewalk worker` completes it")
 
 
 def _rights(server: Server) -> Finding:
     if server.denied:
         more = f" and {len(server.denied) - FEW} more tables" if len(server.denied) > FEW else ""
         value = f"no right on {'; '.join(server.denied[:FEW])}{more}"
-        return Finding("rights", Health.ILL, value, "grant them, or use another user")
-    return Finding("rights", Health.WELL, "all that are needed")
+        return Finding("rights", Health.FAULT, value, "grant them, or use another user")
+    return Finding("rights", Health.OK, "all that are needed")
 
 
 def _connections(server: Server) -> Finding:
@@ -91,8 +91,8 @@ def _connections(server: Server) -> Finding:
     )
     if free < OF_ONE_WORKER:
         remedy = f"one more worker takes up to {OF_ONE_WORKER}: raise max_connections, or use a pooler"
-        return Finding("connections", Health.WEAK, value, remedy)
-    return Finding("connections", Health.WELL, value)
+        return Finding("connections", Health.WARNING, value, remedy)
+    return Finding("connections", Health.OK, value)
 
 
 async def _clock(reader: PostgresReader) -> Finding:
@@ -101,15 +101,15 @@ async def _clock(reader: PostgresReader) -> Finding:
     ahead = await postgres.database_time(reader) - (before + now()) // 2
     value = f"{lapse(abs(ahead))} {'behind' if ahead > 0 else 'ahead of'} the server's"
     if abs(ahead) > FAR_APART:
-        return Finding("clock", Health.WEAK, value, "set this machine's clock, or the server's")
-    return Finding("clock", Health.WELL, value)
+        return Finding("clock", Health.WARNING, value, "set this machine's clock, or the server's")
+    return Finding("clock", Health.OK, value)
 
 
 async def _workers(project: Project, reader: PostgresReader) -> Finding:
-    alive = await living(project, reader)
+    alive = await count_alive(project, reader)
     if not alive:
-        return Finding("workers", Health.WEAK, "none is alive", f"start one with: {project.hint('worker')}")
-    return Finding("workers", Health.WELL, f"{alive} alive that own executions")
+        return Finding("workers", Health.WARNING, "none is alive", f"start one with: {project.hint('worker')}")
+    return Finding("workers", Health.OK, f"{alive} alive that own executions")
 
 
 async def set_aside(project: Project, reader: Reader) -> list[Finding]:
@@ -119,4 +119,4 @@ async def set_aside(project: Project, reader: Reader) -> list[Finding]:
         return []
     value = f"{len(found)}, the first is {found[0]}"
     remedy = f"their workers died of them: `{project.hint('explain', found[0])}` says more; resume or cancel them"
-    return [Finding("set aside", Health.WEAK, value, remedy)]
+    return [Finding("set aside", Health.WARNING, value, remedy)]
