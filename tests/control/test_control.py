@@ -84,12 +84,12 @@ async def test_a_run_is_given_up_and_its_letter_discarded(remote: RemoteService,
             break
     await remote.give_up(execution, "ask", reason="enough")
 
-    await remote.discard(await letter(path), notes="nobody cares")
+    await remote.discard(await letter(path), notes="known and harmless")
 
     reader = await SqliteReader.open(path)
     (row,) = await reading.list_dead_letters(reader, "default", reading.Resolution.DISCARDED)
     await reader.close()
-    assert (row["reason"], row["notes"]) == ("enough", "nobody cares")
+    assert (row["reason"], row["notes"]) == ("enough", "known and harmless")
 
 
 async def test_a_letter_is_noted_and_what_is_old_is_removed_by_the_owner(remote: RemoteService, path: str):
@@ -185,7 +185,7 @@ def test_an_error_crosses_with_its_class_message_and_problems(error: Any):
     assert getattr(crossed, "problems", None) == getattr(error, "problems", None)
 
 
-def test_an_error_nobody_knows_here_is_the_nearest_one_that_is_known():
+def test_an_error_unknown_here_is_the_nearest_one_that_is_known():
     crossed = wire.error_of(
         wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns", (), wire.this_version())
     )
@@ -201,6 +201,9 @@ def test_every_request_is_a_verb_of_the_service_with_the_same_arguments():
         assert callable(getattr(RemoteService, str(name)))
         here, there = (inspect.signature(getattr(each, str(name))) for each in (Service, RemoteService))
         assert list(here.parameters) == list(there.parameters), request
+        if request not in (wire.Start, wire.Tell):
+            assert ["self", *request.__struct_fields__] == list(here.parameters), request
+    assert list(wire.Start.__struct_fields__[2:]) == list(inspect.signature(Service.start).parameters)[2:]
 
 
 async def raw(path: str, *lines: bytes) -> list[dict[str, Any]]:
@@ -258,7 +261,7 @@ async def test_only_its_user_can_reach_the_socket(service: Service):
     assert len(os.fsencode(socket)) <= 100
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 async def test_another_user_is_not_listened_to_even_if_the_socket_were_open(service: Service):
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
@@ -300,7 +303,7 @@ async def test_a_socket_left_by_a_killed_owner_is_replaced(owner: subprocess.Pop
     socket = socket_of(path)
     owner.kill()
     owner.wait()
-    with pytest.raises(NoAnswer, match="nobody listens"):
+    with pytest.raises(NoAnswer, match="no process listens"):
         await RemoteService.connect(socket)
     stale = Path(socket).exists()
 
@@ -311,7 +314,7 @@ async def test_a_socket_left_by_a_killed_owner_is_replaced(owner: subprocess.Pop
     assert (stale, Path(socket).exists()) == (True, False)
 
 
-async def test_whoever_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
+async def test_a_caller_that_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
     execution = await started(remote, ASKED)
     waiting = asyncio.create_task(remote.ended(execution))
     async for _, event in remote.follow(execution):
@@ -323,7 +326,7 @@ async def test_whoever_waits_is_told_when_the_owner_goes(owner: subprocess.Popen
         await waiting
 
 
-async def test_whoever_hangs_up_leaves_nothing_behind(service: Service, tmp_path: Path):
+async def test_a_caller_that_disconnects_leaves_nothing_behind(service: Service, tmp_path: Path):
     server = ControlServer(service)
     await server.open(str(tmp_path / "s"))
     remote = RemoteService(str(tmp_path / "s"))

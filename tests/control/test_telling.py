@@ -15,7 +15,7 @@ from ropewalk.core import signals
 from ropewalk.core.errors import Conflict, InvalidInput
 from ropewalk.core.signals import PersonSignal
 from ropewalk.service import Service, reading
-from ropewalk.service.telling import ExecutionVerbs
+from ropewalk.service.telling import SignalVerbs
 from ropewalk.store.sqlite import SqliteReader
 from tests.client.samples import ASKED, BROKEN
 from tests.control.test_control import enveloped, letter, raw, started
@@ -89,9 +89,9 @@ def test_no_message_is_made_for_one_verb_alone():
 
 
 def test_the_service_and_the_client_of_the_socket_have_the_same_verbs():
-    verbs = {name for name in vars(ExecutionVerbs) if not name.startswith("_")}
+    verbs = {name for name in vars(SignalVerbs) if not name.startswith("_")}
 
-    assert all(issubclass(each, ExecutionVerbs) for each in (Service, RemoteService))
+    assert all(issubclass(each, SignalVerbs) for each in (Service, RemoteService))
     assert verbs & set(vars(Service)) == verbs & set(vars(RemoteService)) == {"tell"}
 
 

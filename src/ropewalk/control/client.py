@@ -18,17 +18,17 @@ from ropewalk.core.signals import PersonSignal
 from ropewalk.engines.base import Ended
 from ropewalk.service.learning import Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept
-from ropewalk.service.telling import ExecutionVerbs, Told
+from ropewalk.service.telling import SignalVerbs, Told
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 CHECK_EVERY = 2.0
 
 
 class NoAnswer(Unavailable):
-    """Nobody listens on the socket: its owner is gone, or was never there. Nothing was asked."""
+    """No process listens on the socket: its owner is gone, or was never there. Nothing was asked."""
 
 
-class RemoteService(ExecutionVerbs):
+class RemoteService(SignalVerbs):
     """Asks the owner of a store; every request has a connection of its own, so that many can wait at once."""
 
     def __init__(self, path: str) -> None:
@@ -104,7 +104,7 @@ class RemoteService(ExecutionVerbs):
         try:
             reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
         except OSError as error:
-            raise NoAnswer(f"nobody listens on {self._path} ({error.strerror}): try again") from error
+            raise NoAnswer(f"no process listens on {self._path} ({error.strerror}): try again") from error
         try:
             yield reader, writer
         finally:
@@ -139,7 +139,7 @@ async def _received(connection: Connection, path: str) -> wire.Result | Item:
 
 
 async def _line(reader: asyncio.StreamReader, path: str) -> bytes:
-    """The next line, however long it takes, as long as its owner has not taken its socket away."""
+    """The next line, waited for as long as the owner's socket is there: an owner that leaves removes it."""
     reading = asyncio.ensure_future(reader.readline())
     try:
         while not (await asyncio.wait((reading,), timeout=CHECK_EVERY))[0]:

@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import msgspec
 
@@ -44,8 +44,8 @@ async def _listen(server: "ControlServer", store: SqliteStore) -> None:
         path = socket_path(store.path)
         await server.open(path)
     except (OSError, Unavailable) as error:
-        # Executing matters more than being spoken to: others are then told that the store is in use.
-        _log.warning("nobody can speak to this process: %s", error)
+        # Executing matters more than being reached: other commands are then told that the store is in use.
+        _log.warning("other processes cannot reach this one: %s", error)
     else:
         store.set_socket(path)
 
@@ -62,14 +62,14 @@ class ControlServer:
 
     @property
     def connections(self) -> int:
-        """How many speak to it now."""
+        """How many callers are connected now."""
         return len(self._connections)
 
     async def open(self, path: str) -> None:
-        """Listens at `path`; whoever was there before left it behind, since the store has one owner."""
+        """Listen at `path`; a socket that is there was left behind, since the store has one owner."""
         with suppress(FileNotFoundError):
             os.unlink(path)
-        # Serving comes last: whoever is broken off in it has a server to close.
+        # Serving comes last: a caller cancelled in the midst of it has a server to close.
         self._server = await asyncio.start_unix_server(
             self._connected, path, limit=LONGEST_REQUEST, start_serving=False
         )
@@ -78,13 +78,13 @@ class ControlServer:
         await self._server.start_serving()
 
     async def close(self) -> None:
-        """Hangs up, and takes the socket away unless another has taken its place."""
+        """Close all connections, and remove the socket unless another process has put its own in its place."""
         self._is_closed = True
         if self._server is not None:
             self._server.close()
         connections = list(self._connections)
         if connections:
-            # Those who follow what has just ended hear of it before we hang up.
+            # Callers that follow an execution which has just ended hear of the end before the connection closes.
             await asyncio.wait(connections, timeout=CLOSE_GRACE)
         for connection in connections:
             connection.cancel()
@@ -96,11 +96,11 @@ class ControlServer:
                     os.unlink(path)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # One that was accepted while we closed would wait for an answer for as long as this process lives.
+        # A connection accepted while the server closes would wait for an answer for as long as this process lives.
         if self._is_closed or len(self._connections) >= MOST_CONNECTIONS or not _is_ours(writer):
             writer.close()
             return
-        # A task of our own: the one asyncio would make complains when it is cancelled.
+        # A task made here: the one that asyncio would make logs an error when it is cancelled.
         connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
@@ -114,7 +114,7 @@ class ControlServer:
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers until the other side hangs up, which also ends what it waits for."""
+        """Answer until the caller closes the connection, which also cancels the request under way."""
         line = await _next_line(reader)
         while line.endswith(b"\n"):
             work = asyncio.ensure_future(self._answer(line, writer))
@@ -140,7 +140,7 @@ class ControlServer:
             answer = wire.refusal_of(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 -- a mistake of ours must not leave the other side waiting
+        except Exception as error:  # noqa: BLE001 -- a fault of the owner must not leave the caller waiting
             _log.exception("a request could not be carried out")
             answer = wire.refusal_of(RopewalkError(f"the owner of the store failed: {type(error).__name__}"))
         writer.write(wire.line_of(answer))
@@ -176,35 +176,15 @@ def _is_ours(writer: asyncio.StreamWriter) -> bool:
 
 
 async def carried_out(service: Service, request: Request, caller: Version) -> Any:
-    """What the service's verb of this name answers, as JSON."""
+    """What the service's method of the request's name answers, as JSON."""
     match request:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
-        case wire.PublishVersion(workflow, number, by):
-            return await service.publish_version(workflow, number, by)
-        case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
+        case wire.Start(workflow, number):
             version = await service.engine.memory.version(workflow, number)
-            return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)
-        case wire.Publish(subject, payload, by):
-            return await service.publish(subject, payload, by)
-        case wire.ResetBreaker(target, by):
-            return await service.reset_breaker(target, by)
-        case wire.Rerun(execution, node, by, of_version, bounded_by):
-            return await service.rerun(execution, node, by, of_version, bounded_by)
-        case wire.Replay(execution, by, bounded_by):
-            return await service.replay(execution, by, bounded_by)
-        case wire.Note(letter, text, by):
-            return await service.note(letter, text, by)
-        case wire.Sweep(policy, position, by):
-            return await service.sweep(policy, position, by)
-        case wire.Learn(modules, folder):
-            return await service.learn(modules, folder)
-        case wire.Ended(execution):
-            return await service.ended(execution)
+            return await service.start(version, *msgspec.structs.astuple(request)[2:])
         case wire.Tell(execution, _, by):
             return await service.tell(execution, wire.signal_in(request, caller), by)
-        case wire.Follow():
-            raise AssertionError("a stream is answered item by item")
         case _:
-            assert_never(request)
+            return await getattr(service, str(request.__struct_config__.tag))(*msgspec.structs.astuple(request))

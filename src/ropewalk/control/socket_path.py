@@ -21,7 +21,7 @@ MOST_SWEPT: Final = 100
 
 
 def socket_path(database: str, environment: Mapping[str, str] = os.environ, now: float | None = None) -> str:
-    """The path of a store's socket; its directory exists, is ours, and is closed to everyone else."""
+    """The path of a store's socket; its directory exists, is this user's, and is closed to all others."""
     now = time.time() if now is None else now
     name = hashlib.sha256(os.path.realpath(database).encode()).hexdigest()[:20] + ".sock"
     for directory in _directories(environment):
@@ -41,7 +41,7 @@ def _directories(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_private(directory: str) -> bool:
-    """Makes the directory if it is missing; whether it is one of ours that nobody else can enter."""
+    """Makes the directory if it is missing; whether it is this user's and closed to all others."""
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         found = os.lstat(directory)
@@ -51,7 +51,7 @@ def _is_private(directory: str) -> bool:
 
 
 def _sweep(directory: str, now: float) -> None:
-    """Takes away what owners that were killed left behind; a young one may be about to be listened on."""
+    """Remove the sockets that killed owners left behind; a young one may be about to be listened on."""
     with os.scandir(directory) as entries:
         old = [entry.path for entry in entries if now - entry.stat(follow_symlinks=False).st_mtime > ABANDONED]
     for path in old[:MOST_SWEPT]:

@@ -56,7 +56,7 @@ class Envelope(Struct, frozen=True):
 
 
 class _Request(Struct, frozen=True, tag_field="verb", tag=str.lower, forbid_unknown_fields=True):
-    """What may be asked; the arguments are those of the service's method of the same name."""
+    """What may be asked; the service's method of the same name takes the fields as its arguments."""
 
 
 class Save(_Request, frozen=True):
@@ -75,7 +75,7 @@ class Start(_Request, frozen=True):
     version: int
     input: JSON = None
     vars: dict[str, JSON] = {}
-    by: str = "local"
+    actor: str = "local"
     priority: int = 5
     key: str | None = None
     trace: str | None = None

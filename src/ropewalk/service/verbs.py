@@ -30,7 +30,7 @@ from ropewalk.service.learning import Learning, Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.saved import SavedDocuments
 from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
-from ropewalk.service.telling import ExecutionVerbs, Told
+from ropewalk.service.telling import SignalVerbs, Told
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
 
@@ -79,7 +79,7 @@ def require_startable(workflow: workflows.Workflow) -> None:
         raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
 
 
-class Service(ExecutionVerbs):
+class Service(SignalVerbs):
     """What may be asked of a Ropewalk."""
 
     def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],

@@ -230,7 +230,7 @@ def test_a_fixed_letter_a_retry_a_rerun_and_a_replay_go_on_there(there: Invoke, 
     assert "executionId" in left
 
 
-def test_whoever_may_not_read_payloads_sees_how_it_goes_all_the_same(
+def test_a_caller_who_may_not_read_payloads_sees_how_it_goes(
     server: Served, there: Invoke, answer_there: Answer, monkeypatch: pytest.MonkeyPatch
 ):
     there("run", "asked.yaml", "--detach")

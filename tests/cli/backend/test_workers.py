@@ -21,7 +21,7 @@ LOOKS = 2_000
 
 @pytest.fixture(autouse=True)
 def url(database: str, project: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address that every command here uses; the server trusts everyone, and so does not mind the password."""
+    """The address that every command here uses; the server trusts every user, and so does not mind the password."""
     address = database.replace("postgres@", "postgres:geheim@")
     monkeypatch.setenv("ROPEWALK_DB", address)
     return address
@@ -307,9 +307,7 @@ def test_a_worker_says_who_it_is_without_the_password(start: Start):
     )
 
 
-async def test_whoever_looks_at_an_empty_database_is_told_what_makes_a_store_of_it(
-    invoke: Invoke, postgres: PostgresServer
-):
+async def test_an_empty_database_is_answered_with_what_makes_a_store_of_it(invoke: Invoke, postgres: PostgresServer):
     empty = await postgres.create_database(is_empty=True)
 
     before = await asyncio.to_thread(invoke, "executions", "ls", "--db", empty)

@@ -47,7 +47,7 @@ def test_a_flag_wins_over_the_environment_that_over_the_file_that_over_the_defau
     assert origins["server.port"] == str(tmp_path / "ropewalk.toml")
 
 
-def test_what_nobody_sets_is_what_the_code_has():
+def test_what_is_not_set_is_what_the_code_has():
     assert asdict(Settings.of(resolve(environment={}, folder=None))) == asdict(Settings())
 
 

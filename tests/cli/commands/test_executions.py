@@ -51,7 +51,7 @@ def test_a_list_in_plain_text_has_a_line_for_each(failed: str, invoke: Invoke):
     assert [word in lines[1] for word in (failed, "paid v1", "FAILED", "pay: the card has expired")] == [True] * 4
 
 
-def test_a_workflow_nobody_knows_is_an_error_and_not_an_empty_list(failed: str, invoke: Invoke):
+def test_an_unknown_workflow_is_an_error_and_not_an_empty_list(failed: str, invoke: Invoke):
     result = invoke("executions", "ls", "--workflow", "nosuch")
 
     assert (result.exit_code, "there is no workflow 'nosuch'" in result.stderr) == (2, True)
@@ -94,7 +94,7 @@ def test_an_id_may_be_the_beginning_the_end_or_last(shorten: Callable[[str], str
         ("00000000-0000-7000-8000-000000000000", "there is no execution 0000"),
     ],
 )
-def test_an_id_nobody_has_is_refused(word: str, says: str, failed: str, invoke: Invoke):
+def test_an_unknown_id_is_refused(word: str, says: str, failed: str, invoke: Invoke):
     result = invoke("executions", "show", word)
 
     assert (result.exit_code, says in result.stderr) == (2, True)

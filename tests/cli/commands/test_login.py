@@ -27,14 +27,14 @@ def get_password(service, name):
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where profiles are kept; nobody is logged in."""
+    """Where profiles are kept; there is no login yet."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("ROPEWALK_TOKEN", "ROPEWALK_SERVER", "ROPEWALK_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "config" / "ropewalk"
 
 
-def test_whoever_has_logged_in_names_the_profile(server: Served, home: Path, invoke: Invoke):
+def test_a_person_who_has_logged_in_names_the_profile(server: Served, home: Path, invoke: Invoke):
     first = invoke("login", server.url, "--profile", "work", stdin=f"{server.token}\n")
     result = invoke("run", "hello.yaml", "--profile", "work")
 
@@ -55,7 +55,7 @@ def test_a_token_that_opens_nothing_is_told_where_tokens_come_from(
     assert "ropewalk login URL" in result.stderr
 
 
-def test_tokens_are_for_nobody_elses_eyes(server: Served, home: Path, invoke: Invoke):
+def test_only_their_user_can_read_the_tokens(server: Served, home: Path, invoke: Invoke):
     invoke("login", server.url, stdin=server.token)
     tokens = home / "tokens.toml"
     mode = stat.S_IMODE(tokens.stat().st_mode)

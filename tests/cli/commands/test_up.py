@@ -47,7 +47,7 @@ def test_the_first_start_prints_a_token_that_opens_and_the_next_ones_do_not(tmp_
     assert code == 0
 
 
-def test_whoever_has_the_store_and_lost_the_token_gets_another(tmp_path: Path):
+def test_the_owner_of_a_store_who_lost_the_token_gets_another(tmp_path: Path):
     with up(tmp_path) as server:
         first = server.token
         server.terminate()
@@ -244,7 +244,7 @@ async def test_a_worker_that_drains_goes_on_draining_when_its_server_ends(databa
         server.process.send_signal(signal.SIGSTOP)
         await asyncio.to_thread(answer, "run", "held.yaml", "--detach", "--db", database)
         worker = await owner_among(database, workers)
-        # As a service manager does that signals everyone in a unit.
+        # As a service manager does that signals every process of a unit.
         for each in workers:
             os.kill(each, signal.SIGTERM)
         before = threads(worker)
@@ -320,7 +320,7 @@ def test_what_is_configured_holds_for_the_server(tmp_path: Path):
     assert (tmp_path / "jobs.db").exists()
 
 
-def test_a_server_does_not_end_with_whoever_read_its_log(start: Start):
+def test_a_server_does_not_end_with_the_reader_of_its_log(start: Start):
     server = start("up", "--port", "0", "--json")
     first_lines(server, 1)
     assert server.stdout is not None

@@ -90,7 +90,7 @@ def test_a_pause_holds_until_the_execution_is_resumed(waiting: Any, invoke: Invo
 @pytest.mark.parametrize(
     ("file", "verb"), [("told.yaml", ("signal", "last", "word", "7")), ("asked.yaml", ("approve", "last"))], ids=str
 )
-def test_a_paused_execution_is_told_and_nobody_waits_for_it(
+def test_a_paused_execution_is_told_and_not_waited_for(
     file: str, verb: tuple[str, ...], start: Start, invoke: Invoke, answer: Answer
 ):
     process = start("run", file)
@@ -182,7 +182,7 @@ def test_a_replay_that_ends_otherwise_says_so(start: Start, invoke: Invoke, answ
 def test_an_idle_store_is_not_executed_on_by_a_verb_that_lets_nothing_go_on(
     start: Start, invoke: Invoke, answer: Answer
 ):
-    """Another execution that a crash left behind must not begin because someone cancels this one."""
+    """Another execution that a crash left behind must not begin because a person cancels this one."""
     left = start("run", "held.yaml")
     told(left, "first │ holding")
     left.kill()
@@ -226,7 +226,9 @@ def test_what_others_handed_in_goes_on_when_the_owner_has_finished(start: Start,
     assert "ExecutionSucceeded" in last
 
 
-def test_whoever_watches_an_owner_that_is_killed_takes_its_place(start: Start, invoke: Invoke, answer: Answer):
+def test_a_command_that_watches_an_owner_takes_its_place_when_it_is_killed(
+    start: Start, invoke: Invoke, answer: Answer
+):
     owner = start("run", "told.yaml")
     told(owner, "waits for")
     watcher = start("run", "asked.yaml")

@@ -26,7 +26,7 @@ def test_a_line_of_json_is_written_in_one_piece(monkeypatch: pytest.MonkeyPatch)
     assert written == ['{"a":1}\n']
 
 
-def test_one_record_is_one_line_of_a_plain_log_whatever_a_payload_holds():
+def test_one_record_is_one_line_of_a_plain_log_with_any_payload():
     stream = io.StringIO()
     about = {"execution": "e1", "workspace": "default", "node": HOSTILE, "attempt": 1, "item": None}
 

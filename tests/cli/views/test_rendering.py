@@ -178,7 +178,7 @@ def reason(code: str = "TURN", why: str = "because", **more: Any) -> dict[str, A
 
 
 def explanation(*reasons: dict[str, Any], **more: Any) -> str:
-    """How such an explanation looks to whoever types `ropewalk`."""
+    """How such an explanation looks to a person who types `ropewalk`."""
     answer = {"id": "e1", "workflow": "w", "state": "RUNNING", "waitingFor": None, "reasons": reasons, "nodes": [],
               "nodesLeftOut": 0, **more}  # fmt: skip
     to = Console(file=StringIO(), width=200, markup=False)

@@ -11,7 +11,7 @@ from ropewalk.cli.views.table import Table
 
 ID = "01a1ecb4-9387-747e-8046-57be466c6cba"
 AT = "2027-01-15 08:02:03"
-LONG = "the warehouse does not answer, and nobody knows when it will"
+LONG = "the warehouse does not answer, and its owner does not know when it will"
 
 
 def drawn(table: Table, width: int, *, is_piped: bool = False) -> list[str]:

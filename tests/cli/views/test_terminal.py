@@ -97,7 +97,7 @@ def unread(*arguments: str, stdout: bool = False, stderr: bool = False) -> subpr
         ("--help",),
     ],
 )
-def test_whoever_looks_no_longer_ends_a_command_without_a_word(arguments: tuple[str, ...], invoke: Invoke):
+def test_a_reader_that_is_gone_ends_a_command_without_a_word(arguments: tuple[str, ...], invoke: Invoke):
     invoke("run", "paid.yaml")
 
     ended = unread(*arguments, stdout=True)
@@ -110,7 +110,7 @@ def test_whoever_looks_no_longer_ends_a_command_without_a_word(arguments: tuple[
     [("flaky.yaml", (), 0), ("paid.yaml", (), 1), ("paid.yaml", ("--json",), 1)],
 )
 @pytest.mark.parametrize("streams", [{"stderr": True}, {"stdout": True}, {"stdout": True, "stderr": True}])
-def test_an_execution_ends_as_it_would_though_nobody_reads(
+def test_an_execution_ends_as_it_would_though_its_output_is_not_read(
     streams: dict[str, bool], workflow: str, options: tuple[str, ...], code: int, answer: Answer
 ):
     ended = unread("run", workflow, *options, **streams)
@@ -122,7 +122,7 @@ def test_an_execution_ends_as_it_would_though_nobody_reads(
     assert answer("executions", "show", "last")["state"] == ("FAILED" if code else "SUCCESS")
 
 
-def test_whoever_follows_an_execution_may_stop_reading(start: Start, answer: Answer):
+def test_a_reader_of_a_followed_execution_may_stop_reading(start: Start, answer: Answer):
     owner = start("run", "held.yaml")
     told(owner, "first │ holding")
     follower = start("executions", "events", "last", "--follow")
@@ -138,5 +138,5 @@ def test_whoever_follows_an_execution_may_stop_reading(start: Start, answer: Ans
     assert code_of(owner) == 0
 
 
-def test_a_mistake_is_its_exit_code_though_nobody_reads_what_it_was():
+def test_a_mistake_is_its_exit_code_though_its_message_is_not_read():
     assert unread("executions", "show", "last", stdout=True, stderr=True).returncode == 2

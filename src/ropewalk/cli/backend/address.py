@@ -31,7 +31,7 @@ def _is_readable(url: str) -> bool:
 
 
 def shown(db: str) -> str:
-    """The address as anyone may see it."""
+    """The address without its password."""
     if not is_shared(db):
         return db
     scheme, _, rest = db.partition("://")

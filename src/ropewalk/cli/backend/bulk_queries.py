@@ -81,7 +81,7 @@ class _OnStore:
             found += some
         names = dict.fromkeys(each["workflowId"] for each in found)
         known = {each: await answerers(self._reader, WORKSPACE, each, is_named=True) for each in names}
-        # Who can write the store may answer, whatever a server would say.
+        # A user who can write the store may answer, also where a server would ask for a right.
         return [{**each, "mayAnswer": True, "answerers": known[each["workflowId"]]} for each in found]
 
 

@@ -75,7 +75,7 @@ def _part(word: str, what: str) -> str:
 
 def _only(found: Iterable[Json], name: str, part: str, what: str, told: Callable[[Json], str]) -> Json:
     """The one that is meant, or an error that tells which ones could be."""
-    # A server that is older than this command does not know the filter, and gives whatever it has.
+    # A server that is older than this command does not know the filter, and lists everything.
     fitting = [each for each in found if each[name].startswith(part) or each[name].endswith(part)]
     if not fitting:
         raise NotFound(f"there is no {what} {part}")

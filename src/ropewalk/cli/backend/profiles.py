@@ -1,4 +1,4 @@
-"""Servers people have logged in to: where they are in a file, the tokens in the keyring or a file for one's own eyes.
+"""Servers people have logged in to: addresses in a file, tokens in the keyring or a file that only its user can read.
 
     ~/.config/ropewalk/profiles.toml     [work]
                                          url = "https://ropewalk.example"
@@ -6,7 +6,7 @@
     ~/.config/ropewalk/tokens.toml       "https://ropewalk.example" = "rw_…"     # 0600; only without a keyring
 
 A token is looked for under the server's address: in ROPEWALK_TOKEN, the keyring, the file. It is never an option, since
-everyone on a machine can read the command lines of others.
+every user of a machine can read the command lines of the others.
 """
 
 import json
@@ -146,7 +146,7 @@ def _lines(values: Mapping[str, str]) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    """Written whole or not at all, and for nobody else's eyes at any moment."""
+    """Write the file whole or not at all; no other user can read it at any moment."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_suffix(f".{os.getpid()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _OWNER_ONLY)

@@ -24,8 +24,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class Project(Struct, frozen=True):
     """The store, the modules that define node types, whether the answer is for a program, and all that is set.
 
-    `file` is the configuration somebody named, None for the one that lies here. With a `server`, that one has the
-    store and the node types, and what is said of them here does not matter.
+    `file` is the configuration that the caller named, None for the one in the current folder. A `server` has the store
+    and the node types itself, and then `db` and `nodes` do not matter.
     """
 
     db: str
@@ -52,12 +52,12 @@ class Project(Struct, frozen=True):
 
     @property
     def has_executors(self) -> bool:
-        """Whether others execute there, whatever this command does: the workers of a fleet, or a server."""
+        """Whether other processes execute there even if this command does not: the workers of a fleet, or a server."""
         return self.is_shared or self.server is not None
 
     @property
     def place(self) -> str:
-        """The store as anyone may see it."""
+        """The store's address without its password."""
         return shown(self.db)
 
     @property
@@ -149,7 +149,7 @@ def on_store_or_server(command: Command) -> Command:
 
 
 def _there(db: str | None, server: str | None, profile: str | None, workspace: str | None) -> Server | None:
-    """The server to ask; whoever names a store means the store, whatever the environment says."""
+    """The server to ask; None if an option names a store, which wins over a server in the environment."""
     if db is not None and (server or profile):
         raise InvalidInput("--db names a store and --server or --profile a server: give one of them")
     found = None if db is not None else chosen_server(server, profile, workspace)

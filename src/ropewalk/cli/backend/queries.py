@@ -1,8 +1,8 @@
-"""What a command can look at, wherever that is: a store, read beside whoever owns it, or a server."""
+"""What a command can read: from a store, beside the process that owns it, or from a server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -54,7 +54,7 @@ def filter_of(wanted: Search) -> executions.Filter:
 
 
 class Queries(Protocol):
-    """What can be looked at, here or there. Everything is JSON as the API has it, but for a story."""
+    """What can be read from a store or a server. All answers are JSON as the API has it, but for a history."""
 
     async def workflow_id(self, name: str) -> str: ...
     async def executions(self, wanted: Search) -> list[Json]: ...
@@ -80,7 +80,7 @@ class Queries(Protocol):
 
 @asynccontextmanager
 async def queries_on(project: Project) -> AsyncIterator[Queries]:
-    """Wherever the command is to look."""
+    """The store or the server that the command reads from."""
     if project.server is None:
         async with reading_from(project) as reader:
             yield StoreQueries(project, reader)
@@ -98,11 +98,20 @@ async def is_over(queries: Queries, execution: str) -> bool:
     return state is None or state in ENDED
 
 
+async def unfinished_after(queries: Queries, executions: list[str], patience: float) -> list[str]:
+    """Those of the executions that are not over after so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while executions := [each for each in executions if not await is_over(queries, each)]:
+                await asyncio.sleep(_SOON)
+    return executions
+
+
 # The store
 
 
 class OwnerUnknown(Unavailable):
-    """Someone has just taken the lock, and has not signed it yet."""
+    """A process has just taken the lock of the file, and has not written its id into it yet."""
 
 
 def owner_of(project: Project) -> OwnerInfo | None:
@@ -117,7 +126,7 @@ def owner_of(project: Project) -> OwnerInfo | None:
 
 @asynccontextmanager
 async def reading_from(project: Project) -> AsyncIterator[AnyReader]:
-    """The store for reading only, whoever owns it."""
+    """The store for reading only, also while another process owns it."""
     reader = await _reader(project)
     try:
         yield reader
@@ -127,7 +136,7 @@ async def reading_from(project: Project) -> AsyncIterator[AnyReader]:
 
 async def _reader(project: Project) -> AnyReader:
     if project.is_shared:
-        from ropewalk.store.postgres import PostgresReader  # here, since whoever has a file does without the driver
+        from ropewalk.store.postgres import PostgresReader  # here, since a command on a file does without the driver
 
         return await PostgresReader.open(project.db, pooled=project.fleet.pooled)
     require_file(project)
@@ -135,7 +144,7 @@ async def _reader(project: Project) -> AnyReader:
 
 
 def require_file(project: Project) -> None:
-    """Whoever looks, or tells something, makes no store."""
+    """A command that only reads, or tells an execution something, makes no store."""
     if not Path(project.db).exists():
         raise RopewalkError(f"there is no store at {project.db}: `ropewalk run FILE` makes one, --db names another")
 
@@ -192,7 +201,7 @@ class StoreQueries:
         return await reading.list_events(self.reader, execution, after)
 
     async def follow(self, execution: str, after: int) -> AsyncIterator[Json]:
-        """Nobody tells a reader of anything, so it looks from time to time."""
+        """Read new events from time to time: a store does not notify those that only read it."""
         is_last = False
         while True:
             for envelope in await self.events(execution, after):

@@ -28,10 +28,9 @@ from ropewalk.store.dlq import Wanted
 
 ALLOW_HTTP: Final = "ROPEWALK_ALLOW_HTTP"
 PATIENCE: Final = 5.0
-"""Nobody likes to wait for a server that is not there."""
+"""How long (s) a command waits for a server that does not answer: a person sits before it."""
 RESTART: Final = 120.0
-"""Whoever watches an execution is not sent away because its server is being replaced."""
-MOST_SKIPPED: Final = 10_000
+"""How long (s) a command that follows an execution waits for its server to come back: it may be being replaced."""
 
 
 @asynccontextmanager
@@ -219,7 +218,7 @@ class SavedThere(msgspec.Struct, frozen=True):
 
 
 class ServerVerbs:
-    """What a server can be told. Who says it, is for its token to tell."""
+    """The verbs of a server. The token says in whose name they are asked, so `by` is not sent."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

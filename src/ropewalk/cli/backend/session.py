@@ -1,8 +1,8 @@
-"""A store to tell things to, whoever executes on it.
+"""A store to ask verbs of, executed on by this process or by another.
 
 A file has one owner: this process, or another one that is reached through its control socket. A shared store has any
 number of workers: this process is one of them for as long as the command takes, one that claims nothing unless it is to
-execute. A server is asked over HTTP, and executes. Which of the three it is, is decided here and nowhere else.
+execute. A server is asked over HTTP, and executes. This module alone decides which of the three it is.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ Answer = TypeVar("Answer")
 
 
 class Verbs(Protocol):
-    """What can be asked, here or there."""
+    """What can be asked of this process, of the owner of a file, or of a server."""
 
     async def save(self, document: JSON, by: str = ...) -> Any: ...
     async def publish_version(self, workflow: str, version: int, by: str = ...) -> bool: ...
@@ -80,7 +80,7 @@ class Executor(Struct, frozen=True):
         return self.pid is not None or self.workers > 0 or self.server is not None
 
     def words(self, project: Project) -> str:
-        """Who goes on, as people say it, or what to do if nobody does."""
+        """Which process goes on, in a sentence, or what to do if there is none."""
         if self.server is not None:
             return f"{self.server} goes on with it"
         if self.pid is not None:
@@ -119,7 +119,7 @@ class Session(Struct, frozen=True):
 @asynccontextmanager
 async def open_session(project: Project, *, executes: bool = True, needs_types: bool = False,
                  known: "Catalogue | None" = None, creates: bool = False) -> AsyncIterator[Session]:  # fmt: skip
-    """The store, owned by this process if nobody else does; nothing is executed unless wanted.
+    """The store, owned by this process unless another owns it; with `executes`, this process executes on it.
 
     With `brings_types`, another process that owns the file knows the node types of this command, or it is refused.
     """
@@ -147,7 +147,7 @@ async def _with_server(stack: AsyncExitStack, server: Server) -> Session:
 
 
 async def executor_of(project: Project, queries: Queries) -> Executor | None:
-    """Who executes there, whatever this process does; None on a file."""
+    """The fleet or the server that executes there, also if this process does not; None on a file."""
     if project.server is not None:
         return Executor(server=project.server.url)
     if isinstance(queries, StoreQueries) and project.is_shared:
@@ -156,7 +156,7 @@ async def executor_of(project: Project, queries: Queries) -> Executor | None:
 
 
 async def _require_store(project: Project) -> None:
-    """Whoever tells something makes no store."""
+    """A command that only tells an execution something makes no store."""
     if not project.is_shared:
         require_file(project)
         return
@@ -166,7 +166,7 @@ async def _require_store(project: Project) -> None:
 
 async def _verbs(stack: AsyncExitStack, project: Project, executes: bool, known: "Catalogue | None",
                  needs_types: bool) -> tuple[Verbs, Executor | None, "BroughtModules | None"]:  # fmt: skip
-    """An owner may come or go between looking and asking, so this is tried for a while."""
+    """Reach the owner or become it; tried for a while, since an owner may come or go meanwhile."""
     # Here, since a command that only looks does without.
     from ropewalk.cli.backend.node_types import OwnerLeft, require_node_types
     from ropewalk.control.client import NoAnswer, RemoteService
@@ -194,7 +194,7 @@ async def _owned(stack: AsyncExitStack, project: Project, executes: bool, known:
 @asynccontextmanager
 async def _own(project: Project, executes: bool, known: "Catalogue | None"
                ) -> "AsyncIterator[tuple[Service, BroughtModules]]":  # fmt: skip
-    # Here, since whoever only looks, or asks a server, does without node types and an engine.
+    # Here, since a command that only reads, or asks a server, does without node types and an engine.
     from ropewalk.engines.native.process import settle_in
     from ropewalk.modules import BroughtModules, catalogue
 
@@ -202,7 +202,7 @@ async def _own(project: Project, executes: bool, known: "Catalogue | None"
     known = known or catalogue(project.nodes)
     settings = project.settings
     if not executes:
-        # No hands: everything that is told is recorded, and no node starts. Where others have hands, they claim it.
+        # No slots for nodes: verbs are recorded and no node starts. Other workers of the store claim what is ready.
         idle = {"claims": False, "executions": 0} if project.is_shared else {}
         settings = replace(settings, native=replace(settings.native, hands=0, **idle))
     else:
@@ -213,7 +213,7 @@ async def _own(project: Project, executes: bool, known: "Catalogue | None"
 
 
 def me() -> str:
-    """Whom the audit log names."""
+    """The user's name, for the audit log."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -1,4 +1,4 @@
-"""Who works on a store, and who of them is alive."""
+"""The workers of a store, and which of them are alive."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -37,14 +37,14 @@ class WorkerStatus(Struct, frozen=True):
 
 
 async def worker_statuses(project: Project, reader: AnyReader) -> list[WorkerStatus]:
-    """Everyone the store knows of, those heard of last first."""
+    """Every worker that the store knows of, the one heard of last first."""
     known = await workers.listed(reader, workers.MOST_SHOWN)
     return _of_file(project, known) if isinstance(reader, SqliteReader) else await _of_fleet(project, reader, known)
 
 
 async def _of_fleet(project: Project, reader: "PostgresReader", known: list[Worker]) -> list[WorkerStatus]:
-    """Alive is who renews its lease, unless the database has seen its session end."""
-    from ropewalk.store.postgres import looking as postgres  # here, since whoever has a file does without the driver
+    """A worker is alive while it renews its lease, unless the database has seen its session end."""
+    from ropewalk.store.postgres import looking as postgres  # here, since a command on a file does without the driver
 
     at, gone = await postgres.database_time(reader), await postgres.vanished(reader)
     lease = round(project.fleet.lease_seconds * SECOND)

@@ -54,7 +54,7 @@ def check(project: Project) -> int:
 
 
 async def _checked(audit: Audit) -> tuple[int, list[Violation]]:
-    """How many executions there are, and what is wrong with them; after so much that is wrong nobody reads on."""
+    """How many executions there are, and what is wrong with them; the check stops at as many violations as are told."""
     view = View(console(is_error=True))
     seen = 0
     found: list[Violation] = []

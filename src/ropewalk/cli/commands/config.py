@@ -53,7 +53,7 @@ def _listing(configuration: Configuration) -> Table:
 
 
 def _shown(found: Found) -> Any:
-    """The value as anyone may see it."""
+    """The value without a password in it."""
     if found.setting.is_secret and found.value:
         return MASKED
     if found.setting.name == "db":

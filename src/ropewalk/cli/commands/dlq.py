@@ -159,7 +159,7 @@ def discard(project: Project, letter: str | None, which: WhichLetters, notes: st
 @click.argument("text")
 @on_store_or_server
 def note(project: Project, letter: str, text: str) -> int:
-    """Say something about a dead letter, for whoever looks at it next."""
+    """Say something about a dead letter, for the next person who looks at it."""
 
     async def act() -> Code:
         async with open_session(project, executes=False) as session:

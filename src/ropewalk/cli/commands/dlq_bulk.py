@@ -1,11 +1,10 @@
-"""Many dead letters at once: which are meant, and how it goes while one waits.
+"""Many dead letters at once: which are meant, and what became of each.
 
 An idle store is executed on by this command while it requeues; what is not over soon after is left to a background
 process. On a store that another process executes on, that process is asked for one letter after the other; on a shared
 store the workers go on with what was requeued; a server works them off by itself.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import wraps
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from ropewalk.cli.backend.ids import whole_fingerprint
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.queries import is_over
+from ropewalk.cli.backend.queries import unfinished_after
 from ropewalk.cli.backend.session import Session, finish, me, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes import background
@@ -30,7 +29,6 @@ from ropewalk.service.bulk import Outcome, Pace, Progress
 from ropewalk.store.dlq import Wanted
 
 PATIENCE: Final = 5.0
-_PAUSE: Final = 0.02
 Command = TypeVar("Command", bound=Callable[..., Any])
 Work = Callable[[Session, Wanted], AsyncIterator[Progress]]
 
@@ -103,7 +101,7 @@ async def _worked_off(project: Project, which: WhichLetters, work: Work, *, exec
                 seen[progress.outcome] += 1
                 if progress.outcome is Outcome.REQUEUED:
                     requeued[progress.execution] = None
-            left = await _unfinished(session, list(requeued)) if session.owner is None else []
+            left = await unfinished_after(session.queries, list(requeued), PATIENCE) if session.owner is None else []
             handover = session.handover(project)
         if requeued and session.owner is not None and not session.owner.is_there:
             view.say(session.owner.words(project))
@@ -115,7 +113,7 @@ async def _worked_off(project: Project, which: WhichLetters, work: Work, *, exec
 
 
 def _require_executor(project: Project, session: Session, stops: bool) -> None:
-    """Where nobody executes nothing fails again either, and whoever counts failures would wait for good."""
+    """Refuse to count failures where no process executes: none would come, and the command would wait for ever."""
     if stops and session.owner is not None and not session.owner.is_there:
         raise Unavailable(session.owner.words(project))
 
@@ -123,9 +121,7 @@ def _require_executor(project: Project, session: Session, stops: bool) -> None:
 async def _wanted(session: Session, which: WhichLetters) -> Wanted:
     workflow = None if which.workflow is None else await session.queries.workflow_id(which.workflow)
     alike = await whole_fingerprint(session.queries, which.fingerprint)
-    return Wanted(
-        fingerprint=alike, workflow=workflow, node=which.node, failure_type=which.failure_type
-    )  # fmt: skip
+    return Wanted(fingerprint=alike, workflow=workflow, node=which.node, failure_type=which.failure_type)
 
 
 def _show(project: Project, progress: Progress) -> None:
@@ -140,14 +136,3 @@ def _show(project: Project, progress: Progress) -> None:
         )
     else:
         print(plain(progress_line(progress)), flush=True)
-
-
-async def _unfinished(session: Session, executions: list[str]) -> list[str]:
-    """Those that are not over, though they were given a moment."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while executions := [each for each in executions if not await is_over(session.queries, each)]:
-                await asyncio.sleep(_PAUSE)
-    except TimeoutError:
-        return executions
-    return []

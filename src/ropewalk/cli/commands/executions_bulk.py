@@ -3,7 +3,6 @@
 Nothing is told before a person has seen how many there are and said yes, or has said --yes beforehand.
 """
 
-import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from msgspec import Struct
 
 from ropewalk.cli.backend.bulk_queries import Counted, bulk_queries
 from ropewalk.cli.backend.project import Project
-from ropewalk.cli.backend.queries import Queries, Search, is_over, queries_on
+from ropewalk.cli.backend.queries import Queries, Search, queries_on, unfinished_after
 from ropewalk.cli.backend.session import Session, finish, me, open_session
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.processes import background
@@ -30,7 +29,6 @@ from ropewalk.service.bulk_verbs import STATES, BulkOutcome, BulkProgress, BulkV
 
 PATIENCE: Final = {BulkVerb.CANCEL: settling.GRACE / SECOND + 10, BulkVerb.RETRY: 5.0}
 """How long this process waits for what it has told (s), if it is the one that executes it."""
-_PAUSE: Final = 0.05
 _DONE: Final = {BulkVerb.CANCEL: "told to stop", BulkVerb.RETRY: "retried"}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -165,13 +163,7 @@ async def _left(session: Session, project: Project, verb: BulkVerb, told: list[B
     left = [each.execution for each in told if each.outcome is BulkOutcome.DONE]
     if session.owner is not None or project.has_executors:
         return []
-    try:
-        async with asyncio.timeout(PATIENCE[verb]):
-            while left := [each for each in left if not await is_over(session.queries, each)]:
-                await asyncio.sleep(_PAUSE)
-    except TimeoutError:
-        return left
-    return []
+    return await unfinished_after(session.queries, left, PATIENCE[verb])
 
 
 async def _hand_over(project: Project, handover: Project, session: Session, view: View, left: list[str],

@@ -39,7 +39,7 @@ def login(url: str, profile: str, workspace: str | None, is_json: bool) -> int:
 
 
 def _token() -> str:
-    """Never from the command line, which everyone on the machine can read."""
+    """The token, never from the command line, which every user of the machine can read."""
     if given := os.environ.get(TOKEN):
         return given
     if not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""`ropewalk publish`: an event, to whoever waits for it."""
+"""`ropewalk publish`: an event, to every execution that waits for it."""
 
 import click
 

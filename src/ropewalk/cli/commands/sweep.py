@@ -34,7 +34,7 @@ _WORDS: Final = {
 def sweep(project: Project, older_than: str, dry_run: bool) -> int:
     """Remove what is old: executions, and what belongs to them.
 
-    What is not over stays, and so does whatever has a dead letter that waits for a person.
+    An execution that is not over stays, and so does one with a dead letter that waits for a person.
     """
     policy = _policy(older_than)
 

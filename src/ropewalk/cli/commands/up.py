@@ -52,8 +52,9 @@ def up(project: Project, host: str | None, port: int | None, allow_remote: bool,
        no_dispatch: bool, new_token: bool, reload: bool, number: int | None) -> int:  # fmt: skip
     """Serve the API, and execute what is started.
 
-    The first start on a store prints a token with all rights, once. SIGTERM or Ctrl-C drains: nobody is let in any
-    more, requests are answered, running nodes finish. A second one leaves at once, which is as safe as a crash.
+    The first start on a store prints a token with all rights, once. SIGTERM or Ctrl-C drains: no new
+    request is accepted, those under way are answered, running nodes finish. A second one leaves at once, which is as
+    safe as a crash.
     """
     project = project.told(
         server__host=host,
@@ -101,7 +102,7 @@ async def _serve(project: Project, view: LogView, changes: Reload | None, number
                 if token is None and wants_token:
                     token = await another_admin(office.store)
                 _introduce(project, address_of(listener), token)
-                # In a thread: whoever asks at once does not wait for all of it.
+                # In a thread: the first request does not wait for all of it.
                 await asyncio.to_thread(known.types.import_all)
                 settle_in()
                 gc.enable()

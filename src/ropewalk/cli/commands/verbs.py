@@ -75,7 +75,7 @@ def _cancel(project: Project, execution: str, reason: str | None) -> Code:
 
 
 async def _over(session: Session, execution: str) -> None:
-    """Whatever runs has its grace, then it is over."""
+    """Wait for the end: running nodes have their grace, then the execution is over."""
     try:
         async with asyncio.timeout(GRACE + _PATIENCE):
             await session.queries.over(execution)

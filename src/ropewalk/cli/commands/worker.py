@@ -110,7 +110,7 @@ async def _work(project: Project, settings: Settings, view: LogView, changes: Re
 
 async def _introduce(project: Project, service: Service, view: LogView, port: HealthPort | None) -> None:
     me = await workers.get(service.store, service.store.worker)
-    assert me is not None, "whoever has joined is known"
+    assert me is not None, "a worker that has joined has a row"
     about = f"version {me.version}, pool {me.pool}, {me.slots:,} slots, lease {service.store.lease_seconds:g} s"
     view.say(
         f"worker {me.id} has joined {project.place}: {about}",

@@ -1,8 +1,9 @@
-"""What all verbs that start something or let it go on have in common: who carries it on, and how that is told.
+"""Commands that start an execution or let it go on: which process executes it, and what the command prints.
 
 An idle store is executed on by this command, with a view, to the end; or by a background process (`--detach`). A store
-that another process executes on is told, and that process goes on. Whoever leaves while something that others handed
-in is unfinished leaves it to a background process; whoever watches an owner that goes away takes its place.
+that another process executes on is told, and that process goes on. A command that ends while executions which other
+commands handed in are unfinished leaves them to a background process. A command that watches an owner takes its place
+if the owner goes away.
 
 On a shared store the workers go on. `run`, `rerun` and `replay`, which start an execution, are one of them until it is
 over: they must not depend on others. Everything else tells, leaves the work to the workers, and says so if there is
@@ -32,7 +33,7 @@ detach_option = click.option("--detach", is_flag=True, help="Let a background pr
 
 
 class Mode(Struct, frozen=True):
-    """How it is carried on; `original` is the execution whose output is compared with what comes out.
+    """How the execution goes on; `original` is the execution whose output is compared with its own.
 
     `joins`: on a shared store, this process is a worker meanwhile.
     """
@@ -61,7 +62,7 @@ class Opening(Struct, frozen=True):
 
 
 def attach(project: Project, act: Act, mode: Mode = Mode()) -> Code:  # noqa: B008 -- frozen
-    """Do what lets an execution go on (`act` names it), then see it through as far as that is ours to do."""
+    """Let an execution go on (`act` does, and names it); stay attached to its end, or leave it to its executor."""
     return finish(_detached(project, act, mode) if mode.detach else _attached(project, act, mode))
 
 
@@ -92,7 +93,7 @@ async def _attached(project: Project, act: Act, mode: Mode) -> Code:
 
 
 def _is_watched(owner: Executor, mode: Mode) -> bool:
-    """Nobody waits for what nobody executes."""
+    """Whether the command waits for the end: not if no process executes the execution."""
     return mode.watches_owner and owner.is_there
 
 
@@ -104,14 +105,14 @@ def _named(execution: str) -> Act:
 
 
 async def _opened(project: Project, act: Act, mode: Mode, view: View, asked: Interrupts, since: int) -> Opening:
-    """Open the store, let the execution go on, and watch it if that is ours to do."""
+    """Open the store, let the execution go on, and watch it if this process executes it or `mode` asks for it."""
     executes = mode.joins or not project.is_shared
     opening = open_session(project, executes=executes, needs_types=True, known=mode.known, creates=mode.creates)
     async with opening as session:
         before = [] if project.has_executors else await unfinished(session.queries)
         execution = await act(session)
         if session.owner is None:
-            # Nothing of a paused one goes on, so there is nothing to wait for.
+            # No node of a paused execution starts, so its end would not come.
             if await session.queries.state(execution) is ExecutionState.PAUSED:
                 return Opening(execution, None, is_held=True)
             await watch(session, execution, view, asked, since)
@@ -127,7 +128,7 @@ async def _opened(project: Project, act: Act, mode: Mode, view: View, asked: Int
 
 
 async def _handed_in(project: Project, session: Session, known: list[str]) -> int:
-    """How much came in meanwhile that nobody else goes on with."""
+    """How many executions came in meanwhile that no other process executes."""
     if project.has_executors:
         return 0
     return sum(each not in known for each in await unfinished(session.queries))

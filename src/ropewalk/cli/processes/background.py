@@ -1,4 +1,4 @@
-"""A process of its own that goes on with a store: nobody's child, with a log beside the database."""
+"""A background process that goes on with a store: in a session of its own, with a log beside the database."""
 
 import asyncio
 import os

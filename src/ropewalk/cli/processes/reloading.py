@@ -168,7 +168,7 @@ def _try(nodes: list[str]) -> int:
     except RopewalkError as error:
         print(error)
         return 1
-    except Exception as error:  # noqa: BLE001 -- whatever the module raises is for its author to mend
+    except Exception as error:  # noqa: BLE001 -- any error that the module raises is for its author to mend
         print(f"{', '.join(nodes)} cannot be imported: {type(error).__name__}: {error}")
         return 1
     return 0

@@ -1,4 +1,4 @@
-"""Working off a whole store: whatever is unfinished goes on, until nothing can any more."""
+"""Resuming all executions of a store: what is unfinished goes on, until no execution can go on by itself."""
 
 import asyncio
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ async def _wake_paused(session: Session) -> None:
 
 
 async def _until_done(session: Session, view: View) -> None:
-    """Nobody tells when the last one of a store is over, so this looks from time to time."""
+    """Look from time to time whether all are over: the store has no notice for the end of the last one."""
     last = None
     while left := await unfinished(session.queries):
         if last is not None and len(left) != last:

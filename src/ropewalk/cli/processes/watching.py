@@ -16,7 +16,7 @@ from ropewalk.core.events import Event, ExecutionAccepted, ExecutionResumed
 from ropewalk.service.reading import Recorded
 
 LEAVE: Final = signal.SIGUSR1
-"""Asks for leaving, however often: whoever leaves already goes on with that."""
+"""The signal that asks a process to leave; sent again, it changes nothing: the process goes on leaving."""
 _HEEDED: Final = (signal.SIGINT, signal.SIGTERM, LEAVE)
 
 
@@ -63,7 +63,7 @@ def interrupts(view: View) -> Iterator[Interrupts]:
 async def watch(session: Session, execution: str, view: View, asked: Interrupts, since: int) -> None:
     """Show an execution until it ends; an interruption pauses it unless it is others who execute it.
 
-    What was recorded before `since` is known to whoever looks, and only what came later is told.
+    The person who watches knows what was recorded before `since`; only later events are shown.
     """
     history = await session.queries.history(execution)
     snapshot, begin = Snapshot.of(history), _begin(session, history, since)

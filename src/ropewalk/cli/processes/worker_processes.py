@@ -1,6 +1,6 @@
 """The worker processes of a server that executes nothing itself: started, replaced when they die, gone when it goes.
 
-Each holds the reading end of a pipe; when the server ends in whatever way, the pipe ends too, and the worker drains.
+Each holds the reading end of a pipe; when the server ends, also by a kill, the pipe ends too, and the worker drains.
 One that does not come to an end of its own is ended by the kernel.
 """
 
@@ -61,7 +61,7 @@ async def _live(project: Project) -> str:
         "-m",
         "ropewalk.cli.processes.worker_processes",
         *_command(project),
-        # The address may have a password in it, and everybody may read a command line.
+        # The address may have a password in it, and every user of the machine may read a command line.
         env={**os.environ, "ROPEWALK_DB": project.db},
         stdin=asyncio.subprocess.PIPE,
         # Ctrl-C is for the server, which tells the others.
@@ -103,13 +103,13 @@ def _heed_the_pipe() -> None:
 
     def wait() -> None:
         patience = b""
-        # Past Python's own buffer: whoever waits in that at the end of the process is a fatal error.
+        # Past Python's own buffer: a thread that waits in it when the interpreter ends is a fatal error.
         while part := os.read(sys.stdin.fileno(), 1024):
             patience += part
         if patience:
             # By the kernel: a node that keeps the loop busy keeps everything else of this process waiting.
             signal.setitimer(signal.ITIMER_REAL, float(patience))
-        # No SIGTERM: service managers send one to everyone they have started, and a second one would not drain.
+        # No SIGTERM: service managers send one to every process of a unit, and a second one would not drain.
         os.kill(os.getpid(), LEAVE)
 
     threading.Thread(target=wait, daemon=True).start()

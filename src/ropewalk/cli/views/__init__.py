@@ -1,1 +1,1 @@
-"""Pure functions from JSON to what is drawn; whatever comes from users is shown as text and nothing else."""
+"""What a person sees: pure functions from JSON to tables and text. Users' values are shown as text and nothing else."""

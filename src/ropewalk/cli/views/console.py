@@ -1,4 +1,4 @@
-"""The two consoles: answers go to stdout, everything about how it goes to stderr."""
+"""The two consoles: answers go to stdout, progress and advice to stderr."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 PIPE_WIDTH: Final = 500
-"""Where there is no terminal, lines are not folded: whoever reads them wants them whole."""
+"""Where there is no terminal, lines are not folded: the program or person that reads them wants them whole."""
 
 
 def console(*, is_error: bool = False) -> "Console":

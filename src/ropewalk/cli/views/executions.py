@@ -38,7 +38,7 @@ def _took(execution: Json, now: int) -> str:
 
 
 def details(execution: Json, snapshot: Json, now: int) -> RenderableType:
-    """One execution: how it went, what it was given, what it gave, and the tokens it used up if anybody counted."""
+    """One execution: how it went, what it was given, what it gave, and the tokens its nodes counted."""
     parts: list[RenderableType] = [timeline(snapshot, now)]
     for name in ("input", "output"):
         if execution[name] is not None:

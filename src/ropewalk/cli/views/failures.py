@@ -37,7 +37,7 @@ def _is_told(reason: Json) -> bool:
 
 
 def tracebacks(told: list[Told]) -> list[RenderableType]:
-    """The first of them in full; whatever is in them, a terminal obeys none of it."""
+    """The first tracebacks in full; a terminal obeys no control character in them."""
     parts: list[RenderableType] = []
     for name, detail in told[:MOST_SHOWN]:
         parts += [Text(f"\n{plain(name)}", style="dim"), unbroken(plain(detail), "red")]

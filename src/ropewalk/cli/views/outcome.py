@@ -1,4 +1,4 @@
-"""The end of a command that waited for an execution: what came of it, and what to do next."""
+"""What a command prints when the execution it waited for has ended: the outcome, and what to do next."""
 
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ Step = tuple[str, str]
 
 
 async def show_outcome(project: Project, name: str, view: View, owner: Executor | None, original: str | None) -> Code:
-    """Show what came of an execution and what to do next; `owner` is who else goes on with it, if anyone."""
+    """Show what came of an execution and what to do next; `owner` executes it, None if this process did."""
     async with queries_on(project) as queries:
         return await _conclude(project, queries, name, view, owner or await executor_of(project, queries), original)
 
@@ -105,7 +105,7 @@ def _failure_steps(project: Project, execution: str, pending: list[str]) -> list
 
 
 async def _others(project: Project, queries: Queries, name: str, owner: Executor | None) -> list[Step]:
-    """What this process had taken up as well, and leaves behind with nobody to go on with it."""
+    """Other executions that this process had taken up and leaves unfinished; no other process executes on the store."""
     if owner is not None:
         return []
     left = [each for each in await unfinished(queries) if each != name]

@@ -1,4 +1,4 @@
-"""How it goes, shown while one waits: drawn in a terminal, told line by line elsewhere, or not at all."""
+"""The progress of a command while a person waits: drawn in a terminal, printed line by line elsewhere, or not shown."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class View:
         self.console = to
 
     def say(self, line: str, command: str = "") -> None:
-        """Tell the person who waits, on one line whatever is in it, and what to type next if that helps."""
+        """Tell the person who waits: a message on one line, and the command to type next if one helps."""
         said = plain(on_one_line(line))
         self.console.print(Advice(said, command) if command else unbroken(said), crop=False)
 
@@ -65,7 +65,7 @@ class View:
 
 
 class PlainView(View):
-    """One line for whatever is worth one."""
+    """One line for each event that a person wants to know of."""
 
     def happened(self, snapshot: Snapshot, seq: int, event: Event) -> None:
         told = sentence(log.envelope("", seq, event))
@@ -133,7 +133,7 @@ class LogView(View):
 
 
 def view_for(project: Project) -> View:
-    """The best view there is for whoever looks."""
+    """The best view for the stream that the command writes to."""
     to = console(is_error=True)
     if project.is_json:
         return View(to)

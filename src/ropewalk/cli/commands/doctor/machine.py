@@ -95,7 +95,7 @@ def _owner(project: Project) -> Finding:
     except (RopewalkError, OSError) as error:
         return Finding("owner", Health.WARNING, str(error), "try again in a moment")
     if owner is None:
-        return Finding("owner", Health.OK, "nobody executes on the store")
+        return Finding("owner", Health.OK, "no process executes on the store")
     value = f"process {owner.pid} on {owner.host} since {clock(owner.started_at)}"
     if owner.socket is None:
         return Finding(

@@ -48,7 +48,7 @@ async def _findings(project: Project, reader: PostgresReader) -> list[Finding]:
 def _version(server: Server) -> Finding:
     if server.version_number < OLDEST_MAINTAINED:
         # One too old to be used at all is refused before anything can be asked of it.
-        remedy = f"nobody mends it any more: use PostgreSQL {OLDEST_MAINTAINED // 10_000} or newer"
+        remedy = f"it gets no more fixes: use PostgreSQL {OLDEST_MAINTAINED // 10_000} or newer"
         return Finding("PostgreSQL", Health.WARNING, server.version, remedy)
     return Finding("PostgreSQL", Health.OK, server.version)
 
@@ -113,7 +113,7 @@ async def _workers(project: Project, reader: PostgresReader) -> Finding:
 
 
 async def set_aside(project: Project, reader: Reader) -> list[Finding]:
-    """Executions that nobody takes up any more; nothing if there are none."""
+    """Executions that workers have set aside and no worker takes up any more; no finding if there are none."""
     found = await suspicion.all_set_aside(reader)
     if not found:
         return []
