@@ -40,11 +40,12 @@ NAMES = {
     "explain": ("ask_the_manager", "each[0]", "RUNNING", "WAITING", "ask_the_manager\n", "each --item 0\n"),
     "dlq_groups": ("1,204", "149252e5", "refund-of-an-order", "charge_customer", "warehouse"),
     "dlq_ls": ("charge_customer", "warehouse", "PENDING"),
+    "approvals": ("refund-of-an-order", "ask_the_manager\n", "each[7]", "each --item 7\n", "user-4", "not yours"),
     "dlq_show": ("charge_customer", "PENDING", "--set KEY=JSON\n", "--output JSON\n", "--notes WHY\n"),
 }
 IDS = {"run_under_way": (ORDER,), "run_failed": (ORDER, LETTER), "executions_ls": (ORDER, REFUND),
        "executions_show": (ORDER,), "executions_show_failed": (ORDER,), "explain": (ORDER,), "dlq_groups": (),
-       "dlq_ls": (LETTER, OTHER_LETTER), "dlq_show": (LETTER, REFUND)}  # fmt: skip
+       "dlq_ls": (LETTER, OTHER_LETTER), "dlq_show": (LETTER, REFUND), "approvals": (ORDER,)}  # fmt: skip
 
 
 @pytest.mark.parametrize("scene", SCENES)
