@@ -88,7 +88,7 @@ class Service(SignalVerbs):
         self.engine = engine
         self.types = types
         self.workspace = workspace
-        self.letters = DeadLetters(store, self._tell, workspace, types)
+        self.letters = DeadLetters(store, engine.tell, workspace, types)
         self._env = env
         self._limits = limits
         self._learning = learning
@@ -271,16 +271,13 @@ class Service(SignalVerbs):
                     raise InvalidInput([Problem(("name",), f"must be a text of 1 to {LONGEST_NAME} characters")])
             case Decide():
                 require_json(payload=signal.payload)
-        return Told(execution, await self._tell(execution, signal, by))
+        return Told(execution, await self.engine.tell(execution, signal, by))
 
     async def _hold(self, execution: str) -> None:
         # What has been over for long may be removed at any moment; from here on it stays.
         async with self.store.transaction() as tx:
             if not await retention.hold(tx, execution, self.store.now()):
                 raise NotFound(f"there is no execution {execution}")
-
-    async def _tell(self, execution: str, signal: PersonSignal, by: str) -> bool:
-        return await self.engine.tell(execution, signal, by)
 
     async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         """Tell every execution that waits for such an event; how many were. Durable when it returns."""

@@ -126,13 +126,7 @@ async def _wanted(session: Session, which: WhichLetters) -> Wanted:
 
 def _show(project: Project, progress: Progress) -> None:
     if project.is_json:
-        print_json_line(
-            {
-                "letterId": progress.letter,
-                "executionId": progress.execution,
-                "outcome": progress.outcome,
-                "reason": progress.reason,
-            }
-        )
+        about = {"letterId": progress.letter, "executionId": progress.execution}
+        print_json_line({**about, "outcome": progress.outcome, "reason": progress.reason})
     else:
         print(plain(progress_line(progress)), flush=True)
