@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from ropewalk.bench.command import bench as measure
+from ropewalk.cli.backend.project import Project, on_store_or_server
 from ropewalk.cli.main import EXIT_CODES, SECTIONS, cli
-from ropewalk.cli.project import Project, anywhere
 
 _HEAD: Final = """\
 # Commands
@@ -101,7 +101,7 @@ def _shared() -> dict[str, click.Option]:
     """What nearly every command has, told once."""
 
     @click.command()
-    @anywhere
+    @on_store_or_server
     def anything(project: Project) -> None:
         """Anything."""
 

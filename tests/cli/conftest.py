@@ -120,7 +120,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str) -> It
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
     yield tmp_path
-    # A background process is nobody's child, and must not outlive a test that failed.
+    # A background process has a session of its own, and must not outlive a test that failed.
     for database in tmp_path.glob("*.db"):
         if (owner := owner_info(str(database))) is not None:
             os.kill(owner.pid, signal.SIGKILL)

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from rich.console import Console, RenderableType
 
-from ropewalk.cli.picture import Picture
-from ropewalk.cli.rendering.dlq import groups_listing, letter_details, letters_listing
-from ropewalk.cli.rendering.executions import details, listing
-from ropewalk.cli.rendering.explain import explained
-from ropewalk.cli.rendering.prose import Advice
-from ropewalk.cli.rendering.timeline import timeline
+from ropewalk.cli.views.dlq import groups_listing, letter_details, letters_listing
+from ropewalk.cli.views.executions import details, listing
+from ropewalk.cli.views.explain import explained
+from ropewalk.cli.views.prose import Advice
+from ropewalk.cli.views.snapshot import Snapshot
+from ropewalk.cli.views.timeline import timeline
+from ropewalk.cli.views.waiting import approvals_listing
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Event, ExecutionAccepted
@@ -63,7 +64,7 @@ def hint(*words: str) -> str:
     return shlex.join(["ropewalk", *words])
 
 
-def _picture(execution: str, *signals: tuple[Signal, int]) -> dict[str, Any]:
+def _snapshot(execution: str, *signals: tuple[Signal, int]) -> dict[str, Any]:
     """The shop's workflow after these signals, each at its time (ms after noon)."""
     plan = compile_plan(parse_definition({"ropewalk": 1, **_SHOP}, NODE_TYPES))
     events: list[Event] = [ExecutionAccepted(NOON, execution, "default", "order", 1, "")]
@@ -71,9 +72,9 @@ def _picture(execution: str, *signals: tuple[Signal, int]) -> dict[str, Any]:
     machine.apply(events)
     for signal, after in signals:
         events += machine.handle(signal, NOON + after * 1000)
-    picture = Picture(plan)
-    picture.add(events)
-    return picture.json()
+    snapshot = Snapshot(plan)
+    snapshot.add(events)
+    return snapshot.json()
 
 
 _BEGUN: Final = (
@@ -84,11 +85,11 @@ _SHORT: Final = RunError(ErrorType.PERMANENT, REFUSED)
 
 
 def run_under_way() -> list[RenderableType]:
-    return [timeline(_picture(ORDER, *_BEGUN), NOON + 612_000)]
+    return [timeline(_snapshot(ORDER, *_BEGUN), NOON + 612_000)]
 
 
 def run_failed() -> list[RenderableType]:
-    stopped = _picture(ORDER, *_BEGUN[:-1], (Failed("stock", 1, _SHORT), 60))
+    stopped = _snapshot(ORDER, *_BEGUN[:-1], (Failed("stock", 1, _SHORT), 60))
     return [
         timeline(stopped, NOON + SECOND),
         Advice("1 dead letter", hint("dlq", "show", LETTER)),
@@ -114,7 +115,7 @@ def executions_ls() -> list[RenderableType]:
 
 
 def executions_show() -> list[RenderableType]:
-    waiting = _picture(
+    waiting = _snapshot(
         ORDER, *_BEGUN[:-1], (Succeeded("stock", 1), 60), (Succeeded("enough", 1), 80),
         (Suspended("more", 1, Approval("Only 2 coils of rope left, Ann wants 30 by Friday. Make more?")), 90),
     )  # fmt: skip
@@ -122,7 +123,7 @@ def executions_show() -> list[RenderableType]:
 
 
 def executions_show_failed() -> list[RenderableType]:
-    stopped = _picture(ORDER, *_BEGUN[:-1], (Failed("stock", 1, _SHORT), 60))
+    stopped = _snapshot(ORDER, *_BEGUN[:-1], (Failed("stock", 1, _SHORT), 60))
     nodes = [
         {"id": "price", "state": "SUCCESS", "error": None},
         {"id": "stock", "state": "FAILED", "error": {"message": REFUSED, "detail": TRACEBACK}},
@@ -131,7 +132,7 @@ def executions_show_failed() -> list[RenderableType]:
 
 
 def _shown(nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """What `executions show` reads of an execution beside its picture."""
+    """What `executions show` reads of an execution beside its snapshot."""
     given = {"item": "rope", "quantity": 30}
     return {"input": given, "output": None, "metrics": {"tokens": None}, "nodes": nodes}
 
@@ -183,6 +184,23 @@ def dlq_show() -> list[RenderableType]:
     return [letter_details(letter, hint)]
 
 
+def approvals() -> list[RenderableType]:
+    def row(title: str, node: str, item: int | None, until: str | None, subjects: tuple[str, ...],
+            *, is_yours: bool = True) -> dict[str, Any]:  # fmt: skip
+        return {"executionId": ORDER, "workflow": "refund-of-an-order", "node": node, "item": item, "title": title,
+                "since": "2027-01-15T08:00:00Z", "expiresAt": until, "mayAnswer": is_yours,
+                "answerers": {"roles": ["operator", "editor", "admin"], "subjects": list(subjects)}}  # fmt: skip
+
+    found = [
+        row("Refund 250 to Ann?", "ask_the_manager", None, "2027-01-17T08:00:00Z", ()),
+        row("Only 2 coils of rope left, Ann wants 30 by Friday. Make more?", "each", 7, None, ("ann", "bob")),
+        row(
+            "Close the books of 2026?", "close", None, None, tuple(f"user-{each}" for each in range(8)), is_yours=False
+        ),
+    ]
+    return [approvals_listing(found, hint, NOON + 90 * MINUTE)]
+
+
 SCENES: Final[dict[str, Callable[[], list[RenderableType]]]] = {
     each.__name__: each
     for each in (
@@ -195,6 +213,7 @@ SCENES: Final[dict[str, Callable[[], list[RenderableType]]]] = {
         dlq_groups,
         dlq_ls,
         dlq_show,
+        approvals,
     )
 }
 

@@ -134,7 +134,7 @@ def test_a_command_that_is_printed_as_advice_carries_the_node_types(
     ],
     ids=" ".join,
 )
-def test_an_answer_that_nobody_reads_to_the_end_is_no_failure(arguments: tuple[str, ...], invoke: Invoke):
+def test_an_answer_that_is_not_read_to_the_end_is_no_failure(arguments: tuple[str, ...], invoke: Invoke):
     invoke("run", "hello.yaml")
     reading, writing = os.pipe()
     os.close(reading)
@@ -158,7 +158,7 @@ def test_a_shell_gets_its_script_and_completes_commands_and_options(shell: str, 
     assert {"approvals", "approve"} <= {*completed.stdout.replace(",", "\n").split()}
 
 
-def test_a_shell_nobody_knows_is_refused_with_those_there_are(invoke: Invoke):
+def test_an_unknown_shell_is_refused_with_those_there_are(invoke: Invoke):
     result = invoke("completion", "tcsh")
 
     assert (result.exit_code, "'tcsh' is not one of 'bash', 'zsh', 'fish'" in result.stderr) == (2, True)
@@ -176,7 +176,7 @@ async def test_a_store_whose_owner_cannot_be_spoken_to_is_in_use(project: Path):
     assert "in use by process" in ended.stderr
 
 
-def test_a_refusal_is_a_json_document_for_whoever_asked_for_one(invoke: Invoke):
+def test_a_refusal_is_a_json_document_where_json_was_asked_for(invoke: Invoke):
     result = invoke("run", "wrong.yaml", "--json")
 
     assert result.exit_code == 2

@@ -14,7 +14,7 @@ from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.backend import Backend
 from ropewalk.api.doors.server import ServerSettings, address_of, listen, serving
-from ropewalk.cli.project import project
+from ropewalk.cli.backend.project import project
 from ropewalk.modules import catalogue
 from ropewalk.wiring import Settings, open_backend
 

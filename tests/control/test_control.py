@@ -14,8 +14,8 @@ import pytest
 
 from ropewalk.control import wire
 from ropewalk.control.client import NoAnswer, RemoteService
-from ropewalk.control.place import socket_path
 from ropewalk.control.server import ControlServer
+from ropewalk.control.socket_path import socket_path
 from ropewalk.core.errors import Conflict, InvalidDefinition, InvalidInput, InvalidTransition, NotFound, Unavailable
 from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service, reading
@@ -84,12 +84,12 @@ async def test_a_run_is_given_up_and_its_letter_discarded(remote: RemoteService,
             break
     await remote.give_up(execution, "ask", reason="enough")
 
-    await remote.discard(await letter(path), notes="no longer needed")
+    await remote.discard(await letter(path), notes="known and harmless")
 
     reader = await SqliteReader.open(path)
     (row,) = await reading.list_dead_letters(reader, "default", reading.Resolution.DISCARDED)
     await reader.close()
-    assert (row["reason"], row["notes"]) == ("enough", "no longer needed")
+    assert (row["reason"], row["notes"]) == ("enough", "known and harmless")
 
 
 async def test_a_letter_is_noted_and_what_is_old_is_removed_by_the_owner(remote: RemoteService, path: str):
@@ -185,8 +185,10 @@ def test_an_error_crosses_with_its_class_message_and_problems(error: Any):
     assert getattr(crossed, "problems", None) == getattr(error, "problems", None)
 
 
-def test_an_error_that_is_unknown_here_is_the_nearest_one_that_is_known():
-    crossed = wire.error_of(wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns"))
+def test_an_error_unknown_here_is_the_nearest_one_that_is_known():
+    crossed = wire.error_of(
+        wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns", (), wire.this_version())
+    )
 
     assert (type(crossed), str(crossed)) == (Unavailable, "it burns")
 
@@ -199,6 +201,9 @@ def test_every_request_is_a_verb_of_the_service_with_the_same_arguments():
         assert callable(getattr(RemoteService, str(name)))
         here, there = (inspect.signature(getattr(each, str(name))) for each in (Service, RemoteService))
         assert list(here.parameters) == list(there.parameters), request
+        if request not in (wire.Start, wire.Tell):
+            assert ["self", *request.__struct_fields__] == list(here.parameters), request
+    assert list(wire.Start.__struct_fields__[2:]) == list(inspect.signature(Service.start).parameters)[2:]
 
 
 async def raw(path: str, *lines: bytes) -> list[dict[str, Any]]:
@@ -210,20 +215,30 @@ async def raw(path: str, *lines: bytes) -> list[dict[str, Any]]:
     return answers
 
 
+def enveloped(request: bytes, protocol: int = wire.PROTOCOL, release: str = "9.9.9") -> bytes:
+    caller = f'{{"protocol": {protocol}, "release": "{release}"}}'
+    return b'{"caller": %b, "request": %b}\n' % (caller.encode(), request)
+
+
 @pytest.mark.parametrize(
     "line",
     [
         b"not json\n",
-        b"{}\n",
-        b'{"verb": "explode"}\n',
-        b'{"verb": "pause"}\n',
-        b'{"verb": "pause", "execution": 7}\n',
-        b'{"verb": "pause", "execution": "x", "extra": 1}\n',
+        enveloped(b"{}"),
+        enveloped(b'{"verb": "explode"}'),
+        enveloped(b'{"verb": "replay"}'),
+        enveloped(b'{"verb": "replay", "execution": 7}'),
+        enveloped(b'{"verb": "replay", "execution": "x", "extra": 1}'),
+        enveloped(b'{"verb": "tell", "execution": "x", "signal": {"type": "Explode"}}'),
+        enveloped(b'{"verb": "tell", "execution": "x", "signal": {"type": "Pause"}}'),
+        enveloped(b'{"verb": "tell", "execution": "x", "signal": {"type": "Succeeded", "node": "a", "attempt": 1}}'),
+        enveloped(b'{"verb": "tell", "execution": null, "signal": {"type": "Resume", "by": "ann"}}'),
+        enveloped(b'{"verb": "tell", "execution": null, "signal": {"type": "Fix", "by": "ann", "node": "a"}}'),
         b"[" * 100_000 + b"\n",
     ],
 )
 async def test_what_is_no_request_is_refused_and_the_next_one_is_answered(line: bytes, service: Service):
-    first, second = await raw(service.store.path, line, b'{"verb": "pause", "execution": "nosuch"}\n')
+    first, second = await raw(service.store.path, line, enveloped(b'{"verb": "replay", "execution": "nosuch"}'))
 
     assert first["types"][0] == "InvalidInput"
     assert second["types"][0] == "NotFound"
@@ -246,7 +261,7 @@ async def test_only_its_user_can_reach_the_socket(service: Service):
     assert len(os.fsencode(socket)) <= 100
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 async def test_another_user_is_not_listened_to_even_if_the_socket_were_open(service: Service):
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
@@ -299,7 +314,7 @@ async def test_a_socket_left_by_a_killed_owner_is_replaced(owner: subprocess.Pop
     assert (stale, Path(socket).exists()) == (True, False)
 
 
-async def test_a_process_that_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
+async def test_a_caller_that_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
     execution = await started(remote, ASKED)
     waiting = asyncio.create_task(remote.ended(execution))
     async for _, event in remote.follow(execution):
@@ -311,20 +326,20 @@ async def test_a_process_that_waits_is_told_when_the_owner_goes(owner: subproces
         await waiting
 
 
-async def test_a_process_that_hangs_up_leaves_nothing_behind(service: Service, tmp_path: Path):
+async def test_a_caller_that_disconnects_leaves_nothing_behind(service: Service, tmp_path: Path):
     server = ControlServer(service)
     await server.open(str(tmp_path / "s"))
     remote = RemoteService(str(tmp_path / "s"))
     execution = await started(remote, ASKED)
     async for _ in remote.follow(execution):
-        talks = server.talks
+        connections = server.connections
         break
 
     async with asyncio.timeout(10):
-        while server.talks:
+        while server.connections:
             await asyncio.sleep(0)
 
-    assert talks == 1
+    assert connections == 1
     await server.close()
 
 

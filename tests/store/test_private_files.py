@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.control.place import socket_path
+from ropewalk.control.socket_path import socket_path
 from ropewalk.store import private_files
 from ropewalk.store.sqlite import SqliteStore
 from ropewalk.wiring import Settings, open_service

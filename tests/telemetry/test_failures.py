@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ropewalk.cli.view import LogView
-from ropewalk.cli.view import logs_to as told_by
+from ropewalk.cli.views.progress import LogView
+from ropewalk.cli.views.progress import logs_to as told_by
 from ropewalk.nodes.base import NodeContext, NodeFailure, Registry
 from ropewalk.nodes.function import node
 from ropewalk.service import Service

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from ropewalk import wiring
-from ropewalk.cli.logs import logging_as
-from ropewalk.cli.view import LogView
+from ropewalk.cli.views.logs import logging_as
+from ropewalk.cli.views.progress import LogView
 from ropewalk.configuration import resolve
 from ropewalk.core.errors import InvalidInput
 from ropewalk.service.metrics import Sampler

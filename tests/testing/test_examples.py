@@ -67,7 +67,7 @@ def shop(inputs: dict[str, Any]) -> dict[str, Any]:
     return {"status": 200, "body": {"total": 250, "watchers": ["ada@example.org", "alan@example.org"]}}
 
 
-def test_refund_pays_what_was_approved_and_tells_everyone(ropewalk_engine: TestEngine):
+def test_refund_pays_what_was_approved_and_tells_every_watcher(ropewalk_engine: TestEngine):
     ropewalk_engine.stub("http.request", shop)
     ropewalk_engine.stub("email.send")
     execution = ropewalk_engine.start(load("refund.yaml"), {"orderId": "o-17"})

@@ -1,4 +1,4 @@
-"""The command line: thin. One file per noun; what is drawn is made in `rendering/`, what is done elsewhere.
+"""The command line: thin. `commands/` has one file per noun; what is drawn is made in `views/`, what is done elsewhere.
 
 `main.py` knows every command by name and loads none before it is called, so that `ropewalk --help` answers at once.
 """

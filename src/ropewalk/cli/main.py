@@ -76,7 +76,7 @@ class Ropewalk(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"ropewalk.cli.{module}"), name)
+        command: click.Command = getattr(import_module(f"ropewalk.cli.commands.{module}"), name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -103,9 +103,9 @@ class Ropewalk(click.Group):
         except (click.Abort, KeyboardInterrupt):
             return 130
         except Exception as error:
-            from ropewalk.cli.complaint import complain, is_told
+            from ropewalk.cli.views.errors import is_told, report_error
 
-            code = complain(error, is_json="--json" in arguments)
+            code = report_error(error, is_json="--json" in arguments)
             if code is None and not is_told(error):
                 raise
             return 1 if code is None else code

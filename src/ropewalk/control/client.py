@@ -10,24 +10,26 @@ import msgspec
 
 from ropewalk.control import wire
 from ropewalk.control.wire import LONGEST_ANSWER, Item, Refusal, Request, SavedVersion
-from ropewalk.core import log
+from ropewalk.core import log, signals
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import RopewalkError, Unavailable
 from ropewalk.core.events import Event
+from ropewalk.core.signals import PersonSignal
 from ropewalk.engines.base import Ended
 from ropewalk.service.node_types import LoadedNodeTypes
 from ropewalk.service.retention import START, Policy, Position, Swept
+from ropewalk.service.telling import SignalVerbs, Told
 
-Talk = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-LISTEN_AGAIN = 2.0
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+CHECK_EVERY = 2.0
 
 
 class NoAnswer(Unavailable):
     """No process listens on the socket: its owner is gone, or was never there. Nothing was asked."""
 
 
-class RemoteService:
-    """Asks the owner of a store; every request has a connection of its own, so that many requests can wait at once."""
+class RemoteService(SignalVerbs):
+    """Asks the owner of a store; every request has a connection of its own, so that many can wait at once."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -36,7 +38,7 @@ class RemoteService:
     async def connect(cls, path: str) -> "RemoteService":
         """The service behind a socket; NoAnswer if there is none."""
         remote = cls(path)
-        async with remote._talk():
+        async with remote._connected():
             return remote
 
     async def save(self, document: JSON, by: str = "local") -> SavedVersion:
@@ -52,31 +54,11 @@ class RemoteService:
         about = (actor, priority, key, trace, bounded_by, execution)
         return str(await self._ask(wire.Start(version.workflow, version.version, input, dict(vars or {}), *about)))
 
-    async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
-        return bool(await self._ask(wire.Cancel(execution, by, reason)))
-
-    async def pause(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
-        return bool(await self._ask(wire.Pause(execution, by, reason)))
-
-    async def resume(self, execution: str, by: str = "local") -> bool:
-        return bool(await self._ask(wire.Resume(execution, by)))
-
-    async def retry(self, execution: str, by: str = "local") -> bool:
-        return bool(await self._ask(wire.Retry(execution, by)))
-
-    async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
-        return bool(await self._ask(wire.Signal(execution, name, payload, by)))
+    async def tell(self, execution: str | None, signal: PersonSignal, by: str) -> Told:
+        return msgspec.convert(await self._ask(wire.Tell(execution, msgspec.Raw(signals.encode(signal)), by)), Told)
 
     async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         return int(await self._ask(wire.Publish(subject, payload, by)))
-
-    async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
-                     item: int | None = None) -> bool:  # fmt: skip
-        return bool(await self._ask(wire.Decide(execution, node, approved, by, payload, item)))
-
-    async def give_up(self, execution: str, node: str, item: int | None = None, by: str = "local",
-                      reason: str | None = None) -> bool:  # fmt: skip
-        return bool(await self._ask(wire.GiveUp(execution, node, item, by, reason)))
 
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         return bool(await self._ask(wire.ResetBreaker(target, by)))
@@ -87,15 +69,6 @@ class RemoteService:
 
     async def replay(self, execution: str, by: str = "local", bounded_by: tuple[str, ...] = ()) -> str:
         return str(await self._ask(wire.Replay(execution, by, bounded_by)))
-
-    async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
-        return str(await self._ask(wire.Requeue(letter, overrides, by)))
-
-    async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
-        return str(await self._ask(wire.Fix(letter, output, by, ports)))
-
-    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
-        await self._ask(wire.Discard(letter, by, notes))
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
         await self._ask(wire.Note(letter, text, by))
@@ -111,23 +84,23 @@ class RemoteService:
 
     async def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
         """Every event after the given number, those recorded and those to come, until the end."""
-        async with self._talk() as talk:
-            await _send(talk, wire.Follow(execution, after))
-            while isinstance(answer := await _received(talk, self._path), Item):
+        async with self._connected() as connection:
+            await _send(connection, wire.Follow(execution, after))
+            while isinstance(answer := await _received(connection, self._path), Item):
                 seq, events = log.decode(bytes(answer.value))
                 yield seq, events[0]
 
     # One request
 
     async def _ask(self, request: Request) -> Any:
-        async with self._talk() as talk:
-            await _send(talk, request)
-            answer = await _received(talk, self._path)
+        async with self._connected() as connection:
+            await _send(connection, request)
+            answer = await _received(connection, self._path)
             assert not isinstance(answer, Item), "only a stream has items"
             return answer.value
 
     @asynccontextmanager
-    async def _talk(self) -> AsyncIterator[Talk]:
+    async def _connected(self) -> AsyncIterator[Connection]:
         try:
             reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER)
         except OSError as error:
@@ -138,27 +111,27 @@ class RemoteService:
             writer.close()
 
 
-async def _send(talk: Talk, request: Request) -> None:
+async def _send(connection: Connection, request: Request) -> None:
     line = wire.line_of(request)
     if len(line) > wire.LONGEST_REQUEST:
         raise RopewalkError(f"the request has {len(line):,} bytes; at most {wire.LONGEST_REQUEST:,} can be sent")
     try:
-        talk[1].write(line)
-        await talk[1].drain()
+        connection[1].write(line)
+        await connection[1].drain()
     except ConnectionError as error:
-        raise _hung_up() from error
+        raise _owner_gone() from error
 
 
-async def _received(talk: Talk, path: str) -> wire.Result | Item:
+async def _received(connection: Connection, path: str) -> wire.Result | Item:
     """The next answer; a refusal is raised as the error it was."""
     try:
-        line = await _line(talk[0], path)
+        line = await _line(connection[0], path)
     except ConnectionError as error:
-        raise _hung_up() from error
+        raise _owner_gone() from error
     except ValueError as error:
         raise RopewalkError(f"the answer has more than {LONGEST_ANSWER:,} bytes") from error
     if not line.endswith(b"\n"):
-        raise _hung_up()
+        raise _owner_gone()
     answer = wire.answer_in(line)
     if isinstance(answer, Refusal):
         raise wire.error_of(answer)
@@ -166,10 +139,10 @@ async def _received(talk: Talk, path: str) -> wire.Result | Item:
 
 
 async def _line(reader: asyncio.StreamReader, path: str) -> bytes:
-    """The next line, however long it takes, as long as its owner has not taken its socket away."""
+    """The next line, waited for as long as the owner's socket is there: an owner that leaves removes it."""
     reading = asyncio.ensure_future(reader.readline())
     try:
-        while not (await asyncio.wait((reading,), timeout=LISTEN_AGAIN))[0]:
+        while not (await asyncio.wait((reading,), timeout=CHECK_EVERY))[0]:
             if not os.path.exists(path):
                 raise ConnectionResetError(path)
         return reading.result()
@@ -177,7 +150,7 @@ async def _line(reader: asyncio.StreamReader, path: str) -> bytes:
         reading.cancel()
 
 
-def _hung_up() -> Unavailable:
+def _owner_gone() -> Unavailable:
     return Unavailable(
         "the process that owns the store went away before it answered: see what was done, then try again"
     )

@@ -7,20 +7,20 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import msgspec
 
 from ropewalk.control import wire
-from ropewalk.control.place import socket_path
-from ropewalk.control.wire import LONGEST_REQUEST, Item, Refusal, Request, Result, SavedVersion
+from ropewalk.control.socket_path import socket_path
+from ropewalk.control.wire import LONGEST_REQUEST, Item, Refusal, Request, Result, SavedVersion, Version
 from ropewalk.core import log
 from ropewalk.core.errors import InvalidInput, RopewalkError, Unavailable
 from ropewalk.service import Service
 from ropewalk.store.sqlite import SqliteStore
 
 MOST_CONNECTIONS: Final = 100
-LAST_WORDS: Final = 0.1
+CLOSE_GRACE: Final = 0.1
 
 # Where the kernel cannot name the peer, the directory alone keeps other users out.
 _PEER: Final = getattr(socket, "SO_PEERCRED", None)
@@ -44,8 +44,8 @@ async def _listen(server: "ControlServer", store: SqliteStore) -> None:
         path = socket_path(store.path)
         await server.open(path)
     except (OSError, Unavailable) as error:
-        # Executing matters more than the socket: other processes are then told that the store is in use.
-        _log.warning("other processes cannot speak to this one: %s", error)
+        # Executing matters more than being reached: other commands are then told that the store is in use.
+        _log.warning("other processes cannot reach this one: %s", error)
     else:
         store.set_socket(path)
 
@@ -57,19 +57,19 @@ class ControlServer:
         self._service = service
         self._server: asyncio.Server | None = None
         self._socket: tuple[str, os.stat_result] | None = None
-        self._talks: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     @property
-    def talks(self) -> int:
-        """How many processes are connected now."""
-        return len(self._talks)
+    def connections(self) -> int:
+        """How many callers are connected now."""
+        return len(self._connections)
 
     async def open(self, path: str) -> None:
-        """Listens at `path`; a socket that is there is of a dead owner, since the store has one owner."""
+        """Listen at `path`; a socket that is there was left behind, since the store has one owner."""
         with suppress(FileNotFoundError):
             os.unlink(path)
-        # Serving comes last: should it be broken off, there is a server to close.
+        # Serving comes last: a caller cancelled in the midst of it has a server to close.
         self._server = await asyncio.start_unix_server(
             self._connected, path, limit=LONGEST_REQUEST, start_serving=False
         )
@@ -78,17 +78,17 @@ class ControlServer:
         await self._server.start_serving()
 
     async def close(self) -> None:
-        """Hangs up, and removes the socket unless another owner has put its own there."""
+        """Close all connections, and remove the socket unless another process has put its own in its place."""
         self._is_closed = True
         if self._server is not None:
             self._server.close()
-        talks = list(self._talks)
-        if talks:
-            # Processes that follow an execution which has just ended hear of it before this one hangs up.
-            await asyncio.wait(talks, timeout=LAST_WORDS)
-        for talk in talks:
-            talk.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
+        connections = list(self._connections)
+        if connections:
+            # Callers that follow an execution which has just ended hear of the end before the connection closes.
+            await asyncio.wait(connections, timeout=CLOSE_GRACE)
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
         if self._socket is not None:
             path, ours = self._socket
             with suppress(FileNotFoundError):
@@ -96,25 +96,25 @@ class ControlServer:
                     os.unlink(path)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A connection that was accepted during the close would wait for an answer for as long as this process lives.
-        if self._is_closed or len(self._talks) >= MOST_CONNECTIONS or not _is_ours(writer):
+        # A connection accepted while the server closes would wait for an answer for as long as this process lives.
+        if self._is_closed or len(self._connections) >= MOST_CONNECTIONS or not _is_ours(writer):
             writer.close()
             return
-        # A task of our own: the one asyncio would make complains when it is cancelled.
-        talk = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._talks.add(talk)
-        talk.add_done_callback(self._talks.discard)
+        # A task made here: the one that asyncio would make logs an error when it is cancelled.
+        connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._talk(reader, writer)
+            await self._converse(reader, writer)
         except ConnectionError as error:
             _log.debug("a connection broke: %s", error)
         finally:
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers until the other side hangs up, which also ends what it waits for."""
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer until the caller closes the connection, which also cancels the request under way."""
         line = await _next_line(reader)
         while line.endswith(b"\n"):
             work = asyncio.ensure_future(self._answer(line, writer))
@@ -135,33 +135,27 @@ class ControlServer:
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         answer: Result | Refusal
         try:
-            answer = Result(await self._do(_understood(line), writer))
+            answer = Result(await self._do(line, writer))
         except RopewalkError as error:
             answer = wire.refusal_of(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 -- a mistake of ours must not leave the other side waiting
+        except Exception as error:  # noqa: BLE001 -- a fault of the owner must not leave the caller waiting
             _log.exception("a request could not be carried out")
-            answer = Refusal((RopewalkError.__name__,), f"the owner of the store failed: {type(error).__name__}")
+            answer = wire.refusal_of(RopewalkError(f"the owner of the store failed: {type(error).__name__}"))
         writer.write(wire.line_of(answer))
         await writer.drain()
 
-    async def _do(self, request: Request, writer: asyncio.StreamWriter) -> Any:
+    async def _do(self, line: bytes, writer: asyncio.StreamWriter) -> Any:
+        if not line.endswith(b"\n"):
+            raise InvalidInput(f"the request is longer than {LONGEST_REQUEST:,} bytes")
+        request, caller = wire.request_in(line)
         if isinstance(request, wire.Follow):
             async for seq, event in self._service.engine.follow(request.execution, request.after):
                 writer.write(wire.line_of(Item(msgspec.Raw(log.encode(seq, [event])))))
                 await writer.drain()
             return None
-        return await carried_out(self._service, request)
-
-
-def _understood(line: bytes) -> Request:
-    if not line.endswith(b"\n"):
-        raise InvalidInput(f"the request is longer than {LONGEST_REQUEST:,} bytes")
-    try:
-        return wire.request_in(line)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidInput(f"the request cannot be understood: {error}") from error
+        return await carried_out(self._service, request, caller)
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:
@@ -181,54 +175,16 @@ def _is_ours(writer: asyncio.StreamWriter) -> bool:
     return user == os.geteuid()
 
 
-async def carried_out(service: Service, request: Request) -> Any:
-    """What the service's verb of this name answers, as JSON."""
+async def carried_out(service: Service, request: Request, caller: Version) -> Any:
+    """What the service's method of the request's name answers, as JSON."""
     match request:
         case wire.Save(document, by):
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
-        case wire.PublishVersion(workflow, number, by):
-            return await service.publish_version(workflow, number, by)
-        case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
+        case wire.Start(workflow, number):
             version = await service.engine.memory.version(workflow, number)
-            return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)
-        case wire.Cancel(execution, by, reason):
-            return await service.cancel(execution, by, reason)
-        case wire.Pause(execution, by, reason):
-            return await service.pause(execution, by, reason)
-        case wire.Resume(execution, by):
-            return await service.resume(execution, by)
-        case wire.Retry(execution, by):
-            return await service.retry(execution, by)
-        case wire.Signal(execution, name, payload, by):
-            return await service.signal(execution, name, payload, by)
-        case wire.Publish(subject, payload, by):
-            return await service.publish(subject, payload, by)
-        case wire.Decide(execution, node, approved, by, payload, item):
-            return await service.decide(execution, node, approved=approved, by=by, payload=payload, item=item)
-        case wire.GiveUp(execution, node, item, by, reason):
-            return await service.give_up(execution, node, item, by, reason)
-        case wire.ResetBreaker(target, by):
-            return await service.reset_breaker(target, by)
-        case wire.Rerun(execution, node, by, of_version, bounded_by):
-            return await service.rerun(execution, node, by, of_version, bounded_by)
-        case wire.Replay(execution, by, bounded_by):
-            return await service.replay(execution, by, bounded_by)
-        case wire.Requeue(letter, inputs, by):
-            return await service.requeue(letter, inputs, by)
-        case wire.Fix(letter, output, by, ports):
-            return await service.fix(letter, output, by, ports)
-        case wire.Discard(letter, by, notes):
-            return await service.discard(letter, by, notes)
-        case wire.Note(letter, text, by):
-            return await service.note(letter, text, by)
-        case wire.Sweep(policy, position, by):
-            return await service.sweep(policy, position, by)
-        case wire.Learn(modules, folder):
-            return await service.learn(modules, folder)
-        case wire.Ended(execution):
-            return await service.ended(execution)
-        case wire.Follow():
-            raise AssertionError("a stream is answered item by item")
+            return await service.start(version, *msgspec.structs.astuple(request)[2:])
+        case wire.Tell(execution, _, by):
+            return await service.tell(execution, wire.signal_in(request, caller), by)
         case _:
-            assert_never(request)
+            return await getattr(service, str(request.__struct_config__.tag))(*msgspec.structs.astuple(request))

@@ -1,17 +1,24 @@
 """What goes over the control socket: one JSON object a line, a request one way, answers the other.
 
+A request lies in an envelope that says which version the caller has, and a refusal says which one the owner has. The
+owner refuses what it does not know, so a caller and an owner of different versions tell the person why they disagree.
+
 An answer is a `Result`, a `Refusal`, or any number of `Item`s before one of these. A refusal carries the names of its
 error's class and of what that derives from, so that the other side raises the same error, or the nearest it knows.
 """
 
 from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version as installed_version
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from ropewalk.core import signals
 from ropewalk.core.canonical import JSON
-from ropewalk.core.errors import Invalid, Problem, RopewalkError
+from ropewalk.core.errors import Conflict, Invalid, InvalidInput, Problem, RopewalkError
+from ropewalk.core.signals import PersonSignal
 from ropewalk.service.retention import DEFAULT, START, Policy, Position
 
 LONGEST_REQUEST: Final = 8 * 1024 * 1024
@@ -21,8 +28,35 @@ LONGEST_ANSWER: Final = 65 * 1024 * 1024
 """The largest value Ropewalk keeps, and what is around it."""
 
 
+PROTOCOL: Final = 2
+"""Of the envelope and the kinds of answers; 1 had no envelope. A new request or signal needs no other number."""
+
+
+class Version(Struct, frozen=True):
+    """What a process at one end of the socket is; one of protocol 1 does not say which release it is."""
+
+    protocol: int = 1
+    release: str = "of an earlier release"
+
+    def __str__(self) -> str:
+        return f"Ropewalk {self.release} (control protocol {self.protocol})"
+
+
+@cache
+def this_version() -> Version:
+    """That of this process."""
+    return Version(PROTOCOL, installed_version("ropewalk"))
+
+
+class Envelope(Struct, frozen=True):
+    """What is around every request, in every version from 2 on."""
+
+    caller: Version = Version()
+    request: msgspec.Raw = msgspec.Raw()
+
+
 class _Request(Struct, frozen=True, tag_field="verb", tag=str.lower, forbid_unknown_fields=True):
-    """What may be asked; the arguments are those of the service's method of the same name."""
+    """What may be asked; the service's method of the same name takes the fields as its arguments."""
 
 
 class Save(_Request, frozen=True):
@@ -41,7 +75,7 @@ class Start(_Request, frozen=True):
     version: int
     input: JSON = None
     vars: dict[str, JSON] = {}
-    by: str = "local"
+    actor: str = "local"
     priority: int = 5
     key: str | None = None
     trace: str | None = None
@@ -49,32 +83,11 @@ class Start(_Request, frozen=True):
     execution: str | None = None
 
 
-class Cancel(_Request, frozen=True):
-    execution: str
-    by: str = "local"
-    reason: str | None = None
+class Tell(_Request, frozen=True):
+    """One signal of the core; without an execution it is for that of the dead letter which the signal names."""
 
-
-class Pause(_Request, frozen=True):
-    execution: str
-    by: str = "local"
-    reason: str | None = None
-
-
-class Resume(_Request, frozen=True):
-    execution: str
-    by: str = "local"
-
-
-class Retry(_Request, frozen=True):
-    execution: str
-    by: str = "local"
-
-
-class Signal(_Request, frozen=True):
-    execution: str
-    name: str
-    payload: JSON = None
+    execution: str | None
+    signal: msgspec.Raw
     by: str = "local"
 
 
@@ -82,23 +95,6 @@ class Publish(_Request, frozen=True):
     subject: str
     payload: JSON = None
     by: str = "local"
-
-
-class Decide(_Request, frozen=True):
-    execution: str
-    node: str
-    approved: bool
-    by: str = "local"
-    payload: JSON = None
-    item: int | None = None
-
-
-class GiveUp(_Request, frozen=True, tag="give_up"):
-    execution: str
-    node: str
-    item: int | None = None
-    by: str = "local"
-    reason: str | None = None
 
 
 class ResetBreaker(_Request, frozen=True, tag="reset_breaker"):
@@ -118,25 +114,6 @@ class Replay(_Request, frozen=True):
     execution: str
     by: str = "local"
     bounded_by: tuple[str, ...] = ()
-
-
-class Requeue(_Request, frozen=True):
-    letter: str
-    overrides: dict[str, JSON] | None = None
-    by: str = "local"
-
-
-class Fix(_Request, frozen=True):
-    letter: str
-    output: JSON = None
-    by: str = "local"
-    ports: tuple[str, ...] = ()
-
-
-class Discard(_Request, frozen=True):
-    letter: str
-    by: str = "local"
-    notes: str | None = None
 
 
 class Note(_Request, frozen=True):
@@ -169,20 +146,11 @@ Request = (
     Save
     | PublishVersion
     | Start
-    | Cancel
-    | Pause
-    | Resume
-    | Retry
-    | Signal
+    | Tell
     | Publish
-    | Decide
-    | GiveUp
     | ResetBreaker
     | Rerun
     | Replay
-    | Requeue
-    | Fix
-    | Discard
     | Note
     | Sweep
     | Learn
@@ -221,10 +189,12 @@ class Refusal(_Answer, frozen=True):
     types: tuple[str, ...]
     message: str
     problems: tuple[Problem, ...] = ()
+    owner: Version = Version()
 
 
 Answer = Result | Item | Refusal
 
+_envelopes: Final = msgspec.json.Decoder(Envelope)
 _requests: Final[msgspec.json.Decoder[Request]] = msgspec.json.Decoder(Request)
 _answers: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
 _encoder: Final = msgspec.json.Encoder()
@@ -232,12 +202,30 @@ _encoder: Final = msgspec.json.Encoder()
 
 def line_of(message: Request | Answer) -> bytes:
     """The message as it goes over the wire."""
+    if isinstance(message, _Request):
+        return _encoder.encode(Envelope(this_version(), msgspec.Raw(_encoder.encode(message)))) + b"\n"
     return _encoder.encode(message) + b"\n"
 
 
-def request_in(line: bytes) -> Request:
-    """The request in a line; msgspec.DecodeError or RecursionError if there is none."""
-    return _requests.decode(line)
+def request_in(line: bytes) -> tuple[Request, Version]:
+    """The request in a line and the version of its caller; refused if there is none, or of another protocol."""
+    caller = Version()
+    try:
+        envelope = _envelopes.decode(line)
+        caller = envelope.caller
+        if caller.protocol != PROTOCOL:
+            raise mismatch(caller, this_version())
+        return _requests.decode(envelope.request), caller
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _not_understood(error, caller) from error
+
+
+def signal_in(request: Tell, caller: Version) -> PersonSignal:
+    """The signal that is to be told; refused if this version does not know it, or a field of it."""
+    try:
+        return signals.decode(request.signal)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _not_understood(error, caller) from error
 
 
 def answer_in(line: bytes) -> Answer:
@@ -248,15 +236,30 @@ def answer_in(line: bytes) -> Answer:
 # Errors
 
 
+def mismatch(caller: Version, owner: Version) -> Conflict:
+    """The caller and the owner of the store cannot speak to each other; nothing was done."""
+    return Conflict(
+        f"this command is {caller} and the process that owns the store is {owner}: use one version for both, "
+        "or stop that process first"
+    )
+
+
+def _not_understood(error: Exception, caller: Version) -> InvalidInput:
+    return InvalidInput(f"the owner of the store, {this_version()}, cannot understand the request of {caller}: {error}")
+
+
 def refusal_of(error: RopewalkError) -> Refusal:
     """The error as the other side can raise it again."""
     types = tuple(each.__name__ for each in type(error).__mro__ if issubclass(each, RopewalkError))
     problems = error.problems if isinstance(error, Invalid) else ()
-    return Refusal(types, str(error), tuple(Problem(problem.path, problem.message) for problem in problems))
+    told = tuple(Problem(problem.path, problem.message) for problem in problems)
+    return Refusal(types, str(error), told, this_version())
 
 
 def error_of(refusal: Refusal) -> RopewalkError:
     """The error a refusal tells of: of the same class, or of the nearest one this process knows."""
+    if refusal.owner.protocol != PROTOCOL:
+        return mismatch(this_version(), refusal.owner)
     known = {each.__name__: each for each in _classes(RopewalkError)}
     kind = next((known[name] for name in refusal.types if name in known), RopewalkError)
     # Not through `kind(…)`: some classes make their message from other arguments.

@@ -4,7 +4,7 @@ A report names the attempt it is about; one that comes late or twice decides not
 no sense any more is refused with `InvalidTransition`.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -252,6 +252,25 @@ Report = Succeeded | Failed | Suspended | Expanded | Returned | Lost
 Arrival = Decide | Tell | Matched | Released | ChildEnded | ChildReopened | Evaluated
 Request = Pause | Resume | Cancel | Retry | Requeue | Fix | GiveUp | Abandon
 Signal = Start | Due | Report | Arrival | Request
+PersonSignal = Decide | Tell | Pause | Resume | Cancel | Retry | Requeue | Fix | GiveUp | Discard
+"""What a person may tell an execution."""
+
+_of_person: Final[msgspec.json.Decoder[PersonSignal]] = msgspec.json.Decoder(PersonSignal)
+
+
+def encode(signal: PersonSignal) -> bytes:
+    """The signal as one process tells it to another."""
+    return msgspec.json.encode(signal)
+
+
+def decode(text: bytes | msgspec.Raw) -> PersonSignal:
+    """The signal that `encode` wrote; a DecodeError names what this Ropewalk does not know of it."""
+    signal = _of_person.decode(text)
+    known = {"type", *(field.encode_name for field in msgspec.structs.fields(signal))}
+    # A field of a later Ropewalk may narrow what is asked: to leave it out would do more than the person wants.
+    if unknown := [name for name in msgspec.json.decode(text) if name not in known]:
+        raise msgspec.ValidationError(f"{type(signal).__name__} has no field {unknown[0]!r}")
+    return signal
 
 
 def check_request(signal: msgspec.Struct) -> None:

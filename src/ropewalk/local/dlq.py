@@ -99,7 +99,7 @@ def _place_of_group(group: Json) -> dlq.GroupCursor:
 
 
 def _progress(each: Progress) -> Any:
-    """The end of it is about no letter in particular."""
+    """One step as JSON; the last one, STOPPED, is about no letter in particular."""
     is_end = each.outcome is Outcome.STOPPED
     letter, execution = (None, None) if is_end else (each.letter, each.execution)
     return {"id": letter, "executionId": execution, "outcome": str(each.outcome), "reason": each.reason}

@@ -71,14 +71,14 @@ class LocalExecution:
         return await reading.get_execution(service.store, service.store.blobs, service.workspace, self.id)
 
     async def output(self) -> JSON:
-        """The output of an execution that succeeded, whatever its size."""
+        """The output of an execution that succeeded, also one that is kept as a blob."""
         kept = await kept_output(self._service.store, self.id)
         return await self._read(kept) if isinstance(kept, Blob) else msgspec.json.decode(kept)
 
     async def explain(self, node: str | None = None) -> "Explanation":
         """Why it, or one node of it, does not run now, and what would help."""
         service, store = self._service, self._service.store
-        # On a store of one process that is the one which asks here.
+        # On a store of one process the worker is this process.
         alive = None if store.is_shared else lambda _: True
         return cast(
             "Explanation",

@@ -21,7 +21,7 @@ from ropewalk.wiring import Settings, open_service
 async def open(  # noqa: A001
     url: str | None = None, *, nodes: Iterable[NodeType] = (), config: str | None = None
 ) -> AsyncIterator[LocalEngine]:
-    """Execute on a store; whatever was under way there goes on.
+    """Execute on a store; the executions that were under way there go on.
 
     Name the `@node` functions of unfinished executions in `nodes`: they are needed before a workflow brings them. What
     is not said here is taken from the environment, then from `config`, else from `ropewalk.toml` in the current

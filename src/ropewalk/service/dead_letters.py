@@ -13,7 +13,7 @@ import uuid_utils
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotFound, Problem, Unreadable
 from ropewalk.core.instant import rfc3339
-from ropewalk.core.signals import Discard, Fix, Requeue, Signal
+from ropewalk.core.signals import Discard, Fix, PersonSignal, Requeue
 from ropewalk.core.state import Resolution
 from ropewalk.service import dead_letter_bulk
 from ropewalk.service.dead_letter_bulk import Bounds, Pace, Progress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ropewalk.nodes.base import Registry
 
 LONGEST_NOTE: Final = 4_000
-Tell = Callable[[str, Signal | Discard, str], Awaitable[bool]]
+Tell = Callable[[str, PersonSignal, str], Awaitable[bool]]
 
 
 def require_json(**given: JSON) -> None:
@@ -68,8 +68,8 @@ class DeadLetters:
         if node_type is not None and (wrong := node_type.wrong_ports(node.get("with", {}), ports)):
             raise InvalidInput([Problem(("ports",), wrong)])
 
-    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
-        """Close a dead letter without doing anything about it; what is noted is added to what was."""
+    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> str:
+        """Close a dead letter without doing anything about it, and add the note to those before; its execution's id."""
         text = None if notes is None else _checked(notes)
         found, now = await self._pending(letter), self._store.now()
         # The resolution itself names author and time, unless there are earlier notes.
@@ -83,6 +83,7 @@ class DeadLetters:
             await self._discard_unread(Discard(letter, by, text, note), now)
         if (await self._resolution(letter)) != Resolution.DISCARDED:
             raise Conflict(f"dead letter {letter} was resolved by someone else just now")
+        return found.execution
 
     async def _discard_unread(self, decision: Discard, now: int) -> None:
         letter, by = decision.letter, decision.by

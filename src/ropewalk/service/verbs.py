@@ -16,7 +16,7 @@ from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Prob
 from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
-from ropewalk.core.signals import Cancel, Decide, Discard, GiveUp, Pause, Resume, Retry, Signal, Tell
+from ropewalk.core.signals import Decide, Discard, Fix, PersonSignal, Requeue, Retry, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.accepting import AT_ONCE
@@ -30,6 +30,7 @@ from ropewalk.service.document_cache import DocumentCache
 from ropewalk.service.node_types import LoadedNodeTypes, NodeTypeLoader
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
+from ropewalk.service.telling import SignalVerbs, Told
 from ropewalk.service.workflow_cache import WorkflowCache
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
@@ -52,7 +53,7 @@ def require_startable(workflow: workflows.Workflow) -> None:
         raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
 
 
-class Service:
+class Service(SignalVerbs):
     """What callers may ask of one workspace of a Ropewalk."""
 
     def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
@@ -61,7 +62,7 @@ class Service:
         self.engine = engine
         self.types = types
         self.workspace = workspace
-        self.dead_letters = DeadLetters(store, self._tell, workspace, types)
+        self.dead_letters = DeadLetters(store, engine.tell, workspace, types)
         self._env = env
         self._limits = limits
         self._loader = loader
@@ -225,27 +226,32 @@ class Service:
         """Every event after the given number, those recorded and those to come, until the end."""
         return self.engine.follow(execution, after)
 
-    async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
-        return await self._tell(execution, Cancel(by, reason), by)
+    async def tell(self, execution: str | None, signal: PersonSignal, by: str) -> Told:
+        match signal:
+            case Requeue(letter=str(letter)):
+                return Told(await self.dead_letters.requeue(letter, signal.overrides, by), True)
+            case Fix(letter=str(letter)):
+                return Told(await self.dead_letters.fix(letter, signal.output, by, signal.ports), True)
+            case Discard(letter):
+                return Told(await self.dead_letters.discard(letter, by, signal.reason), True)
+        if execution is None:
+            raise InvalidInput([Problem(("execution",), "must be named, unless the signal names a dead letter")])
+        match signal:
+            case Retry():
+                await self._hold(execution)
+            case Tell(name, payload):
+                require_json(name=name, payload=payload)
+                if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+                    raise InvalidInput([Problem(("name",), f"must be a text of 1 to {LONGEST_NAME} characters")])
+            case Decide():
+                require_json(payload=signal.payload)
+        return Told(execution, await self.engine.tell(execution, signal, by))
 
-    async def pause(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
-        return await self._tell(execution, Pause(by, reason), by)
-
-    async def resume(self, execution: str, by: str = "local") -> bool:
-        return await self._tell(execution, Resume(by), by)
-
-    async def retry(self, execution: str, by: str = "local") -> bool:
+    async def _hold(self, execution: str) -> None:
         # What has been over for long may be removed at any moment; from here on it stays.
         async with self.store.transaction() as tx:
             if not await retention.hold(tx, execution, self.store.now()):
                 raise NotFound(f"there is no execution {execution}")
-        return await self._tell(execution, Retry(by), by)
-
-    async def signal(self, execution: str, name: str, payload: JSON = None, by: str = "local") -> bool:
-        require_json(name=name, payload=payload)
-        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-            raise InvalidInput([Problem(("name",), f"must be a text of 1 to {LONGEST_NAME} characters")])
-        return await self._tell(execution, Tell(name, payload), by)
 
     async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
         """Tell every execution that waits for such an event; how many were. Durable when it returns."""
@@ -260,18 +266,6 @@ class Service:
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""
         return await breakers.reset(self.engine, self.workspace, target, by)
-
-    async def decide(self, execution: str, node: str, *, approved: bool, by: str = "local", payload: JSON = None,
-                     item: int | None = None) -> bool:  # fmt: skip
-        require_json(payload=payload)
-        return await self._tell(execution, Decide(node, approved, by, payload, item), by)
-
-    async def give_up(self, execution: str, node: str, item: int | None = None, by: str = "local",
-                      reason: str | None = None) -> bool:  # fmt: skip
-        return await self._tell(execution, GiveUp(node, by, item, reason), by)
-
-    async def _tell(self, execution: str, signal: Signal | Discard, by: str) -> bool:
-        return await self.engine.tell(execution, signal, by)
 
     async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None,
                     bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
@@ -314,15 +308,6 @@ class Service:
         return await self.engine.start(request)
 
     # Dead letters
-
-    async def requeue(self, letter: str, overrides: dict[str, JSON] | None = None, by: str = "local") -> str:
-        return await self.dead_letters.requeue(letter, overrides, by)
-
-    async def fix(self, letter: str, output: JSON, by: str = "local", ports: tuple[str, ...] = ()) -> str:
-        return await self.dead_letters.fix(letter, output, by, ports)
-
-    async def discard(self, letter: str, by: str = "local", notes: str | None = None) -> None:
-        await self.dead_letters.discard(letter, by, notes)
 
     async def note(self, letter: str, text: str, by: str = "local") -> None:
         await self.dead_letters.note(letter, text, by)

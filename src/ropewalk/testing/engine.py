@@ -45,7 +45,7 @@ class ExecutionVerbs:
 
     @verb
     async def wait(self) -> Json:
-        """The execution as recorded at its end, whatever that is; `StillWaiting` if no time ends it."""
+        """The execution as recorded at its end, in any final state; `StillWaiting` if no time ends it."""
         await self._time.until_ended(self.id)
         return await self._local.details()
 

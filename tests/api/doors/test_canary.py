@@ -20,7 +20,7 @@ from starlette.types import Message
 
 from ropewalk.access.rights import EVERYTHING, Right, Role
 from ropewalk.api.app import assemble
-from ropewalk.cli.server import event_of
+from ropewalk.cli.backend.server import event_of
 from ropewalk.core import events
 from ropewalk.service import payloads
 from ropewalk.service.reasons import Cause

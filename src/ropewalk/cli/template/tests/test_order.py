@@ -26,8 +26,8 @@ def test_an_order_that_no_one_decides_about_is_declined_after_two_days(ropewalk_
     assert execution.nodes()["decline"]["state"] == "SUCCESS"
 
 
-def test_what_nobody_sells_leaves_a_dead_letter(ropewalk_engine: TestEngine) -> None:
+def test_an_item_that_no_shop_sells_leaves_a_dead_letter(ropewalk_engine: TestEngine) -> None:
     execution = ropewalk_engine.start(ORDER, {"item": "anchor"})
 
     assert execution.wait()["state"] == "FAILED"
-    assert [letter["reason"] for letter in ropewalk_engine.dead_letters()] == ["nobody sells 'anchor'"]
+    assert [letter["reason"] for letter in ropewalk_engine.dead_letters()] == ["no shop sells 'anchor'"]

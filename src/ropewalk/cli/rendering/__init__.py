@@ -1,1 +1,0 @@
-"""Pure functions from JSON to what is drawn; whatever comes from users is shown as text and nothing else."""
