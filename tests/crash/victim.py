@@ -178,7 +178,7 @@ def die_before_commit(store: SqliteStore, number: int) -> None:
 
 def _steps(store: SqliteStore, statement: str) -> int:
     """How many steps a commit has; none, if the statement is no commit."""
-    forms = {text.split(" values")[0]: forms for forms, text in store._commits._texts.items()}
+    forms = {text.split(" values")[0]: forms for forms, text in store._writer._commits._texts.items()}
     batch = forms.get(statement.split(" values")[0])
     # The statement, its trigger, the two steps of the fence, and its own.
     return int(statement == "commit") if batch is None else 4 + len(batch)

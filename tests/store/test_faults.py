@@ -226,6 +226,6 @@ async def test_after_a_failed_sync_the_store_writes_no_more_until_it_is_opened_a
     error = failure(sqlite3.SQLITE_IOERR_FSYNC)
 
     assert is_unsure(error)
-    store._ours(error)
+    store._writer.ours(error)
     with pytest.raises(StoreUnavailable, match=r"not written any more.*open it again"):
         await store.write([("insert_log", entries("e1", 1))])

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ropewalk.checker.graph import Graph, Move
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.definition.node_type import EXPIRED_PORT
 from ropewalk.core.events import (
     ChildResumed,

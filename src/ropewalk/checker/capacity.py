@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from ropewalk.checker.history import History, Violation
 from ropewalk.checker.holdings import Holdings, held_by
-from ropewalk.checker.trace import STARTS, TERMINAL, Key, Kind, Mark, Trace
+from ropewalk.checker.lanes import Key, Kind, Mark
+from ropewalk.checker.trace import STARTS, TERMINAL, Trace
 from ropewalk.core.events import ExecutionAccepted, ExecutionStarted, SlotReleased, SlotTaken
 
 SLOT_TAKEN = (ExecutionStarted, SlotTaken)

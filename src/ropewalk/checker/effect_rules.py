@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from ropewalk.checker.attempt_rules import budgets
 from ropewalk.checker.history import Effect, Violation
-from ropewalk.checker.trace import Kind, Lane, Mark, Trace
+from ropewalk.checker.lanes import Kind, Lane, Mark
+from ropewalk.checker.trace import Trace
 from ropewalk.core.events import ItemSucceeded, NodeSucceeded
 
 Seen = dict[tuple[str, int | None], list[Effect]]

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from ropewalk.checker.graph import UNFINISHED, End, Graph, behind
 from ropewalk.checker.history import History, Violation
-from ropewalk.checker.trace import ENDINGS, Kind, Lane, Step, Trace
+from ropewalk.checker.lanes import Kind, Lane, Step
+from ropewalk.checker.trace import ENDINGS, Trace
 from ropewalk.core.events import (
     ExecutionAccepted,
     ExecutionFailed,

@@ -9,7 +9,8 @@ from typing import Any
 from ropewalk.checker.attempt_rules import budgets, is_renewed
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import Kind, Lane, Mark, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.canonical import content_hash
 from ropewalk.core.errors import RunError
 from ropewalk.core.events import (

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from ropewalk.checker.attempt_rules import budgets
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import Kind, Lane, Mark, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed, given
 from ropewalk.core.retry import is_retryable

@@ -5,7 +5,8 @@ from typing import Final
 
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import History, Violation
-from ropewalk.checker.trace import TERMINAL, UNDER_WAY, Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import UNDER_WAY, Kind, Lane, Mark, Step
+from ropewalk.checker.trace import TERMINAL, Trace
 from ropewalk.core.events import (
     ChildResumed,
     Event,

@@ -10,8 +10,9 @@ import aiohttp
 from yarl import URL
 
 from ropewalk.client.address import PATIENCE, Settings, content, settings, target
-from ropewalk.client.answers import LeasedRun, Saved
+from ropewalk.client.answers import LeasedRun
 from ropewalk.client.connecting import UNSENT, patience_of, session
+from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
 from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name

@@ -9,7 +9,8 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 
 from ropewalk.client.address import CONNECT, PATIENCE, Settings, content, settings, silence, target
-from ropewalk.client.answers import LeasedRun, Saved
+from ropewalk.client.answers import LeasedRun
+from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
 from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name

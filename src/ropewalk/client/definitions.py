@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from ropewalk.client.answers import (
+from ropewalk.client.definition_answers import (
     Changed,
     Definition,
     DefinitionSummary,

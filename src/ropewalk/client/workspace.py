@@ -6,7 +6,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from ropewalk.client.acl import SharingVerbs
-from ropewalk.client.answers import ExecutionSummary, QueueItem, Saved, Worker
+from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
+from ropewalk.client.definition_answers import Saved
 from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH

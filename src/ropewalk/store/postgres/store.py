@@ -5,17 +5,10 @@ connection of a small pool, whose first statement asks whether this worker may s
 """
 
 import asyncio
-import os
-import re
-import secrets
-import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Self
 
-from msgspec import Struct
-
-from ropewalk.core.canonical import writable
 from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.clock import SharedClock, ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable, WentBack
@@ -27,6 +20,7 @@ from ropewalk.store.postgres.heartbeat import HELD, Heartbeat, lock_key
 from ropewalk.store.postgres.migrating import DATABASE_TIME, migrate
 from ropewalk.store.postgres.notices import Notices
 from ropewalk.store.postgres.reader import Pool, PostgresReader
+from ropewalk.store.postgres.registration import Registration, checked_name, unique_name
 from ropewalk.store.postgres.transaction import PostgresTransaction
 from ropewalk.store.postgres.writer import PATIENCE_SECONDS, Writer, refused, taken_over
 
@@ -34,21 +28,6 @@ LEASE_SECONDS: Final = 15.0
 BEAT_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.5
 _MIGRATION: Final = "ropewalk migration"
-_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
-
-
-class Registration(Struct, frozen=True):
-    """What others are told of a worker."""
-
-    id: str
-    version: str
-    pool: str
-    slots: int
-
-
-def _unique() -> str:
-    host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:100]
-    return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def _no_one(_: object) -> None:
@@ -109,9 +88,7 @@ class PostgresStore:
 
         `pooled`: a transaction pooler is in between, so there is no session to keep anything in.
         """
-        about = Registration(_unique() if worker is None else worker, version, pool, slots)
-        if not _NAME.fullmatch(about.id):
-            raise ValueError(f"a worker's name is of letters, digits and _.:- only: {about.id[:80]!r}")
+        about = Registration(unique_name() if worker is None else checked_name(worker), version, pool, slots)
         store = cls(parsed(url, is_pooled=pooled), about, lease_seconds, beat_seconds, patience_seconds)
         try:
             await store._connect()
@@ -130,7 +107,7 @@ class PostgresStore:
             self._require_open()
             await self._part()
             await self._look_back()
-            self.worker, self.epoch = _unique(), 0
+            self.worker, self.epoch = unique_name(), 0
             await self._pool.rename(self._changes)
             await self._join()
             self._lost = None
@@ -152,8 +129,7 @@ class PostgresStore:
         async with self._pool.asking() as connection:
             now = await connection.fetchval(f"select {DATABASE_TIME}")
             self._clock.learn(now, ticks())
-            worker = self._registration
-            about = (writable(socket.gethostname()), os.getpid(), worker.version, worker.pool, worker.slots, now)
+            about = self._registration.row(now)
             self.epoch = await connection.fetchval(statements()["register_worker"], self.worker, *about)
         self._writer = Writer(
             self._address, self.worker, self.epoch, self._require_usable,
