@@ -1,4 +1,4 @@
-"""Everything the tables say about one execution, for whoever holds them to its log."""
+"""Everything the tables say about one execution, for the audit that compares them with its log."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -135,5 +135,5 @@ async def noted_verbs(reader: Reader, verbs: list[str]) -> dict[tuple[str, str],
 
 
 async def strange_owners(reader: Reader, limit: int) -> list[tuple[str, str]]:
-    """Executions that somebody owns who does not exist, and by which name."""
+    """Executions whose owner is no known worker, and the name of that owner."""
     return [(execution, owner) for execution, owner in await reader.fetch("strange_owners", limit)]

@@ -2,10 +2,11 @@
 
 A blob is whole or absent: written under another name, synced, renamed, and every directory on its way synced. That is
 before the commit that names it, so nothing in the store ever points to a missing one, not after a loss of power either.
-What a crash leaves half written is swept away at the next opening, when nobody else can be writing.
+What a crash leaves half written is swept away at the next opening, when no other process can be writing.
 
-A value that is there already is not written again but marked as used, and what was used lately is not removed: whoever
-found it there is about to name it. Marking and removing keep out of each other's way by a lock on the directory.
+A value that is there already is not written again but marked as used, and what was used lately is not removed: the
+writer that found it there is about to name it. Marking and removing keep out of each other's way by a lock on the
+directory.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from ropewalk.store.rows import BlobEntry
 
 LARGEST: Final = 64 * 1024 * 1024
 CHUNK: Final = 512 * 1024
-"""How much of a value is read at once by whoever hands it on."""
+"""How much of a value is read at once by a reader that hands it on."""
 LATELY: Final = 24 * 3600
 """How long (s) a value is not removed after it was written or found."""
 
@@ -41,7 +42,7 @@ _NAMED: Final = re.compile(rb'"hash":"([0-9a-f]{64})","size":\d')
 NAMES_BLOB: Final = b'","size":'
 """What is in every entry that names a blob, and in hardly any other."""
 _UNFINISHED: Final = ".unfinished"
-# By handle and never through a link: nobody can lead us out of our directory.
+# By handle and never through a link: a link cannot lead us out of our directory.
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

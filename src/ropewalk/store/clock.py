@@ -18,8 +18,8 @@ def ticks() -> int:
 class SharedClock:
     """The database's time as a worker knows it: what it last heard, plus what has passed since; never going back.
 
-    It is never ahead of the database: what a worker dates and commits is dated before the commit, so whoever sees the
-    commit and asks the database for the time afterwards dates what follows later.
+    It is never ahead of the database: what a worker dates and commits is dated before the commit. So a worker that sees
+    the commit, and asks the database for the time afterwards, gives what follows a later time.
     """
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ class StoreReplaced(StoreUnavailable):
 
 
 class NoStore(RopewalkError):
-    """Nothing of Ropewalk is there yet; whoever only looks makes nothing, the message names who does."""
+    """There is no store of Ropewalk yet; a command that only looks makes none, and the message names one that does."""
 
 
 class IncompatibleStore(RopewalkError):
@@ -54,4 +54,4 @@ class WentBack(StaleWriter):
 
 
 class StoreDefect(RopewalkError):
-    """A statement and what it was given do not fit: a mistake of ours, nobody else can mend it."""
+    """A statement and what it was given do not fit: a mistake in Ropewalk, which its users cannot mend."""

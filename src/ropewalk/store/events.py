@@ -70,7 +70,7 @@ def breaker_subject(target: str) -> str:
 
 
 def type_subject(node_type: str) -> str:
-    """What those wait for whose node type nobody knew."""
+    """The subject of executions that wait for a worker that knows their node type."""
     return f"nodeType:{node_type}"
 
 

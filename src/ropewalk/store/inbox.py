@@ -41,7 +41,7 @@ class Letter(Struct, frozen=True):
 
 
 async def letters_for(reader: Reader, worker: str, *, limit: int = 1000) -> list[Letter]:
-    """What a worker's executions and those nobody has in hand have yet to be told, in order."""
+    """What a worker's executions, and those that no worker has in hand, have yet to be told, in order."""
     return [Letter(*row) for row in await reader.fetch("letters_for", worker, limit)]
 
 
@@ -51,18 +51,18 @@ async def waits(reader: Reader, letter: str) -> bool:
 
 
 async def forget(tx: Transaction, letter: str) -> None:
-    """There is nobody to be told."""
+    """The execution to be told does not exist."""
     await tx.execute("forget_inbox", letter)
 
 
 async def forget_unless_coming(tx: Transaction, letter: str, child: str) -> bool:
-    """The same for a child, unless it is about to be started, or has been; whether nobody is to be told."""
+    """The same for a child, unless it is about to be started, or has been; whether the message was dropped."""
     await tx.execute("forget_unless_coming", letter, child)
     return not await waits(tx, letter)
 
 
 async def ask(tx: Transaction, signal: NewSignal, by: str) -> None:
-    """The execution will be told, and what comes of it kept for whoever asks."""
+    """The execution will be told, and its answer is kept for the asking worker."""
     await tx.execute("ask_inbox", *signal, by)
 
 
@@ -73,5 +73,5 @@ async def answer(reader: Reader, letter: str) -> str | None:
 
 
 async def drop_answers(tx: Transaction, before: int) -> int:
-    """Answers nobody has come for since then; how many."""
+    """Drops the answers that no worker has asked for since then; how many."""
     return await tx.execute("drop_answers", before)

@@ -61,7 +61,7 @@ async def listed(reader: Reader, workspace: str, *, before: str = NEWEST, limit:
 
 
 async def has_any(reader: Reader) -> bool:
-    """Whether anybody was ever given a key."""
+    """Whether a key was ever made."""
     return await reader.fetch_one("has_keys") is not None
 
 

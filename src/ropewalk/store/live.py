@@ -32,7 +32,7 @@ async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 10
 
 
 async def acquire(tx: Transaction, worker: str, execution: str) -> str | None:
-    """Gives the worker an execution that nobody has, be it over or not; whose it is then, None if there is none."""
+    """Gives the worker an execution without an owner, over or not; its owner after that, None if there is no execution."""
     while not await tx.execute("acquire_live", worker, execution):
         found = await get(tx, execution)
         if found is not None and found.owner is not None:
@@ -48,13 +48,13 @@ async def _owner(tx: Transaction, execution: str) -> str | None:
 
 
 async def release(tx: Transaction, worker: str, execution: str) -> None:
-    """Undoes `acquire`: what the worker has without a slot is nobody's; the row of one that is over goes."""
+    """Undoes `acquire`: what the worker has without a slot loses its owner; the row of an ended execution goes."""
     await tx.execute("release_live", execution, worker)
     await tx.execute("unhold_ended", execution)
 
 
 async def abandon(tx: Transaction, worker: str, execution: str) -> None:
-    """The worker has it no more, nor has it a slot; nobody is to wake it."""
+    """The worker does not own it any more, and it has no slot; no worker is to wake it."""
     await tx.execute("abandon_live", execution, worker)
 
 

@@ -32,7 +32,7 @@ async def full_workspaces(reader: Reader) -> list[FullWorkspace]:
 
 
 async def dead_letters(store: Store) -> int:
-    """How many dead letters nobody has resolved."""
+    """How many dead letters are not resolved."""
     return _count((await store.scan("count_dead_letters", MOST_LETTERS))[0])
 
 

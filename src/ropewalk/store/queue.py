@@ -18,7 +18,7 @@ CANDIDATES: Final = 4
 
 
 def _anyone(execution: str) -> bool:
-    """Nobody is left out."""
+    """Every execution may be claimed."""
     return True
 
 
@@ -129,7 +129,7 @@ async def _offer(tx: Transaction, workspace: str, slots: int | None, now: int, l
     waiting = [Claimed(*row) for row in await tx.fetch("claimable", workspace, now, room)]
     first: dict[str | int, Claimed] = {}
     for place, entry in enumerate(waiting):
-        # Whatever has no key stands for itself.
+        # An entry without a key stands for itself.
         first.setdefault(place if entry.concurrency_key is None else entry.concurrency_key, entry)
     # The fence as it will be once the entry is taken.
     return [replace(entry, fence=entry.fence + 1) for entry in first.values()]

@@ -68,7 +68,7 @@ async def listed(
 
 
 async def offered(reader: Reader, offer: str) -> Attempt | None:
-    """Whose attempt an offer is, as long as nobody has reported it."""
+    """The attempt that was offered, as long as it is not reported."""
     row = await reader.fetch_one("offered_run", offer)
     if row is None:
         return None

@@ -163,7 +163,7 @@ create table inbox (
     sent_at bigint not null,
     sent_by text,
     wants_answer bigint not null default 0,
-    answer text                         -- what came of it, for whoever asked
+    answer text                         -- what came of it, for the worker that asked
 );
 create index inbox_by_execution on inbox (execution, id);
 

@@ -102,7 +102,7 @@ class Address(Struct, frozen=True):
 
     @asynccontextmanager
     async def new_enough(self) -> AsyncIterator[None]:
-        """Whoever is not let in for a setting that the server has never heard of learns how old that is."""
+        """A server that refuses the connection for a setting it does not know is named, with its version, as too old."""
         try:
             yield
         except asyncpg.UndefinedObjectError:
@@ -170,7 +170,7 @@ def parsed(url: str, *, is_pooled: bool) -> Address:
 
 
 async def bounded(connection: Connection) -> None:
-    """No transaction on it lasts for long, whatever its client does.
+    """No transaction on it lasts for long, also when its client hangs.
 
     A worker stopped in the middle of a message keeps its locks, and neither a statement nor a session is idle then.
     PostgreSQL before 17 cannot tell; behind a pooler the session is not ours.
@@ -199,7 +199,7 @@ async def begun(connection: Connection, words: str) -> str:
 
 
 async def undone(connection: Connection) -> None:
-    """Whatever is open on the connection is rolled back; a connection that cannot do that is thrown away."""
+    """What is open on the connection is rolled back; a connection that cannot do that is thrown away."""
     try:
         if connection.is_closed() or not connection.is_in_transaction():
             return

@@ -31,7 +31,7 @@ _MIGRATION: Final = "ropewalk migration"
 
 
 def _no_one(_: object) -> None:
-    """Nobody wants to know."""
+    """The default of `on_lost` and `on_hint`: the engine has not asked to be called yet."""
 
 
 class PostgresStore:
@@ -102,7 +102,7 @@ class PostgresStore:
         return store
 
     async def rejoin(self) -> None:
-        """Comes back under another name: what the old one owned is for whoever takes over from it."""
+        """Comes back under another name: what the old one owned is left to the worker that takes over from it."""
         async with self._turn:
             self._require_open()
             await self._part()
@@ -151,7 +151,7 @@ class PostgresStore:
         return refused(row, self.worker, self.epoch, self._answered())
 
     async def _look_back(self) -> None:
-        """What the old name knew must be there, whatever the lease was lost for."""
+        """What was committed under the old name must be there, for any reason the lease was lost."""
         if not self.epoch:
             return  # it tried to come back under this name, and never was
         async with self._pool.asking() as connection:
@@ -198,13 +198,13 @@ class PostgresStore:
     async def departed(self) -> list[str]:
         """The workers whose session the database has seen end a while ago, though they never said that they leave.
 
-        Whoever only lost its connection is back within a second or two, also after a restart of the database.
+        A worker that only lost its connection is back within a second or two, also after a restart of the database.
         """
         watched = [worker for (worker,) in await self._reader.fetch("watched_workers")]
         held = {key for (key,) in await self._reader.ask(HELD)}
         now = ticks()
         if self._heartbeat is None or not self._heartbeat.has_lock:
-            # Whatever took our own session from us may have taken theirs.
+            # The cause that ended our own session may have ended theirs.
             held.update(map(lock_key, watched))
         self._vanished = {worker: self._vanished.get(worker, now) for worker in watched if lock_key(worker) not in held}
         return [worker for worker, since in self._vanished.items() if now - since >= GRACE_SECONDS * 1_000_000]
@@ -266,7 +266,7 @@ class PostgresStore:
             self._notices.hint(topic)
 
     async def close(self) -> None:
-        """Leaves: whoever waits for this worker's executions need not wait for its lease. Twice is once."""
+        """Leaves: other workers can take this one's executions without waiting for its lease. Twice is once."""
         if self._is_closed:
             return
         async with self._turn:
@@ -341,7 +341,7 @@ class PostgresStore:
             self._lost = why
             if isinstance(why, WentBack):
                 self._note(why)
-            with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
+            with suppress(RuntimeError):  # the loop has ended, and there is no engine to be told
                 self._loop.call_soon_threadsafe(lambda: self.on_lost(str(why)))
 
     def _heard(self, topics: list[str]) -> None:

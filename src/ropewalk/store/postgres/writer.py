@@ -1,4 +1,4 @@
-"""Group commits on a connection of their own: one statement, one round trip, written once whatever the answer's fate.
+"""Group commits on a connection of their own: one statement, one round trip, written once even if the answer is lost.
 
 Every commit leaves its number in the worker's row, under the condition that the number before is still there. So when a
 connection dies in mid-commit, the row tells whether the commit was carried out; and if the server is still busy with
@@ -118,7 +118,7 @@ class Writer:
                 self._expected = await self._last_commit(connection)
                 self._require_known(self._expected, attempt)
             if self._expected != self._number:
-                # Nobody knows until the answer is here.
+                # Unknown until the answer is here.
                 before, self._expected = self._expected, None
                 is_done = await self._carry_out(connection, attempt, before)
                 self._expected = self._number if is_done else None

@@ -29,7 +29,7 @@ select node, item, attempt, workspace, subject, filter, scope
  order by node, item;
 
 -- audited_blob: the size of a blob, and how often it is said that the log of an execution names it; what is older than
--- such sayings is named by nobody in particular.
+-- such sayings is named by no execution in particular.
 select size, (select count(*) from blob_reference
                where hash = $1 and execution in ($2, '') and until is null)
   from blob

@@ -15,7 +15,7 @@ update dead_letter
    set resolution = $1, resolved_at = $2, reviewed_by = $3, notes = coalesce($4, notes)
  where id = $5 and resolution = 'PENDING';
 
--- note_dead_letter: someone adds to what is said about it, on a line of its own, whatever its state; up to so much.
+-- note_dead_letter: a person adds to what is said about it, on a line of its own, in any state; up to so much.
 update dead_letter
    set notes = coalesce(notes || $1, '') || $2
  where workspace = $3 and id = $4 and length(coalesce(notes || $1, '')) + length($2) <= $5;
@@ -65,7 +65,7 @@ select {{dead_letter}}
  order by id desc
  limit $10;
 
--- list_named_dead_letters: the same for those whose id begins or ends so ($8 and $9: patterns), whatever else is wanted.
+-- list_named_dead_letters: the same for those whose id begins or ends so ($8 and $9: patterns).
 -- Walks dead_letter_by_workspace.
 select {{dead_letter}}
   from dead_letter

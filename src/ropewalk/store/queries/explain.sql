@@ -1,5 +1,5 @@
 -- queue_place: how many go before an entry that waits, and how many wait, among the first of its workspace.
--- Only so many are counted: a queue may be long, and nobody asks whether he is the 90,000th. Uses queue_by_claim.
+-- Only so many are counted: a queue may be long, and a place beyond that tells a reader nothing. Uses queue_by_claim.
 select count(*) filter (where is_new < $2
                            or (is_new = $2 and (priority > $3
                                or (priority = $3 and (enqueued_at < $4

@@ -16,7 +16,7 @@ select answer
   from inbox
  where id = $1;
 
--- drop_answers: answers nobody has come for since then.
+-- drop_answers: answers that no worker has asked for since then.
 delete from inbox
  where wants_answer = 1 and sent_at < $1;
 
@@ -24,7 +24,7 @@ delete from inbox
 delete from inbox
  where id = $1;
 
--- forget_inbox: there is nobody to be told.
+-- forget_inbox: the execution to be told does not exist.
 delete from inbox
  where id = $1;
 
@@ -45,7 +45,7 @@ select id, execution, signal, sent_at
  order by sent_at, id
  limit $2;
 
--- letters_for: what the executions of one worker, and those nobody has in hand, have yet to be told, in order.
+-- letters_for: what the executions of one worker, and those without an owner, have yet to be told, in order.
 select inbox.id, inbox.execution, inbox.signal, inbox.sent_by, inbox.wants_answer
   from inbox
   left join live on live.execution = inbox.execution

@@ -47,7 +47,7 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         self._end = 2
         self.forms: tuple[Form, ...] = ()
         self.arguments: tuple[Any, ...] = ()
-        # Whatever else is wrong with the rows, the driver says so when it is given them one by one.
+        # Anything else that is wrong with the rows, the driver says when it is given them one by one.
         with suppress(ValueError, TypeError, ArithmeticError, LookupError, StoreDefect):
             told = [self._tell(name, rows) for name, rows in batch if rows]
             self.forms = tuple([form for form, _ in told])

@@ -38,7 +38,7 @@ INLINE_ROWS: Final = 256
 INLINE_BYTES: Final = 64 * 1024
 """So much of log entries is written without a thread."""
 MUCH_AHEAD: Final = 5_000_000
-"""How far (µs) store time may be ahead of the machine's before anybody is told."""
+"""How far (µs) store time may be ahead of the machine's before a warning says so."""
 
 _log = logging.getLogger("ropewalk.store")
 
@@ -53,7 +53,7 @@ class SqliteStore:
         self.worker = worker
         self.inline_rows = inline_rows
         self._is_thrown_away = is_thrown_away
-        # A process that owns its store hears of nobody, and loses it only by a write that is refused.
+        # A process that owns its store hears of no others, and loses it only by a write that is refused.
         self.load = 0
         self.on_hint: Callable[[list[str]], None] = lambda topics: None
         self.on_lost: Callable[[str], None] = lambda why: None
@@ -61,7 +61,7 @@ class SqliteStore:
         self._statements = statements()
         self._turn = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
-        # What the thread has begun with before anyone had the turn; whoever gets it waits for that.
+        # What the thread has begun with before any task had the turn; the next task with the turn waits for that.
         self._begun: asyncio.Future[None] | None = None
         self._is_closed = False
         self._soundness = Soundness(path)
@@ -71,7 +71,7 @@ class SqliteStore:
             left = self._ownership.left
             self._connection = connect_writer(path, _time_of_day(wall), left, is_synced=not is_thrown_away)
             undo.callback(self._connection.close)
-            # Asked anew: opening may take a second, and whoever goes by the time of day would be ahead of us for good.
+            # Asked anew: opening may take a second, and a process that goes by the time of day would stay ahead of us.
             self._start_clock(_time_of_day(wall))
             self.epoch = self._register(version)
             self._writer = Writer(self._connection, path, worker, self.epoch, self._soundness, self.now, self._began_at)
@@ -141,17 +141,17 @@ class SqliteStore:
     rewinds: Sequence[Rewind] = ()
 
     def hint(self, topic: str) -> None:
-        """There is nobody else to tell."""
+        """There is no other worker to tell."""
 
     async def tell_time(self) -> None:
         """There is one clock."""
 
     async def departed(self) -> list[str]:
-        """There is nobody who could."""
+        """There is no other worker that could be gone."""
         return []
 
     async def rejoin(self) -> None:
-        """Whoever lost an embedded store has lost it to another process."""
+        """A process that lost an embedded store has lost it to another process."""
         raise StaleWriter(taken_over(self.path))
 
     def set_socket(self, path: str | None) -> None:
@@ -181,7 +181,7 @@ class SqliteStore:
     def write(self, batch: Batch) -> Awaitable[None]:
         """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit.
 
-        A large one is begun with at once if it is nobody else's turn.
+        A large one is begun with at once if no task has the turn.
         """
         message = self.prepared(batch)
         is_small = self._is_brief(sum(len(rows) for _, rows in batch)) and message.size <= INLINE_BYTES
@@ -204,7 +204,7 @@ class SqliteStore:
         return rows <= self.inline_rows and not self._writer.is_slow
 
     def _is_at_rest(self) -> bool:
-        """Whether it is nobody's turn, and the thread has nothing to do."""
+        """Whether no task has the turn, and the thread has nothing to do."""
         is_idle = self._begun is None or self._begun.done()
         return is_idle and not self._turn.locked() and self._soundness.stopped is None
 
@@ -215,7 +215,7 @@ class SqliteStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
-        """Several statements as one, durable at the end; undone by an exception. Nobody else writes meanwhile."""
+        """Several statements as one, durable at the end; undone by an exception. No other task writes meanwhile."""
         self._check_turn()
         async with self._turn:
             await self._rest()
