@@ -66,7 +66,7 @@ class Configuration:
         return iter(self._found.values())
 
     def is_set(self, name: str) -> bool:
-        """Whether anybody said something about it."""
+        """Whether a flag, the environment or the file says something about it."""
         return self._found[name].origin != DEFAULT
 
 

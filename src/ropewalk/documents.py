@@ -82,7 +82,7 @@ class Document(Struct, frozen=True):
 def read_document(path: str | FilePath, *, largest: int = LARGEST_DOCUMENT) -> Document:
     """The document in a file; OSError if the file cannot be read."""
     with FilePath(path).open("rb") as file:
-        # One byte more than allowed is enough to know, whatever the size of the file.
+        # One byte more than allowed is enough to know, with a file of any size.
         content = file.read(largest + 1)
     if len(content) > largest:
         raise _refusal(str(path), _too_large(largest))

@@ -163,7 +163,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _seconds("server.header_timeout", 10.0, "How long the headers of a request may take (s)."),
     _seconds("server.body_timeout", 30.0, "How long the body of a request may take (s)."),
     _seconds("server.idle_timeout", 15.0, "How long a connection stays open between requests (s)."),
-    _seconds("server.write_timeout", 20.0, "How long somebody may not read what is sent to them (s)."),
+    _seconds("server.write_timeout", 20.0, "How long a client may not read what is sent to it (s)."),
     _integer("server.connections", 10_000, "How many connections there may be.", 1),
     _integer("server.connections_per_address", 2_500, "How many of them from one address.", 1),
     Setting(
@@ -186,7 +186,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _text("smtp.host", None, "The mail server of `email.send`, where a node names none; `allow_hosts` if not public."),
     _integer("smtp.port", 587, "Its port.", 1, 65_535),
     _text("smtp.tls", "starttls", "How it is spoken to: starttls, tls or none."),
-    _text("smtp.username", None, "Who logs in there, if anybody."),
+    _text("smtp.username", None, "The user that logs in there, if the server wants one."),
     _text("smtp.password", None, "With which password.", is_secret=True),
     _text("smtp.sender", None, "Whom mail is from, where a node does not say."),
     _switch("telemetry.metrics", True, "A server keeps figures and shows them at /metrics."),

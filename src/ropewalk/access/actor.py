@@ -1,4 +1,4 @@
-"""Somebody who has proved who they are."""
+"""A caller who has proved who they are."""
 
 from msgspec import Struct
 

@@ -1,7 +1,7 @@
 """What was looked up a moment ago, and is believed for a few seconds.
 
-A busy caller costs no read per request, and whoever was let go is out on every server within `BELIEVED`. Only what was
-found is believed: what was not is looked up again each time, so a grant holds at once.
+A busy caller costs no read per request, and a caller who lost a role is out on every server within `BELIEVED`. Only
+what was found is believed: what was not is looked up again each time, so a grant holds at once.
 """
 
 from collections.abc import Awaitable, Callable, Hashable

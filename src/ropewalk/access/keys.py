@@ -44,7 +44,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 async def make(tx: Transaction, wanted: Wanted, by: str, now: int) -> tuple[str, str]:
-    """A new key: its id, and the token that nobody can read again."""
+    """A new key: its id, and the token, which cannot be read again."""
     # No hyphens: the id stands between the underscores of the token.
     new_id, secret = uuid_utils.uuid7().hex, secrets.token_urlsafe(32)
     row = keys.NewKey(
@@ -129,7 +129,7 @@ class KeyRing:
         return _actor(key)
 
     async def _note_use(self, key: str, now: int) -> None:
-        """Once a minute is often enough to tell an idle key from a busy one, and nobody is kept out over it."""
+        """Once a minute is often enough to tell an idle key from a busy one; if it fails, the caller is let in."""
         if now - self._noted.get(key, 0) < USE_NOTED_EVERY:
             return
         if len(self._noted) >= MOST:

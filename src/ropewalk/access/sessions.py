@@ -28,7 +28,7 @@ LONGEST_COOKIE: Final = 64
 
 
 class Visit(Struct, frozen=True, kw_only=True):
-    """Somebody in a browser. `csrf` is what its unsafe requests have to say."""
+    """A person in a browser. `csrf` is what its unsafe requests have to say."""
 
     actor: Actor
     csrf: str
@@ -48,7 +48,7 @@ class Sessions:
         self._believed: Beliefs[str, Visit] = Beliefs(store.now)
 
     async def open(self, actor: Actor) -> tuple[str, Visit]:
-        """A new session of somebody: what the cookie says, and the visit."""
+        """A new session of this actor: what the cookie says, and the visit."""
         now, cookie = self._store.now(), secrets.token_urlsafe(32)
         ends = now + LASTS if actor.expires_at is None else min(now + LASTS, actor.expires_at)
         visit = Visit(actor=actor, csrf=_csrf(cookie), expires_at=ends)

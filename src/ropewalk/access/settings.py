@@ -13,7 +13,7 @@ ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 
 
 class Issuer(Struct, frozen=True, kw_only=True):
-    """Somebody whose tokens prove who people are. Times are in seconds."""
+    """An issuer of tokens that prove who people are. Times are in seconds."""
 
     issuer: str
     audience: str

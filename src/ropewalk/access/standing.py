@@ -1,4 +1,4 @@
-"""What somebody is in a workspace: by their key, as a member, or because something in it is shared with them."""
+"""What a caller may do in a workspace: by their key, as a member, or because something in it is shared with them."""
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.beliefs import Beliefs
@@ -18,7 +18,7 @@ class Standings:
         self._workspaces: Beliefs[str, bool] = Beliefs(store.now)
 
     async def rights_in(self, actor: Actor, workspace: str) -> frozenset[Right]:
-        """What somebody may do in the whole of a workspace; nothing in one that does not exist."""
+        """What the actor may do in the whole of a workspace; nothing in one that does not exist."""
         at_home = actor.rights_at_home(workspace)
         if at_home is None:
             return await self._roles.ask((actor, workspace), lambda: actor.rights_in(self._store, workspace))
@@ -27,12 +27,12 @@ class Standings:
         return at_home if is_there else NOTHING
 
     async def rights_for(self, actor: Actor, workspace: str, workflow: str) -> frozenset[Right]:
-        """What somebody may do with one workflow because it is shared with them."""
+        """What the actor may do with one workflow because it is shared with them."""
         asked = (actor, workspace, workflow)
         return await self._shares.ask(asked, lambda: actor.rights_for(self._store, workspace, workflow))
 
     async def has_shares(self, actor: Actor, workspace: str) -> bool:
-        """Whether anything in this workspace is shared with somebody."""
+        """Whether anything in this workspace is shared with the actor."""
         return await self._parts.ask((actor.subject, workspace), lambda: self._has_shares(actor.subject, workspace))
 
     async def _has_shares(self, subject: str, workspace: str) -> bool:

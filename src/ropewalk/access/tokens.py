@@ -1,4 +1,4 @@
-"""Tokens of an issuer (OIDC, JWT): who somebody is, by a signature nobody else can make.
+"""Tokens of an issuer (OIDC, JWT): who a caller is, by a signature that only the issuer can make.
 
 The algorithm is one of a fixed list and belongs to the key, never to the token. Times are compared with the store's.
 """
@@ -61,7 +61,7 @@ class Tokens:
         # What an extension asks for cannot be promised by who does not know it.
         if algorithm not in issuer.algorithms or "crit" in header:
             return None
-        # Before the keys: what is out of time proves nothing, whoever signed it and wherever the issuer is.
+        # Before the keys: what is out of time proves nothing, with any signature and any issuer.
         key = await keys.find(kid, now) if _is_timely(said, issuer.leeway, now) else None
         if key is None or key.algorithm_name != algorithm:
             return None
@@ -77,7 +77,7 @@ class Tokens:
 
 
 def _unverified_claims(token: str) -> dict[str, Any]:
-    """What the token says before anybody has proved it: decides only whose keys it is tried with, and if at all."""
+    """What the token says before it is proved: decides only whose keys it is tried with, and if at all."""
     return jwt.decode(token, options={"verify_signature": False})
 
 

@@ -1,7 +1,7 @@
 """How fast the queue is: from acceptance to the first node, from a freed slot to the next start, beside a crowd.
 
-Everything here is in workspaces with a limit, where a start is not carried out by whoever accepts it but goes through
-the queue like any other.
+Everything here is in workspaces with a limit, where a start is not carried out by the worker that accepts it but goes
+through the queue like any other.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Starts that wait, as rows: many of them in a moment, for whoever only looks at the queue.
+"""Starts that wait, as rows: many of them in a moment, for what only looks at the queue.
 
-They have no log, so nobody could execute them; what claims see of them is all there.
+They have no log, so no worker could execute them; what claims see of them is all there.
 """
 
 from typing import Final

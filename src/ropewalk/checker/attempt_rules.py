@@ -257,7 +257,7 @@ def _hasty_retries(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation
 def permanent_failures_are_final(t: Trace) -> Iterator[Violation]:
     """I-26: after an error that is not worth retrying, no further attempt until the node or item is reopened, unless a
     child failed and the node has a `retry` of its own; and a map that has given up starts no further item until it is,
-    unless it goes on whatever fails.
+    unless its setting is to go on after every failure.
     """
     for lane in t.lanes.values():
         for before, mark in lane.pairs():

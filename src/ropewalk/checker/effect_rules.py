@@ -45,7 +45,7 @@ def _missing(t: Trace, lane: Lane, effects: list[Effect]) -> Iterator[Violation]
     for before, mark in lane.pairs():
         is_success = mark.kind is Kind.SUCCEED and isinstance(mark.event, NodeSucceeded | ItemSucceeded)
         if is_success and mark.number not in numbers and not _has_waited(before):
-            yield t.violation("I-32", f"{t.name(lane)} succeeded and nobody saw attempt {mark.number} work", mark.seq)
+            yield t.violation("I-32", f"{t.name(lane)} succeeded and attempt {mark.number} was never seen", mark.seq)
 
 
 def _has_waited(before: Mark | None) -> bool:

@@ -77,7 +77,7 @@ def _cut_short(t: Trace) -> dict[int, None]:
 
 def every_node_has_one_state(t: Trace, graph: Graph) -> Iterator[Violation]:
     """I-10: the log names no node that the plan has not, and at SUCCESS every node has succeeded, was skipped, or
-    has a handled failure; a map succeeds with as many outcomes as items, and one that goes on whatever fails ends so
+    has a handled failure; a map succeeds with as many outcomes as items, and one that goes on after failures ends so
     too; and what is mended in a map has its outcome. (At other ends what has no outcome is BLOCKED or CANCELLED: I-09.)
     """
     for seq, node in t.strangers:

@@ -249,7 +249,7 @@ class LeasedRun(TypedDict):
 
 
 class KeptLease(TypedDict):
-    """Until when a lease goes on, and whether anybody still wants its run."""
+    """Until when a lease goes on, and whether its run is still wanted."""
 
     leaseUntil: str
     stop: bool
@@ -279,13 +279,13 @@ class Key(TypedDict):
 
 
 class NewKey(Key):
-    """A key with its token, which nobody can read again."""
+    """A key with its token, which cannot be read again."""
 
     token: str
 
 
 class Member(TypedDict):
-    """Somebody's role in a workspace, or for a workflow that is shared with them."""
+    """A subject's role in a workspace, or for a workflow that is shared with them."""
 
     subject: str
     role: Role
@@ -294,7 +294,7 @@ class Member(TypedDict):
 
 
 class LetGo(TypedDict):
-    """Somebody who has this role no more; `changed` is false if they had none."""
+    """A subject who has this role no more; `changed` is false if they had none."""
 
     subject: str
     changed: bool

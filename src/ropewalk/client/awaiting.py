@@ -175,8 +175,8 @@ class AsyncClient(Awaiting, WorkspaceVerbs):
         """Accept an execution of the workflow of this id or name, or of this document or `Workflow`, which is saved
         and published the first time.
 
-        It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
-        one made for this call.
+        It survives any crash from here on. It is accepted once, also if a request has to be repeated: under `key`, or
+        under one made for this call.
         """
         talk = started(self, workflow, input, vars, priority=priority, version=version, key=key)
         return AsyncExecution(self.line, await self.line.carry_out(talk))
@@ -186,7 +186,7 @@ class AsyncClient(Awaiting, WorkspaceVerbs):
         return AsyncExecution(self.line, execution)
 
     def runner(self, pool: str, name: str | None = None) -> AsyncRunner:
-        """Somebody who takes the runs of a pool."""
+        """A runner, which takes the runs of a pool."""
         return AsyncRunner(self.line, pool, name or runner_name())
 
     async def close(self) -> None:

@@ -164,8 +164,8 @@ class Client(Blocking, WorkspaceVerbs):
         """Accept an execution of the workflow of this id or name, or of this document or `Workflow`, which is saved
         and published the first time.
 
-        It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
-        one made for this call.
+        It survives any crash from here on. It is accepted once, also if a request has to be repeated: under `key`, or
+        under one made for this call.
         """
         talk = started(self, workflow, input, vars, priority=priority, version=version, key=key)
         return Execution(self.line, self.line.carry_out(talk))
@@ -175,7 +175,7 @@ class Client(Blocking, WorkspaceVerbs):
         return Execution(self.line, execution)
 
     def runner(self, pool: str, name: str | None = None) -> Runner:
-        """Somebody who takes the runs of a pool."""
+        """A runner, which takes the runs of a pool."""
         return Runner(self.line, pool, name or runner_name())
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ def _path(letter: str, *more: str) -> str:
 
 
 class DeadLetterVerbs(Speaker):
-    """What can be done about runs that gave up. A letter is resolved once: Conflict for whoever comes second."""
+    """What can be done about runs that gave up. A dead letter is resolved once: Conflict for the second caller."""
 
     @listing
     def dead_letters(self, resolution: str | None = "PENDING", *, execution: str | None = None,
@@ -70,7 +70,7 @@ class DeadLetterVerbs(Speaker):
 
     @verb
     def note(self, letter: str, text: str) -> Talk[DeadLetter]:
-        """Say something about it, for whoever looks at it next."""
+        """Say something about it, for the next reader."""
         return self._ask(post(_path(letter, "notes"), {"text": text}, doubles=True))
 
     # Many

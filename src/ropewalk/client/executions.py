@@ -51,7 +51,7 @@ class ExecutionVerbs(Speaker):
 
     @verb
     def output(self) -> Talk[JSON]:
-        """The output of an execution that succeeded, whatever its size."""
+        """The output of an execution that succeeded, of any size."""
         return self._ask(get(f"{self._path}/output"))
 
     @verb
@@ -195,5 +195,5 @@ def _stream(path: str, seq: int) -> Request:
 
 
 def _is_finished(message: Message) -> bool:
-    """Whether the execution is over; for any other reason, whoever comes back gets the rest, or is told why not."""
+    """Whether the execution is over; else a client that comes back gets the rest, or is told why not."""
     return bool(msgspec.json.decode(message.data)["reason"] == "finished")

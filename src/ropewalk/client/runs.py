@@ -19,12 +19,12 @@ LONGEST_NAME: Final = 64
 
 
 def runner_name() -> str:
-    """What a runner is called if nobody says."""
+    """What a runner is called if it is given no name."""
     return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{os.getpid()}.{socket.gethostname()}")[:LONGEST_NAME]
 
 
 class RunnerVerbs(Speaker):
-    """Somebody who takes the runs of a pool."""
+    """A runner: takes the runs of a pool."""
 
     pool: str
     name: str
@@ -54,7 +54,7 @@ class LeaseVerbs(Speaker):
 
     @verb
     def heartbeat(self) -> Talk[KeptLease]:
-        """It is still at work; `stop` says that nobody wants it any more."""
+        """It is still at work; `stop` says that the run is not wanted any more."""
         return self._report("heartbeat")
 
     @verb

@@ -126,7 +126,7 @@ class NodeType(ABC):
         return None
 
     def target(self, parameters: Any) -> str | None:
-        """What a circuit breaker watches: the type and the endpoint; None for work that reaches nobody."""
+        """What a circuit breaker watches: the type and the endpoint; None for work that calls no endpoint."""
         return None
 
     def prepare(self, facilities: Facilities) -> None:  # noqa: B027 -- most types have nothing to load
@@ -153,7 +153,7 @@ class NodeTypeProblem(Struct, frozen=True):
 
 
 class _Infos(Mapping[str, NodeTypeInfo]):
-    """Each type is described when somebody asks for it."""
+    """Each type is described when it is first asked for."""
 
     def __init__(self, names: Mapping[str, object], info: Callable[[str], NodeTypeInfo]) -> None:
         self._names = names
@@ -220,7 +220,7 @@ class Registry:
         return found
 
     def miss(self, name: str) -> None:
-        """Says that a run waits for a type nobody here knows; once, however many do."""
+        """Says that a run waits for a type that is not known here; once, for any number of runs."""
         if name not in self._missed:
             self._missed[name] = None
             remedy = "name it with --nodes, or in the nodes of ropewalk.open"
@@ -255,7 +255,7 @@ class Registry:
     def _load(self, point: "EntryPoint") -> NodeTypeProblem | None:
         try:
             self.register(point.load())
-        except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing somebody's package may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing a package may raise anything
             reason = shortened(f"{type(error).__name__}: {error}", LONGEST_MESSAGE)
             return NodeTypeProblem(point.name, point.value, reason)
         return None
@@ -266,7 +266,7 @@ class Registry:
         return {each.name: each.reason for each in self._problems}
 
     def tell_of_missing(self) -> None:
-        """Logs what could not be loaded; for whoever executes, since nobody else has to do without it."""
+        """Logs what could not be loaded; for a process that executes, since the others do without node types."""
         for each in self._problems:
             _log.warning("the node type %s (%s) cannot be loaded: %s", each.name, each.place, each.reason)
 

@@ -50,7 +50,7 @@ def converted(value: Any) -> Any:
     """One step towards plain JSON for what has an obvious form there."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    # Whoever has made a model has imported the library, and a worker that never meets any does without.
+    # Code that has made a model has imported the library, and a worker that never meets any does without.
     library = sys.modules.get("pydantic")
     if library is not None and isinstance(value, library.BaseModel):
         return value.model_dump(by_alias=True)
@@ -96,7 +96,7 @@ def _struct(value: msgspec.Struct) -> dict[str, Any]:
 @converted.register
 def _moment(value: datetime) -> str:
     if value.tzinfo is None:
-        raise NotJson("the time has no zone, so nobody can tell when it is")
+        raise NotJson("the time has no zone, so it may be any of many; give it one")
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

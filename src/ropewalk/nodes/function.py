@@ -238,7 +238,7 @@ def _default(parameter: inspect.Parameter) -> Any:
 
 
 def _is_json(hint: Any) -> bool:
-    """Whether whatever fits the hint is plain JSON, so that there is nothing left to convert."""
+    """Whether every value that fits the hint is plain JSON, so that there is nothing left to convert."""
     if hint in JSON_TYPES:
         return True
     origin, parts = get_origin(hint), get_args(hint)

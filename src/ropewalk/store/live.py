@@ -32,7 +32,7 @@ async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 10
 
 
 async def acquire(tx: Transaction, worker: str, execution: str) -> str | None:
-    """Gives the worker an execution without an owner, over or not; its owner after that, None if there is no execution."""
+    """Gives the worker an execution without an owner, over or not; its owner after that, None if it does not exist."""
     while not await tx.execute("acquire_live", worker, execution):
         found = await get(tx, execution)
         if found is not None and found.owner is not None:

@@ -102,7 +102,7 @@ class Address(Struct, frozen=True):
 
     @asynccontextmanager
     async def new_enough(self) -> AsyncIterator[None]:
-        """A server that refuses the connection for a setting it does not know is named, with its version, as too old."""
+        """Says which version a server has that refuses the connection for a setting it does not know: it is too old."""
         try:
             yield
         except asyncpg.UndefinedObjectError:
