@@ -7,7 +7,7 @@ from ropewalk.core.errors import Forbidden, Invalid
 from tests.client.servers import Served
 
 STRANGE = "user:https://id.example/a b?c=d&e#é|7"
-"""What issuers may call somebody."""
+"""What issuers may call a subject."""
 
 
 @pytest.mark.parametrize("subject", ["user:ann", STRANGE])

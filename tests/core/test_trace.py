@@ -1,4 +1,4 @@
-"""Trace ids: continued from whoever starts an execution, else its own."""
+"""Trace ids: continued from the caller that starts an execution, else its own."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The beaten way leads where the rules lead, and whoever meets something else leaves it."""
+"""The beaten way leads where the rules lead, and an execution that meets something else leaves it."""
 
 from random import Random
 from typing import Any
@@ -127,7 +127,7 @@ def test_the_stories_are_told_on_the_way_and_off_it():
     assert min(taken.values()) > 1_000
 
 
-# Whoever comes after others
+# Executions that come after others
 
 
 def test_the_way_others_have_gone_is_gone_to_the_end():

@@ -36,7 +36,7 @@ from tests.store.samples import ask
 STDIN, STDOUT = 0, 1
 FAILURE_LOG: Final = f"{ROOT}.{FAILURES}"
 BROKEN: Final = 70
-"""The exit code of a victim that met something that must not happen, whoever kills whom."""
+"""The exit code of a victim that met something that must not happen, with any kind of kill."""
 
 
 class Task(StrEnum):
@@ -100,7 +100,7 @@ class Victim:
         self._stop.set()
 
     def _told(self) -> None:
-        """A line opens the gate; the end of all lines means that nobody will come to kill us."""
+        """A line opens the gate; the end of all lines means that the driver will not kill us."""
         if os.read(STDIN, 4096):
             self._gate.is_open.set()
         else:

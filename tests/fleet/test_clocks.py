@@ -1,6 +1,7 @@
-"""Wall clocks decide nothing: a member whose clock is hours off, or jumps, fires nothing early and robs nobody.
+"""Wall clocks decide nothing: a member whose clock is hours off, or jumps, fires nothing early and robs no other
+member.
 
-Such a member is a process under libfaketime. The clocks that nobody can set stay as they are.
+Such a member is a process under libfaketime. The clocks that cannot be set stay as they are.
 """
 
 import os
@@ -82,7 +83,7 @@ def begun(seen: list[Seen]) -> dict[tuple[str, str, int], float]:
 
 
 def too_early(seen: list[Seen], naps: dict[str, float]) -> list[tuple[str, str, int]]:
-    """Whoever began before its time: after a nap (by execution), or an attempt after the one before."""
+    """Runs that began before their time: after a nap (by execution), or an attempt after the one before."""
     began = begun(seen)
     since = {
         (execution, name, attempt): began[execution, name, attempt - 1] + DELAY
@@ -108,7 +109,7 @@ def test_whoever_begins_before_its_time_would_be_noticed():
 
 
 async def seen_by(crew: Fleet, pid: int) -> list[float]:
-    """What the clock of this process showed, in hours beside the true time, each time that somebody looked."""
+    """What the clock of this process showed, in hours beside the true time, each time that a node looked."""
     looks = [each for each in crew.place.seen.read() if each.node == "look" and each.pid == pid and each.is_begun]
     told = dict(await crew.ask("select id, accepted_at from execution"))
     shown = [(await crew.client.ended(each.execution)).output["look"] - told[each.execution] / SECOND for each in looks]

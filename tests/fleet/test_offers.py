@@ -1,4 +1,4 @@
-"""Runs are carried out by whoever has a hand free; they are lost, stopped and reported as if their owner had them."""
+"""Runs are carried out by a member with a free hand; they are lost, stopped and reported as if their owner had them."""
 
 import signal
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""What kills whoever touches it, or cannot be read, or has lost its ground, harms nobody else."""
+"""What kills the member that touches it, or cannot be read, or has lost its ground, harms no other execution."""
 
 import asyncio
 import signal
@@ -19,7 +19,7 @@ POISON = workflow(
 
 
 async def supervise(crew: Fleet, over: asyncio.Event) -> int:
-    """Replaces whoever dies, until it is over; how many did."""
+    """Replaces each member that dies, until it is over; how many did."""
     deaths = 0
     while not over.is_set():
         for member in list(crew.members):

@@ -9,7 +9,7 @@ from ropewalk.service.explaining import LEASE, explain
 from tests.engines.worlds import World, flow, node
 
 Json = dict[str, Any]
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
 ASK = node("ask", "approval", title="Really?")
 GATE = node("a", "gate")
 SAID = ("code", "why", "waitsFor", "command", "action")

@@ -1,4 +1,4 @@
-"""Channels: a crowd is served in rounds, and what holds one round up holds up nobody after it."""
+"""Channels: a crowd is served in rounds, and what holds one round up holds up no reader after it."""
 
 import asyncio
 import time

@@ -14,7 +14,7 @@ from ropewalk.store import audit, dlq
 from ropewalk.store.dlq import Wanted
 from tests.engines.worlds import ONCE, World, act, flow, node
 
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
 WEAK = flow(act("a", fails=1, retry=ONCE), name="weak")
 BROKEN = flow(act("a", fails=99, retry=ONCE), name="broken")
 
@@ -30,7 +30,7 @@ async def fingerprint(world: World, execution: str) -> str:
 
 
 async def requeued(world: World, wanted: Wanted, **pace: Any) -> list[Progress]:
-    """What is told of it, when whatever it set going is over."""
+    """What is told of it, when all that it set going is over."""
     told = [each async for each in world.service.letters.requeue_all(wanted, Pace(**pace), "ann")]
     await over(world, told)
     return told
@@ -102,7 +102,7 @@ async def test_notes_have_an_end_and_a_letter_that_is_full_of_them_is_discarded_
 
 async def test_there_is_nothing_to_say_about_a_letter_that_does_not_exist(world: World):
     with pytest.raises(NotFound):
-        await world.service.note(NOBODY, "hello")
+        await world.service.note(UNKNOWN, "hello")
 
     assert await verbs(world) == []
 

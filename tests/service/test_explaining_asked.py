@@ -9,7 +9,7 @@ from ropewalk.service.explaining import explain
 from tests.engines.worlds import ONCE, World, act, flow
 from tests.service.explanations import (
     ASK,
-    NOBODY,
+    UNKNOWN,
     explained,
     waiting,
     world,
@@ -46,7 +46,7 @@ async def test_what_does_not_exist_or_belongs_to_another_workspace_is_not_found(
     store, ended = world.service.store, await world.run(flow(act("a")))
 
     for workspace, execution, wanted in (
-        ("default", NOBODY, None), ("other", ended.execution, None), ("default", ended.execution, "nosuch"),
+        ("default", UNKNOWN, None), ("other", ended.execution, None), ("default", ended.execution, "nosuch"),
     ):  # fmt: skip
         with pytest.raises(NotFound):
             await explain(store, workspace, execution, store.now(), node=wanted)

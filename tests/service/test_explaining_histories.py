@@ -1,4 +1,4 @@
-"""Whatever happened to an execution, at any moment of it there is a reason for everything that is not done."""
+"""At any moment of any execution there is a reason for everything that is not done."""
 
 from itertools import pairwise
 

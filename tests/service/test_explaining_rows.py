@@ -229,7 +229,7 @@ async def test_a_shared_run_of_an_earlier_attempt_says_nothing_about_this_one(st
     assert codes(await explained(store, "e1")) == ["RUNNING"]
 
 
-# Breakers and children, whatever they do meanwhile
+# Breakers and children, in any state
 
 
 @pytest.mark.parametrize(

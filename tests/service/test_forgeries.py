@@ -1,4 +1,4 @@
-"""What somebody with access to the tables changes or takes away is told, and what retention removes is not."""
+"""What a user with access to the tables changes or takes away is told, and what retention removes is not."""
 
 import asyncio
 import re
@@ -100,7 +100,7 @@ FORGERIES = {
 
 
 def meddle(db: str, *orders: str) -> None:
-    """Somebody else changes the file, on one connection."""
+    """Another program changes the file, on one connection."""
     connection = sqlite3.connect(db, isolation_level=None)
     for order in orders:
         connection.execute(order)

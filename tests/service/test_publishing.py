@@ -22,7 +22,7 @@ def either(request: pytest.FixtureRequest) -> World:
 
 
 async def do(world: World, order: str) -> None:
-    """What somebody else does to the store."""
+    """What another program does to the store."""
     if world.service.store.is_shared:
         await ask(world.db, order)
     else:

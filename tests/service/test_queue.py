@@ -1,4 +1,4 @@
-"""The queue as people read it: an item has one of five states, whatever became of its row."""
+"""The queue as people read it: an item has one of five states, also when its row is gone."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ from ropewalk.store.sqlite import SqliteReader
 from tests.engines.worlds import ONCE, World, act, flow, node
 
 ASK = node("ask", "approval", title="Really?")
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
 
 
 async def test_executions_are_listed_newest_first_and_page_by_page(world: World):
@@ -105,15 +105,15 @@ async def test_what_does_not_exist_or_belongs_to_another_workspace_is_not_found(
     ended = await world.run(flow(act("a", fails=9, retry=ONCE)))
     (letter,) = await world.letters(ended.execution)
 
-    for execution, workspace in ((NOBODY, "default"), (ended.execution, "other")):
+    for execution, workspace in ((UNKNOWN, "default"), (ended.execution, "other")):
         with pytest.raises(NotFound):
             await reading.get_execution(store, store.blobs, workspace, execution)
-    for letter_id, workspace in ((NOBODY, "default"), (letter["id"], "other")):
+    for letter_id, workspace in ((UNKNOWN, "default"), (letter["id"], "other")):
         with pytest.raises(NotFound):
             await reading.get_dead_letter(store, workspace, letter_id)
     for read in (reading.list_events, reading.list_runs):
         with pytest.raises(NotFound):
-            await read(store, NOBODY)
+            await read(store, UNKNOWN)
 
 
 async def test_another_reader_sees_the_same_while_the_owner_executes(world: World):

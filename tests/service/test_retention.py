@@ -139,7 +139,7 @@ def files(world: World) -> list[str]:
 
 
 def age_files(world: World) -> None:
-    """As if nobody had used them for days."""
+    """As if they had not been used for days."""
     for path in Path(f"{world.db}.blobs").glob("*/*"):
         os.utime(path, (path.stat().st_mtime - 3 * 86400,) * 2)
 

@@ -1,4 +1,4 @@
-"""Rooms: what happens in a workspace is told, also when nobody hinted at it."""
+"""Rooms: what happens in a workspace is told, also without a hint."""
 
 import asyncio
 

@@ -32,7 +32,7 @@ async def put(store: Store, id: str, document: Json, *signals: Signal, key: str 
               parent: Parent | None = None, room: int | None = None, **row: Any) -> str:  # fmt: skip
     """An execution that was told these at noon; `row` is what `live` says about it. One not started is queued.
 
-    `room` is how many hands whoever executes it has.
+    `room` is how many hands the worker that executes it has.
     """
     workflow = f"of {id}"
     plan = compile_plan(parse_definition({"ropewalk": 1, "name": workflow, **document}, NODE_TYPES))

@@ -1,4 +1,4 @@
-"""The inbox: signals in order, each told once, found by whoever has the execution in hand."""
+"""The inbox: signals in order, each told once, found by the worker that has the execution in hand."""
 
 import msgspec
 import pytest

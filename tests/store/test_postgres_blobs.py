@@ -1,5 +1,5 @@
 """Blobs in the database: readable by every worker, whole or absent, what was damaged is noticed, and what is old goes
-unless somebody is about to name it.
+unless a worker is about to name it.
 """
 
 import asyncio

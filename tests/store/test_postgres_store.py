@@ -1,4 +1,4 @@
-"""Writing to the shared store: once, whatever happens to the connection, and never by one that was taken over from."""
+"""Writing to the shared store: once, also when the connection is lost, and never by one that was taken over from."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def in_the_way(database: str, order: str = "insert into log values ('e1', 
 
 @pytest.fixture
 async def complaints() -> AsyncIterator[list[str]]:
-    """What the driver says that nobody asked it."""
+    """What the driver says without being asked."""
     loop, said = asyncio.get_running_loop(), list[str]()
     loop.set_exception_handler(lambda _, about: said.append(about["message"]))
     yield said

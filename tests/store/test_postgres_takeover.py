@@ -1,4 +1,4 @@
-"""Taking over from a worker that was stopped in the middle of a transaction: nobody waits for it."""
+"""Taking over from a worker that was stopped in the middle of a transaction: the others do not wait for it."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -198,7 +198,7 @@ async def test_letters_that_were_requeued_or_fixed_are_forgotten_and_those_the_l
 
 
 class Values:
-    """Where values are kept; some were used lately, whatever the rows say."""
+    """Where values are kept; some were used lately, also if the rows say otherwise."""
 
     def __init__(self, *used: str) -> None:
         self.used = used
