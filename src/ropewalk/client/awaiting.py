@@ -10,7 +10,6 @@ import aiohttp
 from yarl import URL
 
 from ropewalk.client.address import PATIENCE, Settings, content, settings, target
-from ropewalk.client.answers import LeasedRun
 from ropewalk.client.connecting import UNSENT, patience_of, session
 from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
@@ -32,7 +31,7 @@ from ropewalk.client.talking import (
     TransportError,
     resume,
 )
-from ropewalk.client.verbs import Awaiting, AwaitingLine
+from ropewalk.client.verbs import Awaiting
 from ropewalk.client.workspace import Built, WorkspaceVerbs, started
 from ropewalk.core.canonical import JSON
 
@@ -131,26 +130,13 @@ class _Stream:
 class AsyncExecution(Awaiting, ExecutionVerbs):
     """One execution on a server."""
 
-    def __init__(self, line: AwaitingLine, execution: str) -> None:
-        self.line = line
-        self.id = execution
-
 
 class AsyncLease(Awaiting, LeaseVerbs):
     """A run that was handed to a runner, until it is reported or the lease runs out."""
 
-    def __init__(self, line: AwaitingLine, run: LeasedRun) -> None:
-        self.line = line
-        self.run = run
-
 
 class AsyncRunner(Awaiting, RunnerVerbs):
     """Takes the runs of a pool."""
-
-    def __init__(self, line: AwaitingLine, pool: str, name: str) -> None:
-        self.line = line
-        self.pool = pool
-        self.name = name
 
     def leases(self, limit: int = 1) -> AsyncIterator[AsyncLease]:
         """Runs as they come, for ever; at most so many are taken at a time."""

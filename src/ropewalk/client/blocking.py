@@ -9,7 +9,6 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 
 from ropewalk.client.address import CONNECT, PATIENCE, Settings, content, settings, silence, target
-from ropewalk.client.answers import LeasedRun
 from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
 from ropewalk.client.messages import Message, Messages
@@ -30,7 +29,7 @@ from ropewalk.client.talking import (
     TransportError,
     resume,
 )
-from ropewalk.client.verbs import Blocking, BlockingLine
+from ropewalk.client.verbs import Blocking
 from ropewalk.client.workspace import Built, WorkspaceVerbs, started
 from ropewalk.core.canonical import JSON
 
@@ -120,26 +119,13 @@ class _Stream:
 class Execution(Blocking, ExecutionVerbs):
     """One execution on a server."""
 
-    def __init__(self, line: BlockingLine, execution: str) -> None:
-        self.line = line
-        self.id = execution
-
 
 class Lease(Blocking, LeaseVerbs):
     """A run that was handed to a runner, until it is reported or the lease runs out."""
 
-    def __init__(self, line: BlockingLine, run: LeasedRun) -> None:
-        self.line = line
-        self.run = run
-
 
 class Runner(Blocking, RunnerVerbs):
     """Takes the runs of a pool."""
-
-    def __init__(self, line: BlockingLine, pool: str, name: str) -> None:
-        self.line = line
-        self.pool = pool
-        self.name = name
 
     def leases(self, limit: int = 1) -> Iterator[Lease]:
         """Runs as they come, for ever; at most so many are taken at a time."""

@@ -23,7 +23,7 @@ from ropewalk.client.talking import (
     post,
     said,
 )
-from ropewalk.client.verbs import Speaker, listing, verb
+from ropewalk.client.verbs import Line, Speaker, listing, verb
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import ExecutionEnded, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState
@@ -36,7 +36,9 @@ WAIT: Final = 30
 class ExecutionVerbs(Speaker):
     """What can be said to one execution."""
 
-    id: str
+    def __init__(self, line: Line, execution: str) -> None:
+        self.line = line
+        self.id = execution
 
     @property
     def _path(self) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ropewalk.client.answers import KeptLease, LeasedRun, ReportTaken
 from ropewalk.client.talking import Item, Series, Talk, ask, post, said
-from ropewalk.client.verbs import Speaker, verb
+from ropewalk.client.verbs import Line, Speaker, verb
 from ropewalk.core.canonical import JSON
 
 PATH: Final = "/workflow/runs"
@@ -26,8 +26,10 @@ def runner_name() -> str:
 class RunnerVerbs(Speaker):
     """A runner: takes the runs of a pool."""
 
-    pool: str
-    name: str
+    def __init__(self, line: Line, pool: str, name: str) -> None:
+        self.line = line
+        self.pool = pool
+        self.name = name
 
 
 def leased(runner: RunnerVerbs, limit: int) -> Series[LeasedRun]:
@@ -45,7 +47,9 @@ class LeaseVerbs(Speaker):
     Under a lease that ran out nothing changes: InvalidTransition. So a report may be sent again if its answer is lost.
     """
 
-    run: LeasedRun
+    def __init__(self, line: Line, run: LeasedRun) -> None:
+        self.line = line
+        self.run = run
 
     @property
     def inputs(self) -> JSON:

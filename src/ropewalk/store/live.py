@@ -1,34 +1,18 @@
 """What is not over: who owns each execution, and when the parked ones wake."""
 
-from msgspec import Struct
-
 from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.rows import LiveRow
 
 
-class Live(Struct, frozen=True):
-    """An execution that is not over; no owner means parked or queued."""
-
-    execution: str
-    workspace: str
-    owner: str | None
-    fence: int
-    last_seq: int
-    wake_at: int | None
-    has_slot: int
-    has_key: int
-    concurrency_key: str | None
-    priority: int
-
-
-async def get(reader: Reader, execution: str) -> Live | None:
+async def get(reader: Reader, execution: str) -> LiveRow | None:
     """The execution, if it is not over."""
     row = await reader.fetch_one("get_live", execution)
-    return None if row is None else Live(*row)
+    return None if row is None else LiveRow(*row)
 
 
-async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 1000) -> list[Live]:
+async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 1000) -> list[LiveRow]:
     """What a worker owns, after a cursor: after a crash, what is to be picked up."""
-    return [Live(*row) for row in await reader.fetch("owned_live", worker, after, limit)]
+    return [LiveRow(*row) for row in await reader.fetch("owned_live", worker, after, limit)]
 
 
 async def acquire(tx: Transaction, worker: str, execution: str) -> str | None:
