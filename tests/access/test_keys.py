@@ -44,7 +44,7 @@ async def test_a_token_tells_whose_key_it_is(store: Clocked):
     assert await actor.rights_in(store, "default") == {Right.READ}
 
 
-async def test_a_store_that_can_only_be_read_keeps_nobody_out(tmp_path: Path):
+async def test_a_store_that_can_only_be_read_keeps_no_caller_out(tmp_path: Path):
     store = await SqliteStore.open(str(tmp_path / "ropewalk.db"))
     async with store.transaction() as tx:
         await workspaces.ensure_default(tx, store.now())

@@ -185,7 +185,7 @@ def test_an_error_crosses_with_its_class_message_and_problems(error: Any):
     assert getattr(crossed, "problems", None) == getattr(error, "problems", None)
 
 
-def test_an_error_nobody_knows_here_is_the_nearest_one_that_is_known():
+def test_an_error_unknown_here_is_the_nearest_one_that_is_known():
     crossed = wire.error_of(wire.Refusal(("StoreOnFire", "Unavailable", "RopewalkError"), "it burns"))
 
     assert (type(crossed), str(crossed)) == (Unavailable, "it burns")
@@ -299,7 +299,7 @@ async def test_a_socket_left_by_a_killed_owner_is_replaced(owner: subprocess.Pop
     assert (stale, Path(socket).exists()) == (True, False)
 
 
-async def test_whoever_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
+async def test_a_caller_that_waits_is_told_when_the_owner_goes(owner: subprocess.Popen[str], remote: RemoteService):
     execution = await started(remote, ASKED)
     waiting = asyncio.create_task(remote.ended(execution))
     async for _, event in remote.follow(execution):
@@ -311,7 +311,7 @@ async def test_whoever_waits_is_told_when_the_owner_goes(owner: subprocess.Popen
         await waiting
 
 
-async def test_whoever_hangs_up_leaves_nothing_behind(service: Service, tmp_path: Path):
+async def test_a_caller_that_hangs_up_leaves_nothing_behind(service: Service, tmp_path: Path):
     server = ControlServer(service)
     await server.open(str(tmp_path / "s"))
     remote = RemoteService(str(tmp_path / "s"))

@@ -226,7 +226,7 @@ def test_a_breaker_that_closes_lets_the_run_go_at_once():
 
 
 @pytest.mark.parametrize("signal", [Released("a", 1), Due()], ids=["closed", "time is up"])
-def test_whoever_folds_the_log_knows_that_a_breaker_holds_the_run_no_longer(signal):
+def test_every_fold_of_the_log_knows_that_a_breaker_holds_the_run_no_longer(signal):
     execution = accepted(workflow("a"))
     held = Suspended("a", 1, BreakerWait("http shop", NOON + MINUTE))
     log = [execution.accepted, *tell(execution, Start(), held), *tell(execution, signal, at=NOON + MINUTE)]

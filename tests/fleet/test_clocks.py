@@ -98,7 +98,7 @@ def too_early(seen: list[Seen], naps: dict[str, float]) -> list[tuple[str, str, 
     return [key for key, due in since.items() if began[key] < due - SLACK]
 
 
-def test_whoever_begins_before_its_time_would_be_noticed():
+def test_a_run_that_begins_before_its_time_would_be_noticed():
     first = Seen(1, "e1", "flaky", None, 1, True, 100.0)
     hasty, napper = Seen(1, "e1", "flaky", None, 2, True, 100.1), Seen(1, "e2", "before", None, 1, True, 100.0)
     woken = Seen(1, "e2", "after", None, 1, True, 100.7)
@@ -144,7 +144,7 @@ async def test_a_member_whose_clock_is_wrong_fires_nothing_early_and_takes_nothi
 
 
 @pytest.mark.parametrize("hours", [5, -5])
-async def test_a_member_whose_clock_jumps_takes_over_from_the_dead_and_from_nobody_else(
+async def test_a_member_whose_clock_jumps_takes_over_from_the_dead_alone(
     clock: Clock, elsewhen: Nursery, crew: Fleet, hours: int
 ):
     right = (await crew.join(1, lease=LEASE))[0]

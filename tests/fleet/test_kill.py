@@ -23,7 +23,7 @@ async def test_kills_at_any_moment_lose_and_double_nothing(crew: Fleet, seed: in
 
 
 @pytest.mark.parametrize("seed", [2026])
-async def test_whoever_comes_back_from_the_dead_writes_nothing_and_works_under_a_new_name(crew: Fleet, seed: int):
+async def test_a_member_that_comes_back_from_the_dead_writes_nothing_and_works_under_a_new_name(crew: Fleet, seed: int):
     figures = await Campaign(crew, seed).stop(ZOMBIES)
     verdict = await judge(crew.url, crew.place)
 

@@ -15,7 +15,7 @@ CROWD = 100
 PATIENCE = 10.0
 
 
-async def test_a_crowd_that_reads_much_keeps_nobody_from_writing():
+async def test_a_crowd_that_reads_much_keeps_no_caller_from_writing():
     door = threading.Event()
     crowd = [asyncio.ensure_future(apart(door.wait, is_large=True)) for _ in range(CROWD)]
 

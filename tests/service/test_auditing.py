@@ -206,7 +206,7 @@ async def test_what_is_right_for_a_moment_is_wrong_at_rest(db: str, orders: tupl
     assert (await audit(db, at_rest=False), bool(await audit(db, at_rest=True))) == ([], True)
 
 
-async def test_an_answer_that_nobody_came_for_is_no_leftover(db: str):
+async def test_an_answer_that_was_not_fetched_is_no_leftover(db: str):
     tell(db, f"insert into inbox (id, execution, signal, sent_at, answer) values ('x', {ENDED}, '', 0, 'done')")
 
     assert await audit(db) == []

@@ -338,7 +338,7 @@ async def test_a_process_that_is_gone_leaves_its_attempts_to_be_made_again(world
     assert node_codes(answer) == [("a", "ATTEMPT_LOST")]
 
 
-async def test_who_only_accepts_is_nobody_to_wait_for(world: World):
+async def test_a_worker_that_only_accepts_is_not_waited_for(world: World):
     await world.restart(claims=False)
     execution = await world.start(flow(act("a")))
 
@@ -367,7 +367,7 @@ async def test_what_the_queue_has_given_up_is_put_back_as_it_is_said(world: Worl
     assert (await world.ended(execution)).state == "SUCCESS"
 
 
-async def test_a_worker_that_is_leaving_is_nobody_to_wait_for(shared_world: World):
+async def test_a_worker_that_is_leaving_is_not_waited_for(shared_world: World):
     await shared_world.restart(drain_seconds=30, default_slots=1)
     await at_the_gate(shared_world)
     waits, store = await shared_world.start(flow(act("b"), name="other")), shared_world.service.store

@@ -124,7 +124,7 @@ async def test_what_could_not_be_dispatched_says_why(store: Store):
     )
 
 
-async def test_a_key_of_an_ancestor_is_in_nobodys_way(store: Store):
+async def test_a_key_of_an_ancestor_is_in_no_executions_way(store: Store):
     await worker(store, "w1")
     await started(store, "e1", A, key="k", has_key=1)
     await put(store, "e2", A, key="k", parent=Parent("e1", "a", 1, ancestors=("e1",)))
@@ -146,7 +146,7 @@ async def test_what_was_told_and_not_taken_in_is_said(store: Store):
     assert reason["waitsFor"] == {"signals": ["Cancel"], "since": rfc3339(NOON - SECOND)}
 
 
-async def test_what_was_taken_in_and_waits_for_whoever_asked_is_no_reason(store: Store):
+async def test_what_was_taken_in_and_waits_for_its_asker_is_no_reason(store: Store):
     await worker(store, "w1")
     await started(store, "e1", A)
     async with store.transaction() as tx:
@@ -286,7 +286,7 @@ async def test_a_rate_limit_that_no_worker_knew_is_named_with_what_helps(store: 
     assert "`rate_limits`" in reason["action"]
 
 
-async def test_a_node_type_that_nobody_knew_is_named_with_what_helps(store: Store):
+async def test_an_unknown_node_type_is_named_with_what_helps(store: Store):
     await worker(store, "w1")
     await started(store, "e1", A, Suspended("a", 1, TypeWait("rare", NOON + 5 * SECOND)))
 

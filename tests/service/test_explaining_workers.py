@@ -88,7 +88,7 @@ async def test_without_any_worker_the_last_one_is_named(store: Store):
 
 
 @pytest.mark.parametrize("about", [{"slots": 0}, {"pool": "gpu"}])
-async def test_whoever_takes_no_executions_is_nobody_to_wait_for(store: Store, about: dict[str, Any]):
+async def test_a_worker_that_takes_no_executions_is_not_waited_for(store: Store, about: dict[str, Any]):
     await worker(store, "s1", **about)
     await put(store, "e1", A)
     await started(store, "e2", A, owner="gone")
@@ -103,7 +103,7 @@ async def test_whoever_takes_no_executions_is_nobody_to_wait_for(store: Store, a
         )
 
 
-async def test_room_at_whoever_takes_no_executions_is_no_room(sqlite_store: SqliteStore):
+async def test_room_at_a_worker_that_takes_no_executions_is_no_room(sqlite_store: SqliteStore):
     await worker(sqlite_store, "w1", slots=3)
     await worker(sqlite_store, "g1", slots=3, pool="gpu")
     burden(sqlite_store, "w1", 3)

@@ -107,7 +107,7 @@ def meddle(db: str, *orders: str) -> None:
     connection.close()
 
 
-async def test_what_nobody_touched_passes(db: str):
+async def test_an_untouched_store_passes(db: str):
     assert await audit(db) == []
 
 

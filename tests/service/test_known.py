@@ -85,7 +85,7 @@ async def test_those_who_ask_at_the_same_time_share_one_look_and_one_who_leaves_
     assert distant.looks == 1
 
 
-async def test_in_a_rush_nobody_waits_for_the_look_that_keeps_what_is_known_fresh(distant: Distant):
+async def test_in_a_rush_no_caller_waits_for_the_look_that_keeps_what_is_known_fresh(distant: Distant):
     known = KnownWorkflows(cast(Store, distant), "default")
     first = await known.get(distant.workflow)
     looks = [distant.looks]

@@ -35,5 +35,5 @@ def test_of_many_names_the_first_are_said_and_the_others_counted():
     assert (few(["a", "b"]), few(list("abcdefg"))) == ("a, b", "a, b, c, d, e and 2 more")
 
 
-def test_a_command_can_be_typed_whatever_is_in_it():
+def test_a_command_can_be_typed_with_any_text_in_it():
     assert command("signal", "e1", "go; rm 'x'") == """signal e1 'go; rm '"'"'x'"'"''"""

@@ -132,7 +132,7 @@ async def test_what_was_accepted_is_in_the_store_when_the_answer_comes(world: Wo
 
 
 @bad_values
-async def test_what_is_told_must_be_json_and_disturbs_nobody_otherwise(world: World, value: Any):
+async def test_what_is_told_must_be_json_and_disturbs_no_execution_otherwise(world: World, value: Any):
     execution = await world.start(flow(ASK, act("bad", fails=9, retry=ONCE)))
     await world.until(execution, RunWaiting)
     (letter,) = await world.letters(execution)

@@ -84,7 +84,7 @@ def frozen(pids: list[int]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("asking", ["fetch", "transaction"])
-async def test_whoever_is_told_to_stop_waiting_for_a_silent_server_stops(database: str, asking: str):
+async def test_a_caller_told_to_stop_waiting_for_a_silent_server_stops(database: str, asking: str):
     store = await PostgresStore.open(database, worker="one", notify=False)
     sessions = await ask(database, "select pid from pg_stat_activity where application_name like 'ropewalk %'")
     pool = store._reader._pool if asking == "fetch" else store._pool

@@ -50,7 +50,7 @@ async def left(store: Store) -> list[str]:
     ]
 
 
-async def test_an_execution_goes_with_everything_that_speaks_of_it_and_nobody_else_does(store: Store):
+async def test_an_execution_goes_with_everything_that_speaks_of_it_and_no_other_does(store: Store):
     for each in (ONE, name(2, NOON)):
         await store.write(ended(each, at=OLD if each == ONE else NOON))
         await store.write(

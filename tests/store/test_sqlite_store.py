@@ -55,7 +55,7 @@ async def test_each_opening_has_an_epoch_of_its_own(path: str):
 # Transactions
 
 
-async def test_whoever_writes_waits_for_the_transaction_before_and_turns_are_in_order(store: SqliteStore):
+async def test_a_writer_waits_for_the_transaction_before_and_turns_are_in_order(store: SqliteStore):
     order: list[str] = []
     entered, go_on = asyncio.Event(), asyncio.Event()
 
@@ -118,7 +118,7 @@ def go_on(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-async def test_a_store_nobody_owns_can_be_read(path: str):
+async def test_a_store_without_an_owner_can_be_read(path: str):
     store = await SqliteStore.open(path)
     await store.write([("insert_log", entries("e1", 3))])
     await store.close()
@@ -220,7 +220,7 @@ async def test_a_large_batch_is_begun_with_before_anyone_waits_and_the_next_come
     assert ask(store.path, "select count(*) from log where execution = 'e2'") == [(1,)]
 
 
-async def test_a_large_batch_is_written_though_whoever_waits_for_it_goes_away(store: SqliteStore):
+async def test_a_large_batch_is_written_though_its_caller_goes_away(store: SqliteStore):
     writing = asyncio.ensure_future(store.write([("insert_log", entries("e1", 2 * store.inline_rows))]))
     await asyncio.sleep(0)
     writing.cancel()

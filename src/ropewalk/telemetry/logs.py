@@ -41,12 +41,12 @@ class Format(StrEnum):
     CONSOLE = "console"
 
 
-def _nobody(execution: str, node: str, item: int | None, attempt: int) -> dict[str, str]:
+def _no_names(execution: str, node: str, item: int | None, attempt: int) -> dict[str, str]:
     return {}
 
 
 @contextmanager
-def logs_to(stream: TextIO, form: Format, identify: Identify = _nobody) -> Iterator[None]:
+def logs_to(stream: TextIO, form: Format, identify: Identify = _no_names) -> Iterator[None]:
     """Everything Ropewalk logs goes to this stream, ours and what nodes write alike."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_OneLine(_formatter(form, identify)))
