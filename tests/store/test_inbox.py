@@ -26,7 +26,7 @@ async def test_a_worker_finds_the_signals_of_its_executions_and_of_those_without
     signals = [NewSignal(f"s{n}", f"e{n % 3 + 1}", "{}", NOON) for n in range(9)]
     await store.write([("insert_live", lives), ("insert_inbox", signals)])
 
-    found = await inbox.letters_for(store, "local", limit=5)
+    found = await inbox.messages_for(store, "local", limit=5)
 
     assert [letter.id for letter in found] == ["s0", "s1", "s3", "s4", "s6"]
 

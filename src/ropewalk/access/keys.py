@@ -16,7 +16,7 @@ import uuid_utils
 from msgspec import Struct
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.beliefs import MOST, Beliefs
+from ropewalk.access.cache import MOST, Cache
 from ropewalk.access.granting import SUBJECT, Giver
 from ropewalk.access.rights import NOTHING, Right, Role
 from ropewalk.core.duration import SECOND
@@ -86,7 +86,7 @@ class KeyRing:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._believed: Beliefs[str, Actor] = Beliefs(store.now)
+        self._cache: Cache[str, Actor] = Cache(store.now)
         self._noted: dict[str, int] = {}
 
     async def actor(self, token: str) -> Actor | None:
@@ -96,16 +96,16 @@ class KeyRing:
             return known
         now, found = self._store.now(), await self._look_up(token)
         if found is not None:
-            self._believed.put(digest(token), found, now, found.expires_at)
+            self._cache.put(digest(token), found, now, found.expires_at)
         return found
 
     def believed(self, token: str) -> Actor | None:
         """Whose key this was a moment ago."""
-        return self._believed.get(digest(token))
+        return self._cache.get(digest(token))
 
     def has_known(self, token: str) -> bool:
         """Whether this token was good once."""
-        return self._believed.has_known(digest(token))
+        return self._cache.has_known(digest(token))
 
     async def of_id(self, key_id: str) -> Actor | None:
         """Who comes by this key, as of now; None if it opens nothing any more."""
@@ -114,7 +114,7 @@ class KeyRing:
 
     def forget(self) -> None:
         """Every key is looked up again."""
-        self._believed.forget()
+        self._cache.forget()
 
     async def _look_up(self, token: str) -> Actor | None:
         parts = _TOKEN.fullmatch(token)

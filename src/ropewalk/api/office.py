@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 from ropewalk.access.actor import Actor
 from ropewalk.access.keys import PREFIX, KeyRing
 from ropewalk.access.rates import SESSIONS, Buckets
+from ropewalk.access.rights_cache import RightsCache
 from ropewalk.access.secret_key import SecretKey, signing_key
 from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
-from ropewalk.access.standing import Standings
 from ropewalk.api.cursors import Cursors
 from ropewalk.api.document_queue import DocumentQueue
 from ropewalk.api.downloads import Downloads
@@ -41,7 +41,7 @@ class Office:
         self.stream_limits = stream_limits or StreamLimits()
         self.keys = KeyRing(store)
         self.sessions = Sessions(store, self.keys)
-        self.standings = Standings(store)
+        self.standings = RightsCache(store)
         self.rates = Rates(access)
         self.documents = DocumentQueue()
         self.downloads = Downloads()

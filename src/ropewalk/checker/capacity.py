@@ -57,7 +57,7 @@ def limits_inside_are_kept(t: Trace) -> Iterator[Violation]:
 
 
 class _Places:
-    """Who is under way, in the whole execution and in each map, since which event."""
+    """The attempts that are under way, in the whole execution and in each map, since which event."""
 
     def __init__(self, counts_waits: bool) -> None:
         self.all: dict[Key, int] = {}

@@ -204,8 +204,8 @@ class DeadLetterGroup(TypedDict):
     lastAt: str
 
 
-class LetterProgress(TypedDict):
-    """What became of one of many: SKIPPED was resolved by someone else, FAILED gave up again, STOPPED ends it all."""
+class DeadLetterProgress(TypedDict):
+    """What became of one of many: SKIPPED was resolved by another caller, FAILED gave up again, STOPPED ends it all."""
 
     id: str | None
     executionId: str | None

@@ -109,7 +109,7 @@ def _day(value: date) -> str:
 def _decimal(value: Decimal) -> str:
     if not value.is_finite():
         raise NotJson(f"{value} is not JSON")
-    # Text, not a float: who uses decimals wants every digit kept.
+    # Text, not a float: a node that uses decimals wants every digit kept.
     return str(value)
 
 

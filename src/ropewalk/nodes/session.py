@@ -1,5 +1,5 @@
 """The session nodes share for HTTP, behind the guard. Imported when the first node asks for it: a library of this size
-would cost every start of a worker, and many never call anyone.
+would cost every start of a worker, and many never call a server.
 """
 
 import socket

@@ -99,7 +99,7 @@ class Store(Reader, Protocol):
 
     @property
     def stale_writes(self) -> int:
-        """How many writes were refused because someone has taken over."""
+        """How many writes were refused because another worker has taken over."""
 
     @property
     def rewinds(self) -> Sequence[Rewind]:

@@ -103,7 +103,7 @@ class BlobFiles:
                 os.mkdir(self.root, 0o700)
             with _opened(os.path.dirname(self.root), None) as home, _opened(self.root, None) as root:
                 self._place(root, digest, value)
-                # Each time: what is there already may have been made by another, who has not come to this yet.
+                # Each time: what is there already may have been made by another writer that has not come to this yet.
                 os.fsync(root)
                 os.fsync(home)
         return Blob(digest, len(value))

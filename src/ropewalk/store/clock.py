@@ -11,7 +11,7 @@ _TOO_MUCH: Final = 1_000_000
 
 
 def ticks() -> int:
-    """µs since some moment in the past; never goes back, and no one can set it."""
+    """µs since some moment in the past; never goes back, and cannot be set."""
     return clock_gettime_ns(_TICKING) // 1000
 
 

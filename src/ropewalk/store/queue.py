@@ -87,7 +87,7 @@ async def claim(
 ) -> tuple[list[Claimed], str]:
     """Gives the worker up to `limit` executions: ownership, slot and key at once; and the last workspace looked at.
 
-    `after` is the one looked at last, so that a small limit reaches everyone in turn; no workspace is left: "".
+    `after` is the one looked at last, so that a small limit reaches each in turn; no workspace is left: "".
     Those that the worker `may` not have now wait for the next claim.
     """
     offers, last = await _offers(tx, now, limit, after, may)

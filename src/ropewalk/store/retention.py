@@ -18,7 +18,7 @@ from ropewalk.store.blobs import record
 from ropewalk.store.ids import first_id
 
 HELD: Final = HOUR
-"""How long an execution stays after someone set out to reopen it, or told it something."""
+"""How long an execution stays after a caller set out to reopen it, or told it something."""
 
 RELEASED: Final = DAY
 """How long a blob is kept after nothing names it any more."""
@@ -44,7 +44,7 @@ class RemovableBlobs(Protocol):
     """Where values can be removed again. Blobs of a store without this are kept."""
 
     async def remove(self, tx: Transaction, digest: str) -> bool:
-        """The value goes together with its row; false if someone has just written or found it."""
+        """The value goes together with its row; false if a worker has just written or found it."""
 
 
 class Cutoffs(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ class Attempt(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """An attempt that anyone of its pool may carry out, and who has it."""
+    """An attempt that any worker or runner of its pool may carry out, and the one that has it."""
 
     leased_by: str | None
     lease_until: int | None

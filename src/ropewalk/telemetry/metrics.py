@@ -44,7 +44,7 @@ class Metrics:
         self.request_time = self._spreads("http_request_seconds", "How long requests took.", _DELAYS, "operation")
         self._waiting = self._gauge("queue_waiting", "Executions that wait for a slot, up to 10,000.")
         self._full = self._gauge("workspaces_at_capacity", "Workspaces whose executions wait for a slot, up to 100.")
-        self._letters = self._gauge("dead_letters", "Dead letters that are not resolved, up to 100,000.")
+        self._dead_letters = self._gauge("dead_letters", "Dead letters that are not resolved, up to 100,000.")
         self._set_aside = self._gauge(
             "executions_set_aside", "Executions set aside after deaths of workers, up to 1,000."
         )
@@ -100,7 +100,7 @@ class Metrics:
             return
         self._waiting.set(sample.waiting)
         self._full.set(sample.at_capacity)
-        self._letters.set(sample.dead_letters)
+        self._dead_letters.set(sample.dead_letters)
         self._set_aside.set(sample.set_aside)
         for state in ("CLOSED", "OPEN", "HALF_OPEN"):
             self._breakers.labels(state).set(sample.breakers.get(state, 0))

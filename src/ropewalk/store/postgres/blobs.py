@@ -24,7 +24,7 @@ class Keeper(Protocol):
         """The first row the statement gives, if any."""
 
     async def keep(self, name: str, *arguments: Value) -> None:
-        """Carries one statement out that anyone may."""
+        """Carries one statement out that any worker may."""
 
     def now(self) -> int:
         """The store's time (µs)."""

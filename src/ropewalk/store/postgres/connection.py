@@ -179,7 +179,7 @@ async def bounded(connection: Connection) -> None:
 
 
 async def closed(connection: Connection | None) -> None:
-    """Hangs up, politely if there is someone to be polite to."""
+    """Hangs up, politely if the server is there."""
     if connection is None or connection.is_closed():
         return
     try:

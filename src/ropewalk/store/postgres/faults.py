@@ -47,7 +47,7 @@ def translated(error: Exception, place: str) -> RopewalkError:
     if isinstance(error, asyncpg.DiskFullError):
         return StoreFull(f"there is no room left for {place}: make some on its disk, then try again")
     if isinstance(error, _SLOW):
-        return StoreBusy(f"{place} took too long ({error}): someone keeps it locked, or it has too much to do")
+        return StoreBusy(f"{place} took too long ({error}): another transaction locks it, or it has too much to do")
     return _about_access(error, place) or _about_connection(error, place) or StoreDefect(str(error))
 
 

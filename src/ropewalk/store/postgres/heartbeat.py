@@ -126,7 +126,7 @@ class Heartbeat:
         self._wake.clear()
 
     async def _try_to_renew(self) -> bool | None:
-        """Whether the lease is renewed; None if it is someone else's."""
+        """Whether the lease is renewed; None if another worker has taken over."""
         asked_at = ticks()
         try:
             # A second try on another connection is worth more than a long wait on this one.
@@ -193,7 +193,7 @@ class Heartbeat:
             connection.terminate()
 
     def _cut_off(self, _: Connection) -> None:
-        """The lock went with the connection: get both back before anyone believes us dead."""
+        """The lock went with the connection: get both back before the other workers believe this one dead."""
         self.has_lock = False
         self._wake.set()
 

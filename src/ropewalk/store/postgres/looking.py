@@ -1,4 +1,4 @@
-"""What someone who only looks wants to know: the server, who is alive on it, and the values too large for the log."""
+"""What a command that only looks asks for: the server, who is alive on it, and the values too large for the log."""
 
 from typing import Final
 

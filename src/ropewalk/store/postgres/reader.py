@@ -1,4 +1,4 @@
-"""Reading the shared store, by a worker beside its writing, or by anyone else."""
+"""Reading the shared store, by a worker beside its writing, or by a process that only reads."""
 
 import asyncio
 from collections.abc import AsyncIterator

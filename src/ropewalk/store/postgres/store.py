@@ -221,7 +221,7 @@ class PostgresStore:
         worker = self.worker
         async with self._turn:
             if worker != self.worker:
-                # Decided on what was owned under the old name, and may be anyone's by now.
+                # Decided on what was owned under the old name, and may be another worker's by now.
                 self.stale_writes += 1
                 raise StoreUnavailable(f"{worker} has come back as {self.worker}: nothing of this was written")
             await finished(asyncio.ensure_future(self._write(batch)))
@@ -256,7 +256,7 @@ class PostgresStore:
             return
 
     async def keep(self, name: str, *arguments: Value) -> None:
-        """Carries one statement out that anyone may, this worker or the one that took over from it."""
+        """Carries one statement out that any worker may, this one or the one that took over from it."""
         async with self._pool.asking() as connection:
             await connection.execute(statements()[name], *arguments)
 
@@ -296,7 +296,7 @@ class PostgresStore:
         return f"ropewalk {self.worker} changes"
 
     async def _begin(self, connection: Connection) -> None:
-        """Opens the transaction and keeps everyone from taking over until its end, in one round trip."""
+        """Opens the transaction and keeps the other workers from taking over until its end, in one round trip."""
         check = statements()["check_epoch"].replace("$1", f"'{self.worker}'").replace("$2", str(self.epoch))
         opening = self._address.beginning(CHANGING, self._changes)
         status = await begun(connection, f"{opening}; {check}")

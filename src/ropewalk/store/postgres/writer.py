@@ -186,7 +186,7 @@ class Writer:
     async def _learn_types(self, connection: Connection, names: Sequence[str]) -> None:
         for name in names:
             if name not in self._types:
-                # Without a name: behind a pooler the server may have one like it from someone else.
+                # Without a name: behind a pooler the server may have one like it from another client.
                 plain = await connection.prepare(statements()[name], name="")
                 self._types[name] = tuple(parameter.name for parameter in plain.get_parameters())
 

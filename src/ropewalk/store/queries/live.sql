@@ -5,7 +5,7 @@ execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concur
 insert into live (execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
--- update_live: who has it, how far it is, when to wake it, what it holds.
+-- update_live: its owner, how far it is, when to wake it, what it holds.
 update live
    set owner = $1, last_seq = $2, wake_at = $3, has_slot = $4, has_key = $5
  where execution = $6;

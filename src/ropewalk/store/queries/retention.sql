@@ -14,7 +14,7 @@ select id
  limit $4 {{skip_locked}};
 
 -- removable_executions: those of a range that nothing keeps, and how long their logs are. What keeps one: that it ended
--- since $3 or is not over, a dead letter that waits for a person or was resolved since $4, someone who is about to
+-- since $3 or is not over, a dead letter that waits for a person or was resolved since $4, a caller who is about to
 -- reopen it (until $5), something it was told since $6; and every ancestor, for as long as that is kept, since
 -- reopening an ancestor comes back to it. A child that is not removed yet keeps it too.
 with recursive lineage (execution, kin) as (

@@ -100,7 +100,7 @@ class Commits:
         self._texts: dict[tuple[Form, ...], str] = {}
 
     def write(self, message: Message, mark: int | None) -> None:
-        """Writes the message, and the store's time if there is a mark; refused if someone has taken over."""
+        """Writes the message, and the store's time if there is a mark; refused if another process has taken over."""
         text = self._texts.get(message.forms) or self._make(message.forms)
         # For one row: `execute` asks for the interpreter once more, to learn the number of a row that has none.
         self._connection.executemany(text, ((*self._who, mark, *message.arguments),))

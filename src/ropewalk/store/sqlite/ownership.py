@@ -21,7 +21,7 @@ from ropewalk.store.sqlite.files import Files
 
 # Always written whole and in one piece, so that no reader gets the end of an older text.
 _SIZE: Final = 1024
-# Someone who only looks holds the lock for a moment; that must not turn an owner away.
+# A process that only looks holds the lock for a moment; that must not turn an owner away.
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
 
