@@ -21,7 +21,7 @@ def json_list(names: Iterable[str]) -> str:
 
 
 class Reader(Protocol):
-    """Someone who can ask."""
+    """What can be asked by the name of a statement."""
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives."""
@@ -31,7 +31,7 @@ class Reader(Protocol):
 
 
 class Transaction(Reader, Protocol):
-    """Someone who can also write; everything counts together, or nothing does."""
+    """A reader that also writes; everything it writes becomes true together, or nothing does."""
 
     @property
     def worker(self) -> str:
@@ -91,7 +91,7 @@ class Store(Reader, Protocol):
 
     @property
     def epoch(self) -> int:
-        """Under which the worker writes."""
+        """The worker's epoch: what it writes is refused once another process has raised it."""
 
     @property
     def is_shared(self) -> bool:

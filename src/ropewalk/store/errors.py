@@ -1,4 +1,4 @@
-"""What can go wrong with a store, branched by what one can do about it."""
+"""What can go wrong with a store, branched by what the caller can do about it."""
 
 from ropewalk.core.errors import RopewalkError, Unavailable
 
@@ -44,8 +44,8 @@ class IncompatibleStore(RopewalkError):
 
 
 class StaleWriter(Unavailable):
-    """Another has taken over from this writer, which writes nothing more; try again: a worker of a fleet is back under
-    another name in a moment, a file is in the hands of another process, which can be asked."""
+    """Another worker has taken over from this one, which writes nothing more; try again: a worker of a fleet is back
+    under another name in a moment, a file is in the hands of another process, which can be asked."""
 
 
 class WentBack(StaleWriter):

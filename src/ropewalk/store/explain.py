@@ -1,4 +1,4 @@
-"""What keeps an execution from running: its place in the queue, and who has what it needs."""
+"""What keeps an execution from running: its place in the queue, and which execution or worker has what it needs."""
 
 from typing import Final
 

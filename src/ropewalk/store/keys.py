@@ -1,4 +1,4 @@
-"""API keys: who may come in by a secret of which only the hash is kept."""
+"""API keys: each lets a caller in by a secret, of which only the hash is kept."""
 
 from typing import Final
 

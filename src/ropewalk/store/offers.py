@@ -11,7 +11,7 @@ from ropewalk.store.events import item_of, place_of
 Key = tuple[str, int | None, int]
 """Node, item, attempt."""
 RUNNER: Final = "runner:"
-"""What the names of those begin with who lease and are no workers."""
+"""The names of external runners, which lease runs and are no workers, begin with this."""
 
 
 class Offer(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Offer(Struct, frozen=True):
 
 
 class Reported(Struct, frozen=True):
-    """Whose run it was."""
+    """The run that was reported."""
 
     execution: str
     node: str

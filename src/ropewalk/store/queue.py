@@ -1,4 +1,4 @@
-"""The queue: who waits for a slot, and whose turn it is.
+"""The queue: which executions wait for a slot, and which is next.
 
 A claim takes only what has a slot and its key, so the limits are exact. Workspaces get turns: the room is shared out
 evenly among those that wait, beginning after the one served last.
@@ -77,7 +77,7 @@ async def any_waiting(reader: Reader, now: int) -> bool:
 
 
 async def unclaim(tx: Transaction, worker: str, claimed: Claimed, to: Returned) -> None:
-    """What was claimed cannot be dispatched; slot and key are free again. Nothing, if it is another's by now."""
+    """What was claimed cannot be dispatched; slot and key are free again. Nothing, if another worker has it by now."""
     if await tx.execute("unclaim_live", claimed.execution, worker):
         await tx.execute("return_queue", to.state, to.not_before, to.attempts, to.error, claimed.execution)
 

@@ -62,7 +62,7 @@ async def hold(tx: Transaction, execution: str, now: int) -> bool:
 
 
 async def forget_holds(tx: Transaction, now: int) -> None:
-    """Those who set out to reopen something long ago have done so or never will."""
+    """Forgets callers who set out to reopen something long ago: they have done so or never will."""
     await tx.execute("forget_holds", now)
 
 

@@ -51,7 +51,7 @@ _SHARED: Final = {
     "synchronous_commit": "on",
     "statement_timeout": "30s",
     "lock_timeout": "10s",
-    # A worker that was stopped inside a transaction must not hold up those who take over from it.
+    # A worker that was stopped inside a transaction must not hold up the workers that take over from it.
     "idle_in_transaction_session_timeout": "5s",
     "jit": "off",
 }
@@ -189,7 +189,7 @@ async def closed(connection: Connection | None) -> None:
 
 
 async def begun(connection: Connection, words: str) -> str:
-    """Opens a transaction; who is interrupted in that leaves none open, though the driver knows of none yet."""
+    """Opens a transaction; a task interrupted meanwhile leaves none open, though the driver knows of none yet."""
     try:
         status: str = await connection.execute(words)
     except (asyncio.CancelledError, TimeoutError):

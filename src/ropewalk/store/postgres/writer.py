@@ -38,7 +38,7 @@ _USUAL: Final = (
 )
 """What a commit is made of when executions begin, go on, and end."""
 _LARGEST_COMMIT: Final = 2**20
-"""So many bytes most commits have at most."""
+"""Most commits have no more bytes than this."""
 _NEVER: Final = -1
 """The number of no commit."""
 _UNWRITABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
@@ -190,7 +190,7 @@ class Writer:
                 plain = await connection.prepare(statements()[name], name="")
                 self._types[name] = tuple(parameter.name for parameter in plain.get_parameters())
 
-    # Who we are, and whether we are still here
+    # The connection, and whether this worker may still write
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
