@@ -72,7 +72,7 @@ async def revoke(tx: Transaction, giver: Giver, key: str, now: int) -> keys.ApiK
     if found is None or found.workspace != giver.workspace:
         raise NotFound(f"there is no key {key}")
     giver.require(_actor(found).rights_at_home(found.workspace) or NOTHING)
-    # Locked: two who revoke the last two of them must not both see the other's.
+    # Locked: two callers who each revoke one of the last two keys must not both see the other key.
     if found.is_root and await keys.lock_lasting_roots(tx) == [key]:
         raise Conflict("this is the last root key without an end and without scopes: make another one first")
     if not await keys.revoke(tx, giver.workspace, key, now):

@@ -37,7 +37,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Buckets:
-    """One bucket for each who comes."""
+    """One bucket for each caller."""
 
     def __init__(self, rate: Rate | None, most: int = MOST_BUCKETS) -> None:
         self._rate = rate

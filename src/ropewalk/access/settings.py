@@ -1,4 +1,4 @@
-"""What can be set about who comes in."""
+"""What can be set about which callers come in."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -51,7 +51,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
 
 
 def is_safe_url(url: str) -> bool:
-    """Whether what comes from there is from whom it says."""
+    """Whether a request from there comes from one of our own pages."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

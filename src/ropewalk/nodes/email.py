@@ -156,7 +156,7 @@ def _fill(message: EmailMessage, parameters: EmailSend.Parameters) -> None:
 async def _deliver(
     message: EmailMessage, envelope: list[str], server: SmtpSettings, context: NodeContext
 ) -> dict[str, str]:
-    """Hands the message over; gives back whom the server refused while it took the others."""
+    """Hands the message over; gives back the recipients that the server refused while it took the others."""
     connection = await context.connect(server.host, server.port)
     try:
         async with _client(connection, server) as client:

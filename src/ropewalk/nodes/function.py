@@ -191,7 +191,7 @@ def _hints(function: Function) -> dict[str, Any]:
 
 
 def _context_name(hints: Mapping[str, Any]) -> str | None:
-    """The parameter that takes the context, also where it may be None for those who call the function themselves."""
+    """The parameter that takes the context, also where it may be None for code that calls the function directly."""
     names = (name for name, hint in hints.items() if name != "return" and NodeContext in (hint, *get_args(hint)))
     return next(names, None)
 
