@@ -51,7 +51,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
 
 
 def is_safe_url(url: str) -> bool:
-    """Whether a request from there comes from one of our own pages."""
+    """Whether the answer surely comes from that host: by https, or from this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

@@ -111,24 +111,24 @@ class BlobFiles:
     def _place(self, root: int, digest: str, value: bytes | bytearray | memoryview) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(digest[:2], 0o700, dir_fd=root)
-        with _opened(digest[:2], root) as shelf:
+        with _opened(digest[:2], root) as folder:
             with _locked(root, fcntl.LOCK_SH):
-                is_there = _is_there(shelf, digest, len(value))
+                is_there = _is_there(folder, digest, len(value))
                 if is_there:
-                    os.utime(digest, dir_fd=shelf, follow_symlinks=False)
+                    os.utime(digest, dir_fd=folder, follow_symlinks=False)
             if not is_there:
-                _write_whole(root, shelf, digest, value)
-            os.fsync(shelf)
+                _write_whole(root, folder, digest, value)
+            os.fsync(folder)
 
     def _remove(self, digest: str) -> bool:
         try:
             with (
                 _in_our_words(self.root),
                 _opened(self.root, None) as root,
-                _opened(digest[:2], root) as shelf,
+                _opened(digest[:2], root) as folder,
                 _locked(root, fcntl.LOCK_EX),
             ):
-                return _remove_unless_used(shelf, digest)
+                return _remove_unless_used(folder, digest)
         except FileNotFoundError:
             return True
 
@@ -143,8 +143,8 @@ class BlobFiles:
         if not is_hash(digest):
             raise NotFound(f"there is no blob {digest[:80]!r}")
         try:
-            with _in_our_words(self.root), _opened(self.root, None) as root, _opened(digest[:2], root) as shelf:
-                descriptor = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=shelf)
+            with _in_our_words(self.root), _opened(self.root, None) as root, _opened(digest[:2], root) as folder:
+                descriptor = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
                 return FileIO(descriptor)
         except FileNotFoundError as error:
             raise NotFound(f"there is no blob {digest}") from error
@@ -195,27 +195,27 @@ def _locked(root: int, how: int) -> Iterator[None]:
         fcntl.flock(root, fcntl.LOCK_UN)
 
 
-def _remove_unless_used(shelf: int, digest: str) -> bool:
-    used = os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_mtime
+def _remove_unless_used(folder: int, digest: str) -> bool:
+    used = os.stat(digest, dir_fd=folder, follow_symlinks=False).st_mtime
     # The time of the file system against the clock it is taken from: neither decides anything else.
     if time.time() - used < LATELY:
         return False
-    os.unlink(digest, dir_fd=shelf)
+    os.unlink(digest, dir_fd=folder)
     return True
 
 
-def _is_there(shelf: int, digest: str, size: int) -> bool:
+def _is_there(folder: int, digest: str, size: int) -> bool:
     try:
-        return os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_size == size
+        return os.stat(digest, dir_fd=folder, follow_symlinks=False).st_size == size
     except FileNotFoundError:
         return False
 
 
-def _write_whole(root: int, shelf: int, digest: str, value: bytes | bytearray | memoryview) -> None:
+def _write_whole(root: int, folder: int, digest: str, value: bytes | bytearray | memoryview) -> None:
     name = f"{uuid7()}{_UNFINISHED}"
     try:
         _write_synced(root, name, value)
-        os.rename(name, digest, src_dir_fd=root, dst_dir_fd=shelf)
+        os.rename(name, digest, src_dir_fd=root, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=root)
