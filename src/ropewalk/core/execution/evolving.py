@@ -110,7 +110,7 @@ def succeed_node(x: Progress, work: Work, event: NodeSucceeded) -> None:
 
 
 def _answered(x: Progress, work: Work, event: NodeSucceeded) -> None:
-    """Whatever the node waited for has come, or will not be waited for any longer."""
+    """What the node waited for has come, or will not be waited for any longer."""
     if event.ports == EXPIRED:
         stop_waiting(x, work)
     else:
@@ -252,7 +252,7 @@ def run_waiting(x: Progress, event: RunWaiting) -> None:
     elif isinstance(event.wait, RateLimitWait):
         work.reserved = event.wait
     if x.ending is not None:
-        return  # nobody would answer any more
+        return  # no answer would come any more
     begin_waiting(x, work)
     if event.due is not None:
         x.set_timer(work, event.due)

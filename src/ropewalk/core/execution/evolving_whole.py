@@ -1,9 +1,12 @@
-"""What the events of the whole execution and of people's verbs change, and the table of all events."""
+"""What the events of the whole execution and of people's verbs change, and the table of all events.
+
+Those by which an execution ends are in `evolving_end.py`.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StopRun
+from ropewalk.core.commands import PauseChild, ReopenChild, ResumeChild
 from ropewalk.core.events import (
     CancelRequested,
     ChildResumed,
@@ -42,16 +45,16 @@ from ropewalk.core.events import (
     StopRequested,
 )
 from ropewalk.core.execution import evolving as node
+from ropewalk.core.execution import evolving_end as end
 from ropewalk.core.execution import mending
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.execution.work import Map, Phase, Work
+from ropewalk.core.execution.work import Map, Work
 from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import ChildWait
 
 # Looked up in every execution; an enum's members are slow to reach through their class.
-RUNNING, SUCCESS = ExecutionState.RUNNING, ExecutionState.SUCCESS
-OPEN: Final = (NodeState.WAITING, NodeState.READY, NodeState.RUNNING)
+RUNNING: Final = ExecutionState.RUNNING
 
 
 def evolve(x: Progress, event: Event) -> None:
@@ -111,7 +114,7 @@ def _paused(x: Progress, event: ExecutionPaused) -> None:
     x.remaining = None if x.deadline is None else max(0, x.deadline - event.at)
     x.deadline = None
     x.slot_answered()
-    x.commands.extend(PauseChild(wait.child) for wait in _children(x))
+    x.commands.extend(PauseChild(wait.child) for wait in end.children(x))
 
 
 def _resumed(x: Progress, event: ExecutionResumed) -> None:
@@ -120,102 +123,13 @@ def _resumed(x: Progress, event: ExecutionResumed) -> None:
     x.remaining = None
     x.is_paused_by_parent = False
     x.was_resumed = True
-    x.commands.extend(ResumeChild(wait.child) for wait in _children(x))
+    x.commands.extend(ResumeChild(wait.child) for wait in end.children(x))
 
 
 def _set_deadline(x: Progress, deadline: int | None) -> None:
     if deadline is not None:
         x.deadline = deadline
         x.is_timed = True
-
-
-def _children(x: Progress) -> list[ChildWait]:
-    return [work.wait for work in x.waiting.values() if isinstance(work.wait, ChildWait)]
-
-
-# Ending
-
-
-def _stop_requested(x: Progress, event: StopRequested) -> None:
-    _begin_ending(x, ExecutionState.FAILED, event.grace_until)
-    if event.grace_until is not None:
-        # It ends within the grace: its time limit decides nothing any more.
-        x.deadline = None
-        _stop_runs(x)
-
-
-def _cancel_requested(x: Progress, event: CancelRequested) -> None:
-    x.deadline = None
-    _begin_ending(x, ExecutionState.CANCELLED, event.grace_until)
-    _stop_runs(x)
-
-
-def _deadline_passed(x: Progress, event: DeadlinePassed) -> None:
-    x.deadline = None
-    _begin_ending(x, ExecutionState.TIMEOUT, event.grace_until)
-    _stop_runs(x)
-
-
-def _begin_ending(x: Progress, state: ExecutionState, grace_until: int | None) -> None:
-    """Nothing starts any more; waits are dropped, children told to stop."""
-    if x.ending is None:
-        x.commands.extend(CancelChild(wait.child) for wait in _children(x))
-    x.ending = state
-    x.grace_until = grace_until
-    x.is_timed = True
-    for work in list(x.waiting.values()):
-        if not isinstance(work.wait, ChildWait):
-            x.leave(work)
-
-
-def _stop_runs(x: Progress) -> None:
-    x.commands.extend(
-        StopRun(x.plan.ids[work.node], work.attempt, work.item)
-        for work in x.active_works()
-        if work.phase is Phase.RUNNING
-    )
-
-
-def _succeeded(x: Progress, event: ExecutionSucceeded) -> None:
-    _close(x, SUCCESS)
-
-
-def _failed(x: Progress, event: ExecutionFailed) -> None:
-    _close(x, ExecutionState.FAILED)
-
-
-def _cancelled(x: Progress, event: ExecutionCancelled) -> None:
-    _close(x, ExecutionState.CANCELLED)
-
-
-def _timed_out(x: Progress, event: ExecutionTimedOut) -> None:
-    _close(x, ExecutionState.TIMEOUT)
-
-
-def _close(x: Progress, state: ExecutionState) -> None:
-    """The execution is over."""
-    if x.place is None:
-        _close_nodes(x)
-    x.timers.clear()
-    x.state = state
-    x.is_ended = True
-    x.has_slot = x.is_paused_by_parent = False
-    x.ending = x.deadline = x.grace_until = x.remaining = None
-    x.commands.append(Finish(state))
-
-
-def _close_nodes(x: Progress) -> None:
-    """What did not get its turn is cancelled, unless a failure stands before it."""
-    if x.ending is not None or x.open_nodes:
-        x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
-    if x.works or x.maps:
-        x.called_off.update((wait.child, None) for wait in _children(x))
-        for work in x.active_works():
-            x.leave(work)
-    x.ready.clear()
-    x.ready_first.clear()
-    x.going_on.clear()
-    x.open_nodes = 0
 
 
 # Reopening
@@ -361,13 +275,13 @@ EVOLVE: Final[dict[type, Callable[[Progress, Any], None]]] = {
     SlotReleased: _slot_released,
     ExecutionPaused: _paused,
     ExecutionResumed: _resumed,
-    StopRequested: _stop_requested,
-    CancelRequested: _cancel_requested,
-    DeadlinePassed: _deadline_passed,
-    ExecutionSucceeded: _succeeded,
-    ExecutionFailed: _failed,
-    ExecutionCancelled: _cancelled,
-    ExecutionTimedOut: _timed_out,
+    StopRequested: end.stop_requested,
+    CancelRequested: end.cancel_requested,
+    DeadlinePassed: end.deadline_passed,
+    ExecutionSucceeded: end.succeeded,
+    ExecutionFailed: end.failed,
+    ExecutionCancelled: end.cancelled,
+    ExecutionTimedOut: end.timed_out,
     ExecutionReopened: _reopened,
     NodesStarted: node.nodes_started,
     NodesSkipped: node.nodes_skipped,

@@ -47,9 +47,10 @@ from ropewalk.core.events import (
     given,
 )
 from ropewalk.core.plan import Plan
+from ropewalk.core.rows import verbs
 from ropewalk.core.rows.books import Books, Key, Lane
 from ropewalk.core.rows.tables import ExecutionRow, LetterRow, NodeRow, Rows, RunRow
-from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState, RunState
 from ropewalk.core.waits import ChildWait
 
 
@@ -65,7 +66,7 @@ class Projection(Books):
 
 
 class RunProjection(Projection):
-    """The runs and dead letters only, for whoever keeps just those as rows: nodes are a fold away."""
+    """The runs and dead letters only, for an engine that keeps just those as rows: nodes are a fold away."""
 
     __slots__ = ("_unkept",)
 
@@ -306,62 +307,6 @@ def _run_pending(p: Books, event: RunReturned | RunReleased) -> None:
     p.pend((p.plan.index[event.node], event.item))
 
 
-# People's verbs
-
-
-def _reset(p: Books, event: NodesReset) -> None:
-    for name in event.nodes:
-        index = p.plan.index[name]
-        if index in p.expanded:
-            for item in list(p.items.get(index, ())):
-                _begin_again(p, (index, item), event.at)
-            p.withdraw(index, NodeState.READY)
-        else:
-            is_waiting = _begin_again(p, (index, None), event.at)
-            p.withdraw(index, NodeState.RUNNING if is_waiting else NodeState.READY)
-
-
-def _begin_again(p: Books, key: tuple[int, int | None], at: int) -> bool:
-    """A failed child that can be reopened is waited for again; anything else is tried anew."""
-    child = p.lanes[key].child
-    if child is not None and child.is_reopenable:
-        p.wait_again(key)
-        return True
-    p.resolve(key, Resolution.REQUEUED, at, p.by)
-    return False
-
-
-def _requeued(p: Books, event: NodeRequeued) -> None:
-    index = p.plan.index[event.node]
-    p.resolve((index, event.item), Resolution.REQUEUED, event.at, event.by)
-    _take_up(p, index)
-
-
-def _take_up(p: Books, index: int) -> None:
-    """A node that had failed is back in line; a map that had not goes on as it is."""
-    if p.node_state(index) is NodeState.FAILED:
-        p.withdraw(index, NodeState.READY)
-
-
-def _fixed(p: Books, event: NodeFixed) -> None:
-    index = p.plan.index[event.node]
-    p.resolve((index, event.item), Resolution.FIXED, event.at, event.by)
-    if event.item is not None:
-        _take_up(p, index)
-        return
-    p.settle(index, NodeState.SUCCESS, event.at)
-    p.decide(index, event.ports)
-
-
-def _child_resumed(p: Books, event: ChildResumed) -> None:
-    index = p.plan.index[event.node]
-    p.wait_again((index, event.item))
-    if event.item is None:
-        p.withdraw(index, NodeState.RUNNING)
-    else:
-        _take_up(p, index)
-
-
 FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
     ExecutionAccepted: _accepted,
     NodesCarriedOver: _carried_over,
@@ -382,10 +327,10 @@ FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
     NodesSkipped: _nodes_skipped,
     NodeSucceeded: _node_succeeded,
     NodeFailed: _node_failed,
-    NodesReset: _reset,
-    NodeRequeued: _requeued,
-    NodeFixed: _fixed,
-    ChildResumed: _child_resumed,
+    NodesReset: verbs.reset,
+    NodeRequeued: verbs.requeued,
+    NodeFixed: verbs.fixed,
+    ChildResumed: verbs.child_resumed,
     MapExpanded: _map_expanded,
     ItemsStarted: _items_started,
     ItemSucceeded: _item_succeeded,
