@@ -51,7 +51,7 @@ def _integer(name: str, default: int, about: str, low: int = 0, high: int = 1_00
     return Setting(name=name, kind=Kind.INTEGER, default=default, about=about, low=low, high=high, flag=flag)
 
 
-def _seconds(name: str, default: float, about: str, low: float = 0.1, high: float = 3_600, flag: str | None = None
+def _number(name: str, default: float, about: str, low: float = 0.1, high: float = 3_600, flag: str | None = None
              ) -> Setting:  # fmt: skip
     return Setting(name=name, kind=Kind.NUMBER, default=default, about=about, low=low, high=high, flag=flag)
 
@@ -60,8 +60,8 @@ def _switch(name: str, default: bool, about: str, flag: str | None = None) -> Se
     return Setting(name=name, kind=Kind.SWITCH, default=default, about=about, flag=flag)
 
 
-def _text(name: str, default: str | None, about: str, *, is_secret: bool = False) -> Setting:
-    return Setting(name=name, kind=Kind.TEXT, default=default, about=about, is_secret=is_secret)
+def _text(name: str, default: str | None, about: str, flag: str | None = None, *, is_secret: bool = False) -> Setting:
+    return Setting(name=name, kind=Kind.TEXT, default=default, about=about, flag=flag, is_secret=is_secret)
 
 
 def _words(name: str, about: str, flag: str | None = None) -> Setting:
@@ -73,13 +73,7 @@ def _kept(name: str, default: str | None, about: str) -> Setting:
 
 
 SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(
-        name="db",
-        kind=Kind.TEXT,
-        default="ropewalk.db",
-        flag="--db",
-        about="The store: a file, or postgresql://user@host/database.",
-    ),
+    _text("db", "ropewalk.db", "The store: a file, or postgresql://user@host/database.", "--db"),
     _text("key", None, "The secret key of the store's servers; the same for all of them.", is_secret=True),
     _text("key_file", None, "The file it is in, if it is not said; beside a file, else in the user's configuration."),
     _words("nodes", "Modules or .py files with node types.", "--nodes"),
@@ -94,15 +88,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _integer("hands", 5_000, "How many nodes a worker carries out at once."),
     _integer("slots", 20_000, "How many executions a worker has in hand at once.", 1, flag="--slots"),
     _integer("execution.max_mib", 1_024, "How much one execution may store (MiB): its log and its large values.", 1),
-    _seconds("drain", 10.0, "How long running nodes may take when a worker leaves (s).", 0, flag="--drain"),
-    Setting(
-        name="pool",
-        kind=Kind.TEXT,
-        default="default",
-        flag="--pool",
-        about="The pool whose nodes a worker carries out; any but `default` owns no executions.",
+    _number("drain", 10.0, "How long running nodes may take when a worker leaves (s).", 0, flag="--drain"),
+    _text(
+        "pool", "default", "The pool whose nodes a worker carries out; any but `default` owns no executions.", "--pool"
     ),
-    _seconds("lease", 15.0, "Not heard of for so long (s), a worker of a fleet counts as dead.", 1, flag="--lease"),
+    _number("lease", 15.0, "Not heard of for so long (s), a worker of a fleet counts as dead.", 1, flag="--lease"),
     _integer(
         "health_port",
         0,
@@ -111,23 +101,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         65_535,
         "--health-port",
     ),
-    _seconds("runner.lease", 120.0, "Not heard of for so long (s), an external runner loses its runs.", 1),
+    _number("runner.lease", 120.0, "Not heard of for so long (s), an external runner loses its runs.", 1),
     _switch("notify", True, "Workers of a fleet wake each other.", "--no-notify"),
     _switch("pooled", False, "A transaction pooler is in front of the database.", "--pooled"),
     _switch("dispatcher.enabled", True, "`ropewalk up` executes; if not, it accepts only.", "--no-dispatch"),
     _integer("dispatcher.attempts", 3, "How often a start that cannot be dispatched is tried before it fails.", 1, 100),
     _integer("dispatcher.batch", 100, "How many starts a worker claims at once.", 1, 10_000),
     _integer("breaker.minimum_calls", 10, "With fewer calls in the window the breaker of a target stays closed.", 1),
-    Setting(
-        name="breaker.failure_rate",
-        kind=Kind.NUMBER,
-        default=50.0,
-        low=1,
-        high=100,
-        about="Which share of the calls in the window must have failed to open it (%).",
+    _number(
+        "breaker.failure_rate", 50.0, "Which share of the calls in the window must have failed to open it (%).", 1, 100
     ),
-    _seconds("breaker.window", 60.0, "The window they are counted in (s)."),
-    _seconds("breaker.cooldown", 30.0, "How long an open breaker lets nothing through (s)."),
+    _number("breaker.window", 60.0, "The window they are counted in (s)."),
+    _number("breaker.cooldown", 30.0, "How long an open breaker lets nothing through (s)."),
     _integer(
         "breaker.probes", 3, "How many calls it lets through at once after that, to see whether it is back.", 1, 100
     ),
@@ -146,7 +131,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default={},
         about="How many calls may begin in which time, by name: `limit`, `per`, and `hosts` whose calls keep it too.",
     ),
-    Setting(name="server.host", kind=Kind.TEXT, default="127.0.0.1", about="Where to listen.", flag="--host"),
+    _text("server.host", "127.0.0.1", "Where to listen.", "--host"),
     _integer("server.port", 8470, "The port to listen on; 0 is any that is free.", 0, 65_535, "--port"),
     _switch(
         "server.allow_remote", False, "Let other machines in, if the host is reached from there.", "--allow-remote"
@@ -159,11 +144,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         64,
         "--workers",
     ),
-    _seconds("server.drain", 10.0, "How long requests may take when the server leaves (s).", 0),
-    _seconds("server.header_timeout", 10.0, "How long the headers of a request may take (s)."),
-    _seconds("server.body_timeout", 30.0, "How long the body of a request may take (s)."),
-    _seconds("server.idle_timeout", 15.0, "How long a connection stays open between requests (s)."),
-    _seconds("server.write_timeout", 20.0, "How long a client may not read what is sent to it (s)."),
+    _number("server.drain", 10.0, "How long requests may take when the server leaves (s).", 0),
+    _number("server.header_timeout", 10.0, "How long the headers of a request may take (s)."),
+    _number("server.body_timeout", 30.0, "How long the body of a request may take (s)."),
+    _number("server.idle_timeout", 15.0, "How long a connection stays open between requests (s)."),
+    _number("server.write_timeout", 20.0, "How long a client may not read what is sent to it (s)."),
     _integer("server.connections", 10_000, "How many connections there may be.", 1),
     _integer("server.connections_per_address", 2_500, "How many of them from one address.", 1),
     Setting(
@@ -180,9 +165,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _integer("streams.per_actor", 100, "How many of them are one caller's.", 1),
     _integer("streams.kept", 10_000, "How many events each keeps; a reader that is further behind is cut off.", 1),
     _integer("streams.kept_mib", 4, "How large they are together at the most (MiB), once for all readers.", 1, 1_024),
-    _seconds("streams.stalled", 10.0, "How long a reader may take nothing before it is cut off (s).", 1),
+    _number("streams.stalled", 10.0, "How long a reader may take nothing before it is cut off (s).", 1),
     # Our own client takes half a minute of silence for a line that is dead.
-    _seconds("streams.beat", 15.0, "After how much silence (s) a stream gives a sign of life.", 1, 20),
+    _number("streams.beat", 15.0, "After how much silence (s) a stream gives a sign of life.", 1, 20),
     _text("smtp.host", None, "The mail server of `email.send`, where a node names none; `allow_hosts` if not public."),
     _integer("smtp.port", 587, "Its port.", 1, 65_535),
     _text("smtp.tls", "starttls", "How it is spoken to: starttls, tls or none."),
@@ -190,18 +175,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _text("smtp.password", None, "With which password.", is_secret=True),
     _text("smtp.sender", None, "Whom mail is from, where a node does not say."),
     _switch("telemetry.metrics", True, "A server keeps figures and shows them at /metrics."),
-    Setting(
-        name="telemetry.otlp_endpoint",
-        kind=Kind.TEXT,
-        default=None,
-        about="Where traces are sent by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT is heeded too.",
+    _text(
+        "telemetry.otlp_endpoint",
+        None,
+        "Where traces are sent by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT is heeded too.",
     ),
-    Setting(name="telemetry.service_name", kind=Kind.TEXT, default="ropewalk", about="What it is called in traces."),
-    Setting(
-        name="telemetry.log",
-        kind=Kind.TEXT,
-        default="plain",
-        about="How servers and workers log: plain for people; console or json for structured lines with every id.",
+    _text("telemetry.service_name", "ropewalk", "What it is called in traces."),
+    _text(
+        "telemetry.log",
+        "plain",
+        "How servers and workers log: plain for people; console or json for structured lines with every id.",
     ),
     _kept("retention.executions", "30d", "How long executions are kept after their end."),
     _kept("retention.letters", "30d", "How long dead letters are kept after they are resolved."),
