@@ -137,7 +137,7 @@ class PostgresServer:
         return self.url(name)
 
     async def drop_database(self, url: str) -> None:
-        """The database is gone, whoever uses it."""
+        """The database is gone, also while it is used."""
         await self.ask(f"drop database if exists {url.rpartition('/')[2]} with (force)")
 
     async def lend(self) -> str:
@@ -145,7 +145,7 @@ class PostgresServer:
         return self._clean.pop() if self._clean else await self.create_database()
 
     async def take_back(self, url: str) -> None:
-        """The database is wiped for the next borrower, whoever still uses it."""
+        """The database is wiped for the next borrower, also while it is used."""
         connection = await asyncpg.connect(url)
         try:
             await connection.execute(_HANG_UP)
@@ -191,7 +191,7 @@ async def ask(url: str, text: str, *arguments: Any) -> list[tuple[Any, ...]]:
 
 
 class Copy:
-    """A database as it was at one moment, to go back to under whoever is connected."""
+    """A database as it was at one moment, to go back to under those that are connected."""
 
     def __init__(self, url: str, tables: list[str]) -> None:
         self._url = url

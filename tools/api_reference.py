@@ -20,7 +20,7 @@ as `/api/v1/openapi.json`.
   may look.
 - **Lists** come in pages of at most 200; `next` is the cursor of the page after, null at the end.
 - **Starts** under an `Idempotency-Key` are accepted once. **New versions** of a definition name the ETag of the one
-  they are made from in `If-Match`, so that nobody overwrites what they have not seen: 428 without, 412 if it is
+  they are made from in `If-Match`, so that a caller cannot overwrite what they have not seen: 428 without, 412 if it is
   another.
 - **503** comes with `Retry-After`: nothing is wrong with the request, and nothing of it was done.
 """

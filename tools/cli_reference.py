@@ -31,7 +31,7 @@ the node types then, and executes. `--db` wins over the environment. What needs 
 
 **The token** for a server comes from ROPEWALK_TOKEN, else from what `ropewalk login` has kept: in the keyring, if the
 package `keyring` is installed and finds one (`pip install 'ropewalk[keyring]'`), else in
-`~/.config/ropewalk/tokens.toml`, which nobody else may be able to read. It is never an option: the command lines of a
+`~/.config/ropewalk/tokens.toml`, which no other user may be able to read. It is never an option: the command lines of a
 machine are for everyone to see. It goes over http only to this machine, unless ROPEWALK_ALLOW_HTTP=1 says that is
 meant.
 

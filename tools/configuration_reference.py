@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ropewalk.configuration import SETTINGS, Kind, Setting
+from ropewalk.settings import SETTINGS, Kind, Setting
 
 HEAD = """# Configuration
 

@@ -26,7 +26,7 @@ STEPS = 10
 KILLED_AFTER = 5
 
 NODES = '''
-"""Node types of the demo. Whatever they do to the outside world is a line in a ledger."""
+"""Node types of the demo. What they do to the outside world is a line in a ledger."""
 
 import asyncio
 import os

@@ -192,7 +192,7 @@ def _damaged(chance: random.Random, source: str) -> str:
 
 
 def random_scope(chance: random.Random, *, is_hostile: bool) -> Scope:
-    """A scope of a size people use, or one nobody should."""
+    """A scope of a size people use, or one that is far too large."""
     grown = _hostile(chance) if is_hostile else _ordinary(chance)
     nodes = {"a": {"output": grown, "state": "SUCCESS"}, "b": {"error": {"message": "no"}, "output": None}}
     return Scope(input=grown, vars={"k": 5}, nodes=nodes, item=chance.choice(("a", 1, None)), index=3, env={"X": "y"})
@@ -285,7 +285,7 @@ class Campaign:
             json.dumps(outcome.value, allow_nan=False)
             if number % _TRACED_EVERY == 0 and not self.failure:
                 self._traced(lambda: attempt(source, scope, is_template=is_template))
-        except Exception as error:  # noqa: BLE001 (whatever it is, it is the finding)
+        except Exception as error:  # noqa: BLE001 (every error is a finding)
             self._fail(f"{type(error).__name__}: {error}")
         if self.failure:
             self.failure = f"case {number}: {self.failure}; source {source!a}"

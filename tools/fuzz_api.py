@@ -129,7 +129,7 @@ def fuzz(server: Server, count: int, seconds: float = 3_600.0) -> Found:
 
 
 def _described(server: Server) -> dict[str, Any]:
-    """The description without the proof everybody needs: requests that nobody lets in try out nothing."""
+    """The description without the proof of who asks: requests that are not let in try out nothing."""
     found: dict[str, Any] = server.ask("GET", "/openapi.json")
     found.pop("security", None)
     found["components"].pop("securitySchemes", None)
@@ -181,7 +181,7 @@ def _ask(server: Server, case: Case[Any], name: str, found: Found) -> None:
 
 
 def _hurry(case: Case[Any]) -> None:
-    """Nobody waits for work here: there is none."""
+    """No runner waits for work here: there is none."""
     body: Any = case.body
     if isinstance(body, dict) and body.get("waitSeconds") in range(1, LONGEST_WAIT + 1):
         body["waitSeconds"] = 0

@@ -29,7 +29,7 @@ ASKED: Final[dict[str, tuple[Any, ...]]] = {
     "next_wake": (),
     "owned_live": ("w1", "", 100),
     "silent_workers": (NOW, NOW, 20),
-    "letters_for": ("w1", 100),
+    "messages_for": ("w1", 100),
     "written_rows": (json_list([SOME]),),
     "whole_logs": (json_list([SOME]),),
     "versions_of": (json_list([SOME]),),

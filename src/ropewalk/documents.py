@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
-import msgspec
 import yaml
 from msgspec import Struct
 
 from ropewalk.core.canonical import DEEPEST, JSON, LARGEST_INTEGER, Path, is_text, shown, step
 from ropewalk.core.errors import Invalid, InvalidDefinition, Problem
+from ropewalk.json_events import is_json, json_events
 
 LARGEST_DOCUMENT = 4 * 1024 * 1024
 MOST_PROBLEMS = 100
@@ -31,7 +31,6 @@ _NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?
 _NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|-?Infinity|NaN")
 _LONGEST_INTEGER = len(str(-LARGEST_INTEGER))
 _UNREADABLE = re.compile(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+')
 
 
 class PlacedProblem(Problem, frozen=True):
@@ -83,7 +82,7 @@ class Document(Struct, frozen=True):
 def read_document(path: str | FilePath, *, largest: int = LARGEST_DOCUMENT) -> Document:
     """The document in a file; OSError if the file cannot be read."""
     with FilePath(path).open("rb") as file:
-        # One byte more than allowed is enough to know, whatever the size of the file.
+        # One byte more than allowed is enough to know, with a file of any size.
         content = file.read(largest + 1)
     if len(content) > largest:
         raise _refusal(str(path), _too_large(largest))
@@ -100,10 +99,10 @@ def load_document(text: str, *, name: str = "(document)", largest: int = LARGEST
     if len(text) > largest or len(text.encode(errors="surrogatepass")) > largest:
         raise _refusal(name, _too_large(largest))
     text = text.removeprefix("\ufeff")
-    is_json = _is_json(text)
-    if not is_json and (found := _UNREADABLE.search(text)):
+    has_json = is_json(text)
+    if not has_json and (found := _UNREADABLE.search(text)):
         raise _refusal(name, f"the character {found[0]!a} is not allowed", *_position(text, found.start()))
-    reader = _Reader(_json_events(text) if is_json else yaml.parse(text, Loader=_LOADER), name, largest)
+    reader = _Reader(json_events(text) if has_json else yaml.parse(text, Loader=_LOADER), name, largest)
     try:
         return reader.document()
     except yaml.MarkedYAMLError as error:
@@ -143,43 +142,6 @@ def _syntax_refusal(name: str, text: str, error: yaml.MarkedYAMLError) -> Invali
     elif sign and "cannot start any token" in message:
         message = f"a value cannot start with {sign}; put quotes around it"
     return _refusal(name, message, line, column)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return False
-    return True
-
-
-def _json_events(text: str) -> Iterator[yaml.Event]:
-    """The events of a text that is JSON: taken for YAML, its tabs, long keys and pairs of surrogates would fail."""
-    line = line_start = 0
-    end = 0
-    for token in _JSON_TOKEN.finditer(text):
-        start = token.start()
-        if breaks := text.count("\n", end, start):
-            line += breaks
-            line_start = text.rfind("\n", end, start) + 1
-        end = token.end()
-        yield _json_event(token[0], yaml.Mark("", start, line, start - line_start, None, 0))
-
-
-def _json_event(token: str, mark: yaml.Mark) -> yaml.Event:
-    match token[0]:
-        case "{":
-            return yaml.MappingStartEvent(None, None, True, mark, mark)
-        case "[":
-            return yaml.SequenceStartEvent(None, None, True, mark, mark)
-        case "}":
-            return yaml.MappingEndEvent(mark, mark)
-        case "]":
-            return yaml.SequenceEndEvent(mark, mark)
-        case '"':
-            return yaml.ScalarEvent(None, None, (False, True), msgspec.json.decode(token), mark, mark)
-        case _:
-            return yaml.ScalarEvent(None, None, (True, False), token, mark, mark)
 
 
 _Found = tuple[JSON, Place]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ropewalk.access.rates import Limits as Rates
 from ropewalk.access.rates import Rate
 from ropewalk.access.settings import AccessSettings, Issuer
-from ropewalk.configuration import LONGEST_KEPT, Configuration, Found, Kind, resolve
+from ropewalk.configuration import LONGEST_KEPT, Configuration, Found, resolve
 from ropewalk.core.breaker import BreakerPolicies
 from ropewalk.core.call_settings import breaker_policies, rate_limits
 from ropewalk.core.canonical import writable
@@ -26,6 +26,7 @@ from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.service.retention import Policy, run_forever
 from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.settings import Kind
 from ropewalk.store import workspaces
 from ropewalk.store.access import Store
 from ropewalk.store.address import is_shared, path_of

@@ -12,8 +12,6 @@ every rule is judged where it is saved, in one place for all languages; refused 
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from difflib import get_close_matches
-from keyword import iskeyword
 from pathlib import Path as FilePath
 from typing import Any, Literal, Self, TypeAlias, TypeVar
 
@@ -21,6 +19,7 @@ from ropewalk.authoring import Reference, as_json
 from ropewalk.core.canonical import JSON, shown
 from ropewalk.core.errors import InvalidDefinition, Problem
 from ropewalk.documents import read_document
+from ropewalk.nodes.arguments import OPTIONS, check_call, defaults, hint, parameter
 from ropewalk.nodes.base import NodeType
 from ropewalk.nodes.function import FunctionNode
 
@@ -30,23 +29,6 @@ Value: TypeAlias = Any
 Length: TypeAlias = str | float | timedelta
 
 Targets = TypeVar("Targets", "Node", "list[Node]")
-
-# What Python calls the fields that configure a node; everything else given by name is a parameter of its type.
-OPTIONS = {
-    "name": "name",
-    "for_each": "forEach",
-    "concurrency": "concurrency",
-    "failure_tolerance": "failureTolerance",
-    "on_item_failure": "onItemFailure",
-    "dead_letters": "deadLetters",
-    "retry": "retry",
-    "timeout": "timeout",
-    "cache": "cache",
-    "pool": "pool",
-    "credentials": "credentials",
-    "ui": "ui",
-}
-_WIRING = ("after", "on")
 
 
 class Node:
@@ -220,7 +202,7 @@ class Workflow:
     def __getitem__(self, node_id: str) -> Node:
         found = self._nodes.get(node_id)
         if found is None:
-            raise InvalidDefinition(f"there is no node {shown(node_id)}{_hint(node_id, self._nodes)}")
+            raise InvalidDefinition(f"there is no node {shown(node_id)}{hint(node_id, self._nodes)}")
         return found
 
     def node(
@@ -261,10 +243,10 @@ class Workflow:
             credentials=credentials,
             ui=ui,
         )
-        inputs = {**{_parameter(key): value for key, value in parameters.items()}, **(with_ or {})}
+        inputs = {**{parameter(key): value for key, value in parameters.items()}, **(with_ or {})}
         if isinstance(node_type, FunctionNode):
-            _check_call(node_type, inputs, options)
-            options = {**_defaults(node_type), **options}
+            check_call(node_type, inputs, options)
+            options = {**defaults(node_type), **options}
         document = {"id": node_id, "type": self._type_name(node_type)}
         document |= {OPTIONS[option]: value for option, value in options.items()}
         added = self._add(document | ({"with": inputs} if inputs else {}))
@@ -345,36 +327,3 @@ def _parts(document: JSON, field: str, names: tuple[str, ...]) -> list[dict[str,
 
 def _arc(edge: Mapping[str, JSON]) -> tuple[str, str, str | None]:
     return edge["from"], edge["to"], edge.get("on")
-
-
-def _parameter(key: str) -> str:
-    """The parameter a keyword argument means: `for_` and `from_` stand for what Python cannot spell."""
-    bare = key.removesuffix("_")
-    return bare if iskeyword(bare) else key
-
-
-def _check_call(node_type: FunctionNode[..., Any], inputs: Mapping[str, Value], options: Mapping[str, Value]) -> None:
-    """Refuses, as a call would, arguments that the function does not take or that it misses."""
-    model = node_type.Parameters
-    fields = {} if model is None else {field.alias or name: field for name, field in model.model_fields.items()}
-    for key in options:
-        if key in fields and key not in inputs:
-            raise TypeError(f"{node_type.name}: {key} configures the node; give the parameter as with_={{{key!r}: …}}")
-    for key in inputs:
-        if key not in fields:
-            raise TypeError(f"{node_type.name} has no parameter {key!r}{_hint(key, [*fields, *OPTIONS, *_WIRING])}")
-    missing = [name for name, field in fields.items() if field.is_required() and name not in inputs]
-    if missing:
-        raise TypeError(f"{node_type.name} needs {', '.join(missing)}")
-
-
-def _defaults(node_type: FunctionNode[..., Any]) -> dict[str, Value]:
-    for option in node_type.defaults:
-        if option not in OPTIONS:
-            raise TypeError(f"{node_type.name}: @node has no option {option!r}{_hint(option, OPTIONS)}")
-    return node_type.defaults
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

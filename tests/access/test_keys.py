@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ropewalk.access import keys
-from ropewalk.access.beliefs import BELIEVED
+from ropewalk.access.cache import CACHED_FOR
 from ropewalk.access.granting import Giver
 from ropewalk.access.keys import KeyRing, Wanted, make, revoke
 from ropewalk.access.rights import EVERYTHING, Right, Role
@@ -44,7 +44,7 @@ async def test_a_token_tells_whose_key_it_is(store: Clocked):
     assert await actor.rights_in(store, "default") == {Right.READ}
 
 
-async def test_a_store_that_can_only_be_read_keeps_nobody_out(tmp_path: Path):
+async def test_a_store_that_can_only_be_read_keeps_no_caller_out(tmp_path: Path):
     store = await SqliteStore.open(str(tmp_path / "ropewalk.db"))
     async with store.transaction() as tx:
         await workspaces.ensure_default(tx, store.now())
@@ -106,7 +106,7 @@ async def test_a_believed_key_costs_no_read(store: Clocked):
     await revoked(store, token)
 
     assert await ring.actor(token) is not None, "it is not out before it is looked up again"
-    store.ahead = BELIEVED + SECOND
+    store.ahead = CACHED_FOR + SECOND
     assert await ring.actor(token) is None
 
 

@@ -31,7 +31,7 @@ def test_waiting_as_long_as_one_was_told_is_enough():
     assert buckets.take("a", wait * SECOND) is None
 
 
-def test_nobody_pays_for_another():
+def test_no_caller_pays_for_another():
     buckets = Buckets(Rate(1, 1))
     buckets.take("a", 0)
 
@@ -73,7 +73,7 @@ def test_a_flood_of_strangers_takes_bounded_memory_and_forgets_who_came_longest_
         ("testclient", "testclient"),
     ],
 )
-def test_an_address_is_what_somebody_cannot_have_many_of(client: str, address: str):
+def test_an_address_is_what_a_caller_cannot_have_many_of(client: str, address: str):
     assert address_of(client) == address
 
 

@@ -1,4 +1,4 @@
-"""Nobody can sign with what is in the database: the secret key is elsewhere, for its owner alone."""
+"""What is in the database does not suffice to sign: the secret key is elsewhere, for its owner alone."""
 
 import logging
 import os

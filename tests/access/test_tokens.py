@@ -48,7 +48,7 @@ def tokens_of(clock: Clock, issuer: JwksServer, **more: Any) -> Tokens:
 
 
 @pytest.mark.parametrize("kid", ["rsa", "ec", "ed"])
-async def test_a_token_of_the_issuer_tells_who_somebody_is(clock: Clock, issuer: JwksServer, kid: str):
+async def test_a_token_of_the_issuer_tells_who_a_caller_is(clock: Clock, issuer: JwksServer, kid: str):
     said = claims(clock)
 
     actor = await tokens_of(clock, issuer).actor(signed(said, kid))
@@ -236,7 +236,7 @@ def saying(status: int = 200, **more: Any):
     ],
     ids=["500", "redirect", "text", "deep", "no list", "list", "endless", "silent"],
 )
-async def test_keys_that_cannot_be_had_are_nobodys_fault(clock: Clock, issuer: JwksServer, answer: Any):
+async def test_keys_that_cannot_be_had_are_no_callers_fault(clock: Clock, issuer: JwksServer, answer: Any):
     issuer.answer = answer
 
     with pytest.raises(Unavailable):
@@ -281,7 +281,7 @@ async def test_a_token_that_is_out_of_time_proves_nothing_wherever_the_issuer_is
     assert issuer.asked == 0
 
 
-async def test_whoever_is_known_does_not_wait_for_an_issuer_that_is_silent(clock: Clock, issuer: JwksServer):
+async def test_a_known_caller_does_not_wait_for_an_issuer_that_is_silent(clock: Clock, issuer: JwksServer):
     tokens = tokens_of(clock, issuer, timeout=30.0)
     assert await tokens.actor(signed(claims(clock)))
     asked, clock.ahead = asyncio.Event(), FRESH

@@ -71,7 +71,7 @@ async def test_the_floor_keeps_executions_apart(tmp_path):
     assert len(found) == 20 * 6
 
 
-async def test_whoever_waits_for_the_floor_hears_that_the_store_is_gone(tmp_path):
+async def test_a_wait_for_the_floor_ends_when_the_store_is_gone(tmp_path):
     store = await SqliteStore.open(str(tmp_path / "floor.db"))
     floor = Floor(store)
     committing = asyncio.create_task(floor.commit_for_ever())
@@ -181,7 +181,7 @@ def test_a_freed_slot_is_empty_from_an_end_to_the_first_start_beyond_the_limit()
     assert list(refills(began, ended)) == [500.0, 250.0]
 
 
-async def test_a_crowd_waits_for_the_one_slot_of_its_workspace_and_nobody_can_claim_it(store):
+async def test_a_crowd_waits_for_the_one_slot_of_its_workspace_and_no_worker_can_claim_it(store):
     await crowd(store, "crowded", 3)
     async with store.transaction() as tx:
         claimed, _ = await queue.claim(tx, "w1", store.now(), 10)
@@ -192,14 +192,14 @@ async def test_a_crowd_waits_for_the_one_slot_of_its_workspace_and_nobody_can_cl
     assert await queue.any_waiting(store, store.now())
 
 
-async def test_whoever_claims_alone_gets_all_there_is_and_times_each(store):
+async def test_a_claimer_alone_gets_all_there_is_and_times_each(store):
     await open_to_all(store, "open", 4)
 
     assert len(await claims(store, 10)) == 4
     assert not await queue.any_waiting(store, store.now())
 
 
-async def test_nobody_claims_more_than_wanted(store):
+async def test_no_claimer_takes_more_than_wanted(store):
     await open_to_all(store, "open", 4)
 
     assert len(await claims(store, 3)) == 3

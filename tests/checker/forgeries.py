@@ -337,7 +337,7 @@ FORGERIES = [
     Forgery("I-28", "too many items at once", MAP, under(MAP, workflow([each("m", concurrency=1)]))),
     Forgery("I-31", "a result without its own", RERUN, PARTED),
     Forgery("I-31", "results taken over late", RERUN, move(RERUN, NodesCarriedOver, NodesStarted)),
-    Forgery("I-32", "a success nobody saw", WATCHED, seen(RETRIED, ("a", 1, "k"))),
+    Forgery("I-32", "a success that was not seen", WATCHED, seen(RETRIED, ("a", 1, "k"))),
     Forgery("I-32", "work that never started", WATCHED, seen(RETRIED, ("a", 3, "k"), ("a", 9, "k"))),
     Forgery("I-32", "work under two keys", WATCHED, seen(RETRIED, ("a", 1, "k"), ("a", 3, "other"))),
     Forgery("I-33", "an attempt at work twice", WATCHED, seen(RETRIED, ("a", 3, "k"), ("a", 3, "k"))),

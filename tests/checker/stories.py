@@ -105,5 +105,5 @@ def sealed(history: History) -> History:
 
 
 def meddled(history: History, was: bytes, is_now: bytes) -> History:
-    """Somebody has changed the entries."""
+    """The history with entries that were changed by hand."""
     return replace(history, entries=[(seq, entry.replace(was, is_now)) for seq, entry in history.entries])

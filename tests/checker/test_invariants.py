@@ -133,7 +133,9 @@ def test_a_workspace_without_a_limit_has_as_many_slots_as_it_likes():
         ([(NOON, 1), (NOON + 5 * SECOND, None)], []),
     ],
 )
-def test_whoever_takes_a_slot_is_held_to_the_limit_of_that_moment(limit: list[tuple[int, int | None]], told: list[str]):
+def test_an_execution_that_takes_a_slot_is_held_to_the_limit_of_that_moment(
+    limit: list[tuple[int, int | None]], told: list[str]
+):
     histories = [at_work("e1", 0), at_work("e2", 10 * SECOND), at_work("e3", 20 * SECOND)]
 
     assert [each.execution for each in check_together(histories, {"default": limit})] == told
@@ -162,7 +164,7 @@ def test_a_key_held_by_two_is_told():
         {"concurrency_key": "k", "parent": Parent("e0", "a", 1, ancestors=("e1",))},
     ],
 )
-def test_a_key_is_shared_with_descendants_and_with_nobody_it_does_not_concern(other: dict[str, object]):
+def test_a_key_is_shared_with_descendants_and_with_no_other_execution(other: dict[str, object]):
     histories = [at_work("e1", 0, concurrency_key="k"), at_work("e2", SECOND, **other)]
 
     assert check_together(histories, {}) == []

@@ -104,7 +104,7 @@ FINISHED = 'event: end\ndata: {"reason":"finished","id":"1"}\n\n'
 
 @asynccontextmanager
 async def scripted(answers: Sequence[bytes | None]) -> AsyncIterator[Script]:
-    """A server on a real socket that follows a script, and refuses whoever comes when it is over."""
+    """A server on a real socket that follows a script, and refuses every request when it is over."""
     script = Script(list(answers))
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -33,7 +33,7 @@ async def test_a_result_may_be_too_large_to_be_shown(client: AsyncClient):
     assert {name: len(value) for name, value in result["large"].items()} == {"a": 700_000, "b": 700_000, "c": 700_000}
 
 
-async def test_whoever_waits_for_a_result_gets_it_when_it_is_there(client: AsyncClient):
+async def test_a_caller_who_waits_for_a_result_gets_it_when_it_is_there(client: AsyncClient):
     await client.save(TOLD, publish=True)
     execution = await client.start("told")
     waiting = asyncio.ensure_future(execution.result())
@@ -71,7 +71,7 @@ async def test_a_cut_wire_loses_no_event(server: Served):
     assert cuts == 3
 
 
-async def test_whoever_follows_does_not_notice_that_the_server_is_replaced(tmp_path: Path):
+async def test_a_follower_does_not_notice_that_the_server_is_replaced(tmp_path: Path):
     db, seen = str(tmp_path / "ropewalk.db"), asyncio.Queue[Any]()
 
     async def follow(execution: AsyncExecution) -> None:
@@ -170,7 +170,7 @@ async def test_what_is_not_there_is_not_found(execution: str, client: AsyncClien
         await client.execution(execution).details()
 
 
-async def test_a_workflow_nobody_knows_is_not_found(client: AsyncClient):
+async def test_an_unknown_workflow_is_not_found(client: AsyncClient):
     with pytest.raises(NotFound, match="'nosuch'"):
         await client.start("nosuch")
 

@@ -7,11 +7,11 @@ from ropewalk.core.errors import Forbidden, Invalid
 from tests.client.servers import Served
 
 STRANGE = "user:https://id.example/a b?c=d&e#é|7"
-"""What issuers may call somebody."""
+"""What issuers may call a subject."""
 
 
 @pytest.mark.parametrize("subject", ["user:ann", STRANGE])
-async def test_somebody_gets_a_role_another_one_and_none(client: AsyncClient, subject: str):
+async def test_a_subject_gets_a_role_another_one_and_none(client: AsyncClient, subject: str):
     first = await client.put_member(subject, "viewer")
     second = await client.put_member(subject, "editor")
     listed = [(each["subject"], each["role"]) async for each in client.members()]
@@ -23,7 +23,7 @@ async def test_somebody_gets_a_role_another_one_and_none(client: AsyncClient, su
     assert [each async for each in client.members()] == []
 
 
-async def test_nobody_gives_a_role_beyond_their_own(server: Served, client: AsyncClient):
+async def test_a_caller_gives_no_role_beyond_their_own(server: Served, client: AsyncClient):
     made = await client.create_key("clerk", "admin", scopes=["administer", "read"])
     async with AsyncClient(server.url, made["token"]) as clerk:
         await clerk.put_member("user:ann", "viewer")

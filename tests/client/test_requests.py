@@ -164,7 +164,7 @@ async def test_a_hundred_results_are_waited_for_at_once(client: AsyncClient):
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_messages_are_read_whatever_the_pieces_they_come_in(size: int):
+def test_messages_are_read_in_any_pieces_they_come_in(size: int):
     text = 'retry: 1000\n\n:\n\nid: 3\r\nevent: snapshot\r\ndata: {"a":\r\ndata: 1}\r\n\r\ndata: ü\n\n'.encode()
     messages = Messages(1000)
 

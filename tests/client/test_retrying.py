@@ -184,7 +184,7 @@ async def test_a_stream_that_ends_again_and_again_is_given_up():
             [each async for each in client.execution("e1").events()]
 
 
-async def test_whoever_stops_listening_hangs_up():
+async def test_a_listener_that_stops_hangs_up():
     async with talking_to(stream(event(1), event(2))) as (_, client):
         events = client.execution("e1").events()
         first = await anext(aiter(events))

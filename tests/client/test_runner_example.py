@@ -1,4 +1,4 @@
-"""examples/runner.py, whatever a server answers: it goes on, or it ends with words and not with a traceback."""
+"""examples/runner.py, with any answer of a server: it goes on, or it ends with words and not with a traceback."""
 
 import os
 import subprocess

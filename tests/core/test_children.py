@@ -196,7 +196,7 @@ def test_children_are_paused_resumed_and_cancelled_with_their_parent():
     assert execution.state is ExecutionState.CANCELLED
 
 
-def test_a_child_nobody_waits_for_any_more_is_called_off():
+def test_a_child_that_is_not_waited_for_any_more_is_called_off():
     plan = workflow([{"id": "a", "timeout": "1m"}, {"id": "b"}], "a->b:expired")
     execution = waiting(plan, CHILD)
 

@@ -40,7 +40,7 @@ def test_an_empty_list_gives_an_empty_list():
     assert execution.outputs[0] == []
 
 
-def test_the_output_is_in_order_whatever_the_order_of_the_ends():
+def test_the_output_is_in_order_with_any_order_of_the_ends():
     execution = mapped(workflow([each("m")]), 3)
 
     tell(execution, ok("m", "c", item=2), ok("m", "a", item=0), ok("m", "b", item=1))

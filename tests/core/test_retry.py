@@ -69,7 +69,7 @@ def test_retry_after_wins_only_when_longer_and_at_most_an_hour(retry_after, expe
     jitter=st.floats(0, 1),
     u=st.floats(0, 1, exclude_max=True),
 )
-def test_the_delay_is_bounded_whatever_the_policy(failures, delay, factor, jitter, u):
+def test_the_delay_is_bounded_under_any_policy(failures, delay, factor, jitter, u):
     policy = RetryPolicy(delay=delay, factor=factor, jitter=jitter)
 
     assert least_delay(policy, failures) <= delay_after(policy, failures, u) <= 2 * policy.max_delay

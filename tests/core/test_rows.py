@@ -72,7 +72,7 @@ def test_a_run_is_named_by_a_uuid_of_its_start():
     assert name.int >> 80 == NOON // 1000
 
 
-def test_whoever_folds_the_log_names_a_run_the_same():
+def test_every_fold_of_the_log_names_a_run_the_same():
     assert run_id("e1", "a", None, 1, NOON) == run_id("e1", "a", None, 1, NOON) == first_run_id("e1", "a", NOON)
 
 

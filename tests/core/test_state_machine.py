@@ -1,4 +1,4 @@
-"""The machine alone, told anything at any moment: whatever hypothesis thinks of, the log stays one that may be."""
+"""The machine alone, told anything at any moment: with all that hypothesis thinks of, the log stays one that may be."""
 
 from collections.abc import Iterator
 from random import Random

@@ -1,4 +1,4 @@
-"""Trace ids: continued from whoever starts an execution, else its own."""
+"""Trace ids: continued from the caller that starts an execution, else its own."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_an_execution_has_the_trace_it_continues_or_its_own(execution: str, cont
     assert trace_id(execution, continued) == trace
 
 
-def test_whatever_an_execution_is_called_its_trace_has_32_digits():
+def test_an_execution_of_any_name_has_a_trace_of_32_digits():
     assert len(bytes.fromhex(trace_id("x", None))) == 16
 
 

@@ -1,4 +1,4 @@
-"""The beaten way leads where the rules lead, and whoever meets something else leaves it."""
+"""The beaten way leads where the rules lead, and an execution that meets something else leaves it."""
 
 from random import Random
 from typing import Any
@@ -105,7 +105,7 @@ def tell(execution: Execution, turn: Turn) -> Any:
 
 @settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
-def test_whoever_goes_the_beaten_way_comes_where_the_rules_lead(seed: int):
+def test_an_execution_on_the_beaten_way_comes_where_the_rules_lead(seed: int):
     story = Story(seed)
     for _ in range(len(story.turns) + 2):
         execution = on_the_way(story.plan)
@@ -127,7 +127,7 @@ def test_the_stories_are_told_on_the_way_and_off_it():
     assert min(taken.values()) > 1_000
 
 
-# Whoever comes after others
+# Executions that come after others
 
 
 def test_the_way_others_have_gone_is_gone_to_the_end():
@@ -254,7 +254,7 @@ def test_a_late_report_after_the_end_changes_nothing():
     assert execution.state is ExecutionState.SUCCESS
 
 
-def test_whoever_is_paused_leaves_the_way_and_goes_on():
+def test_a_paused_execution_leaves_the_way_and_goes_on():
     plan = beaten(workflow("a b", "a->b"), [ok("a")], [ok("b")])
     execution = gone(plan)
     for signal in (Pause("ann"), ok("a"), Resume("ann"), Start(), ok("b")):

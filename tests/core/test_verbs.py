@@ -190,7 +190,7 @@ def test_cancel_tells_running_nodes_to_stop_and_waits_for_them():
     assert (execution.state, states(execution)) == (CANCELLED, {"a": NodeState.SUCCESS, "b": NodeState.CANCELLED})
 
 
-def test_cancel_ends_after_the_grace_whatever_still_runs():
+def test_cancel_ends_after_the_grace_though_nodes_still_run():
     execution = after(CHAIN, Cancel("ann"))
 
     assert tell(execution, Due(), at=NOON + 10 * SECOND - 1) == []

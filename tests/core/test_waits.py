@@ -118,7 +118,7 @@ def test_a_wait_for_a_moment_expires_only_if_its_time_limit_comes_first(moment: 
     plan = workflow([{"id": "a", "timeout": "1h"}, {"id": "late"}], "a->late:expired")
     execution = waiting(plan, Timer(NOON + moment))
 
-    # Nobody was there when it was due.
+    # No worker was there when it was due.
     tell(execution, Due(), Start(), at=NOON + 5 * HOUR)
 
     assert runs(execution) == next_nodes
@@ -226,7 +226,7 @@ def test_a_breaker_that_closes_lets_the_run_go_at_once():
 
 
 @pytest.mark.parametrize("signal", [Released("a", 1), Due()], ids=["closed", "time is up"])
-def test_whoever_folds_the_log_knows_that_a_breaker_holds_the_run_no_longer(signal):
+def test_every_fold_of_the_log_knows_that_a_breaker_holds_the_run_no_longer(signal):
     execution = accepted(workflow("a"))
     held = Suspended("a", 1, BreakerWait("http shop", NOON + MINUTE))
     log = [execution.accepted, *tell(execution, Start(), held), *tell(execution, signal, at=NOON + MINUTE)]
@@ -243,7 +243,7 @@ def test_a_run_that_is_not_held_is_not_released():
     assert tell(execution, Released("a", 1)) == []
 
 
-# Types nobody knows
+# Types that no worker knows
 
 
 def test_a_run_whose_type_was_not_known_goes_on_as_the_same_attempt_however_long_that_took():

@@ -25,7 +25,7 @@ class Life(Struct, frozen=True):
     calls: list[Call]
 
     def moment(self, chance: random.Random) -> int:
-        """After how many calls the power goes: every other time when somebody outside was just told something."""
+        """After how many calls the power goes: every other time when the world outside was just told something."""
         told = [place + 1 for place, call in enumerate(self.calls) if call.name == "write" and call.is_on(*LEDGERS)]
         return chance.choice([chance.choice(told), chance.randrange(told[0], len(self.calls) + 1)])
 

@@ -99,14 +99,14 @@ class Nursery:
         os.kill(self.victim, number)
 
     def ended(self) -> int:
-        """Wait for the victim's end, whatever it still says; its exit code."""
+        """Wait for the victim's end, through all that it still says; its exit code."""
         while (line := self.line(PATIENCE)) is not None:
             if line.startswith("ended "):
                 return int(line.removeprefix("ended "))
         raise Misbehaved(f"process {self.victim} does not end")
 
     def close(self) -> None:
-        """Nobody asks any more, and it ends; whoever watches over it has then written everything down."""
+        """Ends its input, and it ends; a process that watches over it has then written everything down."""
         assert self._process.stdin
         with self._process:
             if self.victim is not None:

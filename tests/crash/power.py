@@ -18,7 +18,7 @@ from msgspec import Struct, field
 SECTOR: Final = 512
 TRACER: Final = "strace"
 LUCK: Final = (0.0, 0.1, 0.5, 0.9, 1.0)
-"""How likely a write that nobody synced has reached the disk."""
+"""How likely a write that was not synced has reached the disk."""
 
 _TRACED: Final = (
     "openat", "close", "write", "pwrite64", "ftruncate", "fsync", "fdatasync", "mkdir", "mkdirat", "unlink", "unlinkat",
@@ -39,7 +39,7 @@ def traced(log: Path) -> list[str]:
     tracer = shutil.which(TRACER)
     if tracer is None:
         raise NoTracer("the tests of power losses need strace: apt-get install strace")
-    subprocess.run([tracer, "-o", "/dev/null", "true"], check=True)  # or this place lets nobody trace
+    subprocess.run([tracer, "-o", "/dev/null", "true"], check=True)  # or this place does not allow tracing
     calls = f"trace={','.join(_TRACED)}"
     return [tracer, "--seccomp-bpf", "-f", "-y", "-xx", "-s", "16777216", "-e", calls, "-o", str(log)]
 

@@ -44,7 +44,7 @@ def work_without_a_start(place: Place) -> None:
     place.effects.write(Effect(known.execution, "never", None, 1, ""))
 
 
-def work_for_nobody(place: Place) -> None:
+def work_for_no_execution(place: Place) -> None:
     place.effects.write(Effect("nobody", "one", None, 1, ""))
 
 
@@ -74,7 +74,7 @@ def leave_a_letter(place: Place) -> None:
     [
         (lose_an_execution, "I-35"),
         (work_without_a_start, "I-32"),
-        (work_for_nobody, "nobody"),
+        (work_for_no_execution, "nobody"),
         (work_twice, "I-33"),
         (change_a_run, "I-36"),
         (forget_an_entry, "I-"),

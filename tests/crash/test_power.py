@@ -1,4 +1,4 @@
-"""A machine that loses its power at any moment has lost nothing that somebody was told."""
+"""A machine that loses its power at any moment has lost nothing that it had told the world outside."""
 
 import random
 from collections.abc import Iterator

@@ -94,7 +94,7 @@ def _promises(place: Place, stories: list[Story]) -> Iterator[str]:
         if story.row.state not in ENDED:
             yield f"I-04 {story.row.id} is {story.row.state} and nothing more will happen"
         elif story.row.state == ExecutionState.SUCCESS and not story.history.effects and not story.children():
-            yield f"I-32 {story.row.id} succeeded and nobody saw any of it"
+            yield f"I-32 {story.row.id} succeeded and no effect of it was seen"
 
 
 def _family(stories: list[Story]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from tests.store.samples import ask
 STDIN, STDOUT = 0, 1
 FAILURE_LOG: Final = f"{ROOT}.{FAILURES}"
 BROKEN: Final = 70
-"""The exit code of a victim that met something that must not happen, whoever kills whom."""
+"""The exit code of a victim that met something that must not happen, with any kind of kill."""
 
 
 class Task(StrEnum):
@@ -100,7 +100,7 @@ class Victim:
         self._stop.set()
 
     def _told(self) -> None:
-        """A line opens the gate; the end of all lines means that nobody will come to kill us."""
+        """A line opens the gate; the end of all lines means that the driver will not kill us."""
         if os.read(STDIN, 4096):
             self._gate.is_open.set()
         else:
@@ -178,7 +178,7 @@ def die_before_commit(store: SqliteStore, number: int) -> None:
 
 def _steps(store: SqliteStore, statement: str) -> int:
     """How many steps a commit has; none, if the statement is no commit."""
-    forms = {text.split(" values")[0]: forms for forms, text in store._commits._texts.items()}
+    forms = {text.split(" values")[0]: forms for forms, text in store._writer._commits._texts.items()}
     batch = forms.get(statement.split(" values")[0])
     # The statement, its trigger, the two steps of the fence, and its own.
     return int(statement == "commit") if batch is None else 4 + len(batch)

@@ -32,7 +32,7 @@ class Gate:
 
 
 def node_types_of(effects: Ledger[Effect], gate: Gate) -> list[NodeType]:
-    """The node types of these workflows; whatever they do is in the ledger first."""
+    """The node types of these workflows; what they do is in the ledger first."""
 
     def see(context: NodeContext) -> None:
         key = context.idempotency_key

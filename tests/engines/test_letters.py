@@ -10,7 +10,7 @@ from ropewalk.core.signals import Cancel, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.native import claims
 from ropewalk.store.errors import StoreUnavailable
-from ropewalk.store.inbox import Letter
+from ropewalk.store.inbox import InboxMessage
 from ropewalk.store.rows import NewSignal
 from tests.engines.scenarios.children import HELD, begun_child, held_child, parent
 from tests.engines.worlds import World, at_most, flow, node
@@ -34,7 +34,7 @@ class SlowStart:
         await self.may.wait()
         return found
 
-    async def _watched(self, letter: Letter, signal: Signal) -> None:
+    async def _watched(self, letter: InboxMessage, signal: Signal) -> None:
         try:
             await self._hand_over(letter, signal)
         finally:

@@ -1,4 +1,4 @@
-"""What an experiment has shown: figures, whatever promise was broken, and whatever came later than its bar."""
+"""What an experiment has shown: figures, the promises that were broken, and what came later than its bar."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""The node of the fault campaign: whatever it does is in the ledger of effects first."""
+"""The node of the fault campaign: what it does is in the ledger of effects first."""
 
 from pathlib import Path
 

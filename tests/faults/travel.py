@@ -59,7 +59,7 @@ async def _go_back(postgres: PostgresServer, field: Ground, place: Place) -> tup
     postgres.stop()
     effects = place.effects.read()
     postgres.keep_copy()
-    # Clients hear nothing while the copy is made: whatever they are told from here on is not in it.
+    # Clients hear nothing while the copy is made: what they are told from here on is not in it.
     since = time.monotonic()
     await field.serves(since, SERVING_WITHIN)
     await asyncio.sleep(BEFORE)

@@ -14,7 +14,7 @@ MIB: Final = 2**20
 INPUT: Final = 600_000
 """So many characters has the input over which the map goes."""
 MOST_READ: Final = 200.0
-"""So much more memory (MiB) a read of an execution may take, whatever its log holds."""
+"""So much more memory (MiB) a read of an execution may take, with any log."""
 MOST_GATHERED: Final = 1_000.0
 """The same for an execution whose large results are gathered into its output."""
 PATIENCE: Final = 240.0

@@ -1,4 +1,4 @@
-"""Worst documents that the limits allow: whatever they compute, the server answers everyone else."""
+"""Worst documents that the limits allow: while they compute, the server answers all other callers."""
 
 from pathlib import Path
 from typing import Final

@@ -71,7 +71,7 @@ class Campaign:
         if await self._fleet.owned_by(victim.names):
             await self._gone(victim)
             self.figures.takeovers.append(time.monotonic() - died)
-        # Empty hands may be noticed before the death is, and whoever dies is not to be asked to leave.
+        # Empty hands may be noticed before the death is, and a member that dies is not to be asked to leave.
         await victim.ended()
         self._graves.release()
 
@@ -111,7 +111,7 @@ class Campaign:
         return stopped
 
     async def _bury_alive(self, stopped: Sequence[Member]) -> int:
-        """How many were taken over from: what a commit on its way ended as they were stopped was nobody's to take."""
+        """How many were taken over from: not what ended in a commit that was on its way when they stopped."""
         began, before = time.monotonic(), {member: len(member.names) for member in stopped}
         for member in stopped:
             await self._gone(member)

@@ -26,7 +26,7 @@ from tests.fleet.workflows import types_of
 from tests.store.samples import ROOT
 
 PATIENCE: Final = 120.0
-"""Whoever waits for longer waits for good, also on a machine that has ten times as much to do as it can (s)."""
+"""A wait that is longer never ends (s), also on a machine that has ten times as much to do as it can."""
 LOOK_EVERY: Final = 0.02
 LEASE: Final = 2.0
 
@@ -139,7 +139,7 @@ class Member:
 
     @property
     def names(self) -> list[str]:
-        """What it was called in the store, first to last: whoever loses its lease comes back under another name."""
+        """What it was called in the store, first to last: one that loses its lease comes back under another name."""
         words = [line.split() for line in self.said.splitlines()]
         return [line[-1] for line in words if line[:1] == ["serving"] or line[-4:-1] == ["back", "as", "worker"]]
 
@@ -244,7 +244,7 @@ class Fleet:
         assert code == 0, (code, member.said[-2000:])
 
     async def dismiss(self) -> None:
-        """The same for everyone, at once; whoever has just been born joins first."""
+        """The same for all members, at once; a member that has just been born joins first."""
         leaving = [await member.served() for member in self.living]
         for member in leaving:
             member.signal(signal.SIGTERM)
@@ -307,7 +307,7 @@ class Fleet:
             raise Misbehaved(f"{error}; left: {left}; to be told: {letters}") from error
 
     def close(self) -> None:
-        """Whoever is left is killed."""
+        """Members that are left are killed."""
         for member in self.living:
             member.signal(signal.SIGKILL)
         self._onlooker.close()
@@ -315,7 +315,7 @@ class Fleet:
 
 @asynccontextmanager
 async def fleet(home: Nursery, url: str, place: Place) -> AsyncIterator[Fleet]:
-    """A fleet without members yet; whoever is left at the end is killed."""
+    """A fleet without members yet; members that are left at the end are killed."""
     types = node_types(types_of(place))
     settings = Settings(db=url, native=NativeSettings(claims=False))
     async with AsyncExitStack() as stack:

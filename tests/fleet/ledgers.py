@@ -1,4 +1,4 @@
-"""What survives whoever is killed: what clients were answered, what the outside world saw, and by whom."""
+"""What survives any kill: what clients were answered, what the outside world saw, and by whom."""
 
 import os
 from pathlib import Path

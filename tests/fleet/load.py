@@ -43,7 +43,7 @@ class Load:
             await self._start(self._chance.choice(versions))
 
     async def _start(self, version: Version) -> None:
-        """A start that is refused was not accepted: whoever wants it asks again."""
+        """A start that is refused was not accepted: the client asks again."""
         try:
             execution = await self._service.start(version, input=input_for(self._chance))
         except RopewalkError:

@@ -14,7 +14,7 @@ from tests.fleet.workflows import workflow
 
 BRIEF = BreakerPolicy(minimum_calls=6, cooldown=SECOND // 2, probes=2, probe_lease=2 * SECOND)
 PATIENT = BreakerPolicy(minimum_calls=6, cooldown=2 * SECOND, probes=1, successes=1, probe_lease=10 * MINUTE)
-"""Whoever comes while a probe is out has to wait for ten minutes, unless closing frees it."""
+"""A call that comes while a probe is out has to wait for ten minutes, unless closing frees it."""
 CALLS = workflow(
     "calls", [{"id": "call", "type": "fleet.call", "retry": {"maxAttempts": 50, "delay": "50ms", "maxDelay": "100ms"}}]
 )
@@ -68,7 +68,7 @@ async def test_the_failures_of_all_open_it_and_a_few_probe_at_a_time(crew: Fleet
     async def are_probed() -> bool:
         return sum(each.is_begun for each in crew.place.seen.read()[len(before) :]) >= PROBES
 
-    await until(are_probed, "somebody has probed several times")
+    await until(are_probed, "the target was probed several times")
     probes = crew.place.seen.read()[len(before) :]
     crew.place.turn_off("down")
     ends = await crew.states(ids)

@@ -58,7 +58,9 @@ async def test_a_storm_of_starts_reaches_every_limit_and_exceeds_none(crew: Flee
         assert check_together(histories, {workspace: limit - 1}), f"{workspace} never used all of its slots"
 
 
-async def test_a_crowd_in_one_workspace_delays_nobody_else(crew: Fleet, record_property: Callable[[str, object], None]):
+async def test_a_crowd_in_one_workspace_delays_no_other_workspace(
+    crew: Fleet, record_property: Callable[[str, object], None]
+):
     crowded, other = await crew.found("crowded", 20), await crew.found("other", 1)
     version = await other.save(SINGLE)
     for _ in range(CROWD // BATCH):
@@ -106,7 +108,7 @@ async def test_a_key_is_held_by_one_execution_at_a_time_across_members(crew: Fle
     assert [member.code for member in members] == [None] * 3
 
 
-async def test_waiting_starts_are_claimed_by_whoever_joins(crew: Fleet):
+async def test_waiting_starts_are_claimed_by_a_member_that_joins(crew: Fleet):
     ids = await start(crew, crew.client, SINGLE, 5)
     await crew.join(1)
     ended = await asyncio.gather(*(crew.client.ended(execution) for execution in ids))

@@ -1,4 +1,4 @@
-"""Two claims in lockstep on one workspace never take more than its slots, in whatever order their steps come."""
+"""Two claims in lockstep on one workspace never take more than its slots, in any order of their steps."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

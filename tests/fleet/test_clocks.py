@@ -1,6 +1,7 @@
-"""Wall clocks decide nothing: a member whose clock is hours off, or jumps, fires nothing early and robs nobody.
+"""Wall clocks decide nothing: a member whose clock is hours off, or jumps, fires nothing early and robs no other
+member.
 
-Such a member is a process under libfaketime. The clocks that nobody can set stay as they are.
+Such a member is a process under libfaketime. The clocks that cannot be set stay as they are.
 """
 
 import os
@@ -82,7 +83,7 @@ def begun(seen: list[Seen]) -> dict[tuple[str, str, int], float]:
 
 
 def too_early(seen: list[Seen], naps: dict[str, float]) -> list[tuple[str, str, int]]:
-    """Whoever began before its time: after a nap (by execution), or an attempt after the one before."""
+    """Runs that began before their time: after a nap (by execution), or an attempt after the one before."""
     began = begun(seen)
     since = {
         (execution, name, attempt): began[execution, name, attempt - 1] + DELAY
@@ -97,7 +98,7 @@ def too_early(seen: list[Seen], naps: dict[str, float]) -> list[tuple[str, str, 
     return [key for key, due in since.items() if began[key] < due - SLACK]
 
 
-def test_whoever_begins_before_its_time_would_be_noticed():
+def test_a_run_that_begins_before_its_time_would_be_noticed():
     first = Seen(1, "e1", "flaky", None, 1, True, 100.0)
     hasty, napper = Seen(1, "e1", "flaky", None, 2, True, 100.1), Seen(1, "e2", "before", None, 1, True, 100.0)
     woken = Seen(1, "e2", "after", None, 1, True, 100.7)
@@ -108,7 +109,7 @@ def test_whoever_begins_before_its_time_would_be_noticed():
 
 
 async def seen_by(crew: Fleet, pid: int) -> list[float]:
-    """What the clock of this process showed, in hours beside the true time, each time that somebody looked."""
+    """What the clock of this process showed, in hours beside the true time, each time that a node looked."""
     looks = [each for each in crew.place.seen.read() if each.node == "look" and each.pid == pid and each.is_begun]
     told = dict(await crew.ask("select id, accepted_at from execution"))
     shown = [(await crew.client.ended(each.execution)).output["look"] - told[each.execution] / SECOND for each in looks]
@@ -143,7 +144,7 @@ async def test_a_member_whose_clock_is_wrong_fires_nothing_early_and_takes_nothi
 
 
 @pytest.mark.parametrize("hours", [5, -5])
-async def test_a_member_whose_clock_jumps_takes_over_from_the_dead_and_from_nobody_else(
+async def test_a_member_whose_clock_jumps_takes_over_from_the_dead_alone(
     clock: Clock, elsewhen: Nursery, crew: Fleet, hours: int
 ):
     right = (await crew.join(1, lease=LEASE))[0]

@@ -1,4 +1,4 @@
-"""The database goes away under load, or hangs up on whoever is writing: nothing is lost, nothing is stuck."""
+"""The database goes away under load, or hangs up on a member that is writing: nothing is lost, nothing is stuck."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ begin
         end if;
         perform pg_sleep(0.001);
     end loop;
-    raise exception 'nobody is writing';
+    raise exception 'no member is writing';
 end $$
 """
 """Hangs up on someone who is in the middle of a commit, as soon as there is someone."""

@@ -19,15 +19,15 @@ async def test_kills_at_any_moment_lose_and_double_nothing(crew: Fleet, seed: in
     assert crew.faults() == []
     assert verdict.accepted == figures.accepted > figures.kills
     assert verdict.lost_attempts > 0, "no kill came while a node was at work: this has shown nothing"
-    assert figures.takeovers, "nobody had anything to take over: this has shown nothing"
+    assert figures.takeovers, "there was nothing to take over: this has shown nothing"
 
 
 @pytest.mark.parametrize("seed", [2026])
-async def test_whoever_comes_back_from_the_dead_writes_nothing_and_works_under_a_new_name(crew: Fleet, seed: int):
+async def test_a_member_that_comes_back_from_the_dead_writes_nothing_and_works_under_a_new_name(crew: Fleet, seed: int):
     figures = await Campaign(crew, seed).stop(ZOMBIES)
     verdict = await judge(crew.url, crew.place)
 
     assert verdict.violations == []
     assert crew.faults() == []
     assert figures.zombies == ZOMBIES
-    assert figures.refused > 0, "nobody tried to write too late: this has shown nothing"
+    assert figures.refused > 0, "no member tried to write too late: this has shown nothing"

@@ -1,4 +1,4 @@
-"""Whoever leaves in good order leaves nothing in its hands."""
+"""A member that leaves in good order leaves nothing in its hands."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -37,7 +37,7 @@ async def test_one_that_was_about_to_be_told_something_is_let_go_of(crew: Fleet)
     await service.ended(execution)
     keeper: Any = await asyncpg.connect(crew.url)
     try:
-        # Nobody can read a log: whoever is to be told something is held, and not yet told.
+        # No member can read a log: an execution that is to be told something is held, and not yet told.
         await keeper.execute("begin; lock table log in access exclusive mode")
         await send(crew, execution, Tell("late", None))
         await until(lambda: crew.ask("select 1 from live where owner = $1", service.store.worker), "it is held")
@@ -56,7 +56,7 @@ async def test_what_was_claimed_and_has_not_begun_is_begun_by_another_without_wa
     leaving, settings = AsyncExitStack(), Settings(db=crew.url, fleet=FleetSettings(lease_seconds=HOUR))
     keeper: Any = await asyncpg.connect(crew.url)
     try:
-        # Nobody can read a workflow: what is claimed does not begin.
+        # No member can read a workflow: what is claimed does not begin.
         await keeper.execute("begin; lock table workflow_version in access exclusive mode")
         service = await leaving.enter_async_context(open_service(settings))
         await until(lambda: crew.ask("select 1 from live where owner = $1", service.store.worker), "it is claimed")

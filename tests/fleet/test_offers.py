@@ -1,4 +1,4 @@
-"""Runs are carried out by whoever has a hand free; they are lost, stopped and reported as if their owner had them."""
+"""Runs are carried out by a member with a free hand; they are lost, stopped and reported as if their owner had them."""
 
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -70,7 +70,7 @@ async def test_a_wide_execution_is_shared_among_those_who_have_hands_free(crew: 
     assert crew.faults() == []
 
 
-async def test_whoever_joins_later_helps_with_what_is_under_way(crew: Fleet):
+async def test_a_member_that_joins_later_helps_with_what_is_under_way(crew: Fleet):
     await crew.join(1, hands=1)
     execution = await start(crew, WIDE)
     await until(has_begun(crew, 1), "the first leg is under way")
@@ -155,7 +155,7 @@ async def test_runs_in_other_hands_stop_when_their_execution_is_cancelled(crew: 
 
 
 @pytest.mark.parametrize("type_", ["fleet.gated", "fleet.stubborn"])
-async def test_runs_in_other_hands_have_their_time_limit_whatever_their_nodes_do(crew: Fleet, type_: str):
+async def test_runs_in_other_hands_have_their_time_limit_also_if_their_nodes_block(crew: Fleet, type_: str):
     await crew.join(1)
     await crew.join(1, pool="gpu")
     node = gated("there", pool="gpu", type=type_, timeout="200ms")

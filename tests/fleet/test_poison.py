@@ -1,4 +1,4 @@
-"""What kills whoever touches it, or cannot be read, or has lost its ground, harms nobody else."""
+"""What kills the member that touches it, or cannot be read, or has lost its ground, harms no other execution."""
 
 import asyncio
 import signal
@@ -19,7 +19,7 @@ POISON = workflow(
 
 
 async def supervise(crew: Fleet, over: asyncio.Event) -> int:
-    """Replaces whoever dies, until it is over; how many did."""
+    """Replaces each member that dies, until it is over; how many did."""
     deaths = 0
     while not over.is_set():
         for member in list(crew.members):
@@ -73,7 +73,7 @@ async def test_a_workspace_cannot_vanish_while_it_has_workflows(crew: Fleet):
         await crew.ask("delete from workspace where id = 'shop'")
 
 
-async def test_a_log_nobody_can_read_is_given_up_after_three_attempts_and_keeps_nobody_waiting(crew: Fleet):
+async def test_a_log_that_cannot_be_read_is_given_up_after_three_attempts_and_keeps_no_other_waiting(crew: Fleet):
     version = await crew.client.save(BRIEF)
     ids = [await crew.client.start(version) for _ in range(5)]
     await crew.ask("update log set entry = '\\x7b' where execution = $1", ids[0])

@@ -16,7 +16,7 @@ from tests.fleet.verdict import judge
 from tests.postgres import PostgresServer
 
 REPEATED = ("I-32", "I-33")
-"""What is forgotten is done again: the world outside sees an attempt twice, and attempts nobody has heard of."""
+"""What is forgotten is done again: the world outside sees an attempt twice, and attempts that are in no log."""
 
 
 @pytest.fixture(scope="module")

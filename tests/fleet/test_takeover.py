@@ -1,4 +1,4 @@
-"""Whoever takes over from the dead takes over all there is."""
+"""A member that takes over from the dead takes over all there is."""
 
 import asyncio
 import signal
@@ -31,7 +31,7 @@ async def under_way(crew: Fleet, count: int, kinds: int = 1) -> list[str]:
 
 
 async def take_over(crew: Fleet) -> None:
-    """The client, which has to be told to, takes over from whoever is dead."""
+    """The client, which has to be told to, takes over from the dead members."""
     engine = crew.client.engine
 
     async def has_taken_over() -> bool:
@@ -47,7 +47,7 @@ async def test_one_that_is_gone_before_its_turn_keeps_no_other_waiting(crew: Fle
     victim.signal(signal.SIGKILL)
     keeper: Any = await asyncpg.connect(crew.url)
     try:
-        # Nobody can read a log: all are taken over, and none is taken up yet.
+        # No member can read a log: all are taken over, and none is taken up yet.
         await keeper.execute("begin; lock table log in access exclusive mode")
         taking = asyncio.create_task(take_over(crew))
         await until(lambda: crew.owned_by([heir]), "they are in other hands")

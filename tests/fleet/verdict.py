@@ -100,7 +100,7 @@ def _histories(tables: Tables, effects: list[Effect], *, is_quiet: bool) -> Iter
         try:
             seqs, events = _decoded(tables.logs.get(execution, []))
         except msgspec.DecodeError:
-            continue  # somebody has spoilt the log on purpose
+            continue  # the test has spoilt the log on purpose
         if events:
             yield execution, History(plan, events, seqs, mine[execution], is_quiescent=is_quiet)
 
@@ -162,7 +162,7 @@ def _letters_of(made: Rows) -> Iterator[tuple[Any, ...]]:
 
 
 def _promises(place: Place, tables: Tables, effects: list[Effect]) -> Iterator[str]:
-    """I-35: what was accepted is there; I-32: whoever was seen at work exists."""
+    """I-35: what was accepted is there; I-32: an execution that was seen at work exists."""
     known = tables.executions
     for answer in place.clients.read():
         if answer.execution not in known:

@@ -52,7 +52,7 @@ class Gated(Watched):
 
 
 class Stubborn(Gated):
-    """The same, whoever tells it to stop."""
+    """The same, and it does not stop when it is told to."""
 
     name = "fleet.stubborn"
 
@@ -64,7 +64,7 @@ class Stubborn(Gated):
 
 
 class Called(Watched):
-    """Calls somebody, whose health a breaker watches, and who fails as long as its switch is on."""
+    """Calls a target, whose health a breaker watches, and which fails as long as its switch is on."""
 
     name = "fleet.call"
 
@@ -77,7 +77,7 @@ class Called(Watched):
     async def work(self, parameters: Parameters, context: NodeContext) -> Output:
         await asyncio.sleep(LOOK_EVERY)  # the call itself
         if self._place.is_on(parameters.switch):
-            raise NodeFailure.transient("nobody answers")
+            raise NodeFailure.transient("the target does not answer")
         return Output(context.attempt)
 
 
@@ -91,13 +91,13 @@ class Wall(Watched):
 
 
 class Poison(Watched):
-    """Kills whoever carries it out."""
+    """Kills the worker that carries it out."""
 
     name = "fleet.poison"
 
     async def work(self, parameters: Any, context: NodeContext) -> Output:
         os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("nobody survives this")
+        raise AssertionError("no process survives this")
 
 
 class Witness(Ledger[Effect]):
@@ -134,7 +134,7 @@ SMOOTH: Final[tuple[Document, ...]] = (
     *(each for each in WORKFLOWS if each["name"] in ("fan", "parent", "family", "nap", "keyed", "large")),
     workflow("items", [node("each", forEach="{{ input.items }}", concurrency=3, takes=0.02)]),
 )
-"""Workflows in which no attempt fails unless somebody makes it."""
+"""Workflows in which no attempt fails unless a fault makes it."""
 
 __all__ = ["BRIEF", "CHAIN", "CHILD", "KEYED", "KEYS", "MIXED", "SINGLE", "SMOOTH", "input_for", "node", "workflow"]
 

@@ -132,7 +132,7 @@ def test_a_package_that_cannot_be_loaded_is_reported_and_leaves_the_others_alone
     assert caplog.records == []
 
 
-def test_what_could_not_be_loaded_is_logged_when_somebody_has_to_do_without_it(caplog):
+def test_what_could_not_be_loaded_is_logged_by_a_process_that_executes(caplog):
     registry = Registry()
     registry.load_entry_points([entry("missing", "no.such.module:Type")])
 

@@ -81,7 +81,7 @@ def test_options_override_what_the_function_says():
     assert sync.defaults == {"retry": {"maxAttempts": 5}, "timeout": "10s"}
 
 
-async def test_the_context_is_given_to_whoever_asks_for_it(facilities):
+async def test_the_context_is_given_to_a_function_that_asks_for_it(facilities):
     @node
     async def key(context: NodeContext, prefix: str = "") -> str:
         return prefix + context.idempotency_key
@@ -317,7 +317,7 @@ def undecided(function):
         undecided(Scale(3).later),
     ],
 )
-async def test_whatever_can_be_called_by_names_can_be_a_node(facilities, function):
+async def test_everything_that_can_be_called_by_names_can_be_a_node(facilities, function):
     assert await carried_out(facilities, node(name="scale")(function), a=2) == Output("6")
 
 

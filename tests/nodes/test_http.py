@@ -159,7 +159,7 @@ async def test_a_status_stands_though_its_explanation_never_comes(site, run, mon
     assert (error.type, error.retry_after, error.detail) == (ErrorType.TRANSIENT, 7.0, None)
 
 
-async def test_a_failure_is_told_on_one_line_whatever_the_address(site, failure):
+async def test_a_failure_is_told_on_one_line_with_any_address(site, failure):
     site.answer("/a\r\nb\0", status=404)
 
     error = await failure("/a%0D%0Ab%00?token=secret")

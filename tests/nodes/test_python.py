@@ -144,7 +144,7 @@ async def test_a_process_that_never_ends_is_killed_with_its_attempt(run, functio
         os.kill(before.value, 0)
 
 
-async def test_a_process_ends_with_its_parent_whatever_it_is_doing():
+async def test_a_process_ends_with_its_parent_in_the_middle_of_any_work():
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "ropewalk.nodes.child"),
         stdin=asyncio.subprocess.PIPE,

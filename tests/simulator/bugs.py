@@ -1,8 +1,8 @@
 """Seeded bugs: deliberate mistakes in the core and in the shell around it, each of which the simulator must catch.
 
-A bug is one replacement in the text of one function. It is put into the function's own code, so whoever imported the
-function gets the mistake too, and taken out again afterwards. A replacement whose text is no longer there is an error:
-the list keeps up with the code or fails.
+A bug is one replacement in the text of one function. It is put into the function's own code, so modules that imported
+the function get the mistake too, and taken out again afterwards. A replacement whose text is no longer there is an
+error: the list keeps up with the code or fails.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ NO_LIST: Final = RunError(ErrorType.PERMANENT, "forEach gives no list")
 
 
 class Attempt(Struct):
-    """One attempt somebody carries out; `inputs` as resolved when it began."""
+    """One attempt that a worker carries out; `inputs` as resolved when it began."""
 
     key: RunKey
     fence: int
@@ -263,7 +263,7 @@ class Outside:
                 return None
 
     def tell(self, name: str) -> Tell:
-        """A signal whose payload nobody else carries."""
+        """A signal whose payload no other signal carries."""
         self._told += 1
         return Tell(name, f"{TOLD}{self._told}")
 

@@ -25,11 +25,11 @@ def stuck(world: World) -> list[str]:
 def _reasons(world: World, row: Row, folded: dict[str, Execution]) -> Iterator[str]:
     x = folded[row.id]
     if row.inbox:
-        yield f"nobody reads its inbox: {list(row.inbox)}"
+        yield f"no worker reads its inbox: {list(row.inbox)}"
     if overdue := x.handle(Due(), world.now):
         yield f"was to wake by itself: {overdue}"
     if x.running:
-        yield f"{x.running} attempts are carried out by nobody"
+        yield f"{x.running} attempts are carried out by no worker"
     if row.slot is Slot.HELD:
         yield "keeps a slot while it only waits"
     if x.needs_slot and row.slot is not Slot.QUEUED:

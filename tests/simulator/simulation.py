@@ -29,7 +29,7 @@ def simulate(seed: int, *, is_traced: bool = False) -> Outcome:
     world = World(seed, is_traced=is_traced)
     try:
         violations = _run(world)
-    except Exception:  # whatever the core or the checker raises is a finding, not an accident
+    except Exception:  # an error of the core or the checker is a finding, not an accident
         violations = [traceback.format_exc()]
     events = sum(len(row.log) for row in world.store.rows.values())
     return Outcome(seed, violations, world.sometimes, events, world.trace or [])
@@ -49,7 +49,7 @@ def _run(world: World) -> list[str]:
 
 
 def _quiesce(world: World) -> list[str]:
-    """Everything must come to its end once faults have stopped and whoever is waited for answers."""
+    """Everything must come to its end once faults have stopped and all that is waited for answers."""
     for _ in range(MOST_ROUNDS):
         try:
             world.run()

@@ -132,7 +132,7 @@ class Store:
         self.rows: dict[str, Row] = {}
         self.slots = slots
         self.in_use = 0
-        # The latest event time of a slot given back: whoever takes it next does so no earlier.
+        # The latest event time of a slot given back: the execution that takes it next does so no earlier.
         self.freed_at = 0
         self.keys: dict[str, list[str]] = {}
         self.queue: list[Row] = []
@@ -149,7 +149,7 @@ class Store:
         return row
 
     def post(self, row: Row, entry: Entry) -> None:
-        """Leave something for the owner, whoever that is."""
+        """Leave something for the owner, if there is one or not."""
         row.inbox.append(entry)
         self.world.poke(row)
 
@@ -162,7 +162,7 @@ class Store:
         return row.fence
 
     def disown(self, row: Row, wake_at: int | None) -> None:
-        """Nobody owns the row until it is to wake, or something arrives for it."""
+        """The row has no owner until it is to wake, or something arrives for it."""
         row.owner = None
         row.wake_at = wake_at
         if wake_at is not None:
@@ -315,7 +315,7 @@ class Store:
                 self.post(row, Entry(Start()))
 
     def _take_key(self, row: Row) -> bool:
-        """Beside ancestors, and beside nobody else: siblings come one after the other."""
+        """Beside ancestors, and beside no others: siblings come one after the other."""
         holders = [] if row.key is None else self.keys.setdefault(row.key, [])
         above = None if row.parent is None else row.parent.execution
         if row.key is None or row.id in holders:

@@ -116,7 +116,7 @@ class Worker:
                 held.reports.append(Lost(command.node, command.attempt, command.item, jitter))
 
     def work(self, row: Row) -> None:
-        """Handle whatever there is for the row, one commit after the other."""
+        """Handle what there is for the row, one commit after the other."""
         held = self.held.get(row.id)
         if held is None:
             return
@@ -268,7 +268,7 @@ class Worker:
                 self.crash()
 
     def _run(self, held: Held, command: RunNode) -> None:
-        """Begin an attempt, unless somebody has it, or a later signal of the same commit has ended it already."""
+        """Begin an attempt, unless it is under way, or a later signal of the same commit has ended it already."""
         key = (command.node, command.item, command.attempt)
         work = held.execution.work(command.node, command.item)
         is_wanted = work is not None and work.phase is Phase.RUNNING and work.attempt == command.attempt

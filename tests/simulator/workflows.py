@@ -44,7 +44,7 @@ def workflows_of(seed: int) -> Workflows:
 
 
 def forget_workflows() -> None:
-    """Whoever changes the rules changes what is remembered of the ways executions went."""
+    """A change of the rules changes what is remembered of the ways executions went."""
     _workflows.cache_clear()
 
 

@@ -1,4 +1,4 @@
-"""The clock, the agenda and everybody in the world. Nothing here is random but what `chance` draws from the seed."""
+"""The clock, the agenda and all actors of the world. Nothing here is random but what `chance` draws from the seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may befall an execution in a store: a disk, a restored part of a backup, somebody with a tool for SQL."""
+"""What may befall an execution in a store: a disk, a restored part of a backup, a person with a tool for SQL."""
 
 from ropewalk.store.access import Store
 from tests.store.samples import meddle
@@ -6,7 +6,7 @@ from tests.store.samples import meddle
 ENTRIES = {
     "bytes that are no text": b"\xff\xfe\x00",
     "half of an entry": b'{"v":2,"seq":2,"ev',
-    "an event that nobody knows": b'{"v":2,"seq":2,"events":[{"type":"Nonsense","at":1}]}',
+    "an event of an unknown type": b'{"v":2,"seq":2,"events":[{"type":"Nonsense","at":1}]}',
     "an entry of a newer Ropewalk": b'{"v":99,"seq":2,"events":[]}',
     "a node that the workflow has not": (
         b'{"v":2,"seq":2,"events":[{"type":"NodeSucceeded","at":1,"node":"nosuch","attempt":1}]}'
@@ -29,7 +29,7 @@ A_FEW = (
     "half of an entry", "a node that the workflow has not", "another beginning", "no log at all", "no version",
     "a version that is another document",
 )  # fmt: skip
-"""One of each kind, as whoever reads it comes to grief in another place."""
+"""One of each kind, as each makes its readers fail in another place."""
 
 
 async def damage(store: Store, execution: str, how: str, *, is_first: bool = False) -> None:

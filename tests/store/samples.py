@@ -8,9 +8,9 @@ from ropewalk.store.access import Store, Transaction
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.rows import (
     DeadLetterEntry,
+    LiveRow,
     LogEntry,
     NewExecution,
-    NewLive,
     NewOffer,
     NewQueueEntry,
     RunEntry,
@@ -28,8 +28,8 @@ def execution(id: str = "e1", **changes: Any) -> NewExecution:  # noqa: A002 (th
     return row._replace(**changes)
 
 
-def live_row(id: str = "e1", **changes: Any) -> NewLive:  # noqa: A002 (the column's name)
-    return NewLive(id, "default", None, 0, 1, None, 0, 0, None, 5)._replace(**changes)
+def live_row(id: str = "e1", **changes: Any) -> LiveRow:  # noqa: A002 (the column's name)
+    return LiveRow(id, "default", None, 0, 1, None, 0, 0, None, 5)._replace(**changes)
 
 
 def waiting(id: str = "e1", **changes: Any) -> NewQueueEntry:  # noqa: A002 (the column's name)

@@ -9,7 +9,7 @@ OPEN = Breaker(BreakerState.OPEN, 5, 0, NOON, NOON + 1, NOON + 2, NOON + 3, None
 HALF_OPEN = Breaker(BreakerState.HALF_OPEN, 5, 1, NOON, NOON + 1, NOON + 2, NOON + 3, NOON + 4)
 
 
-async def test_a_target_nobody_has_called_is_closed(store: Store):
+async def test_a_target_that_was_never_called_is_closed(store: Store):
     assert await breakers.get(store, "default", "http shop.example") == Breaker()
 
 

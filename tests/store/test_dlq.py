@@ -29,7 +29,7 @@ async def test_of_two_who_resolve_a_dead_letter_one_does(store: Store):
     assert (found.resolution, found.resolved_at, found.reviewed_by) == ("DISCARDED", NOON + 9, "ann")
 
 
-async def test_what_a_person_discarded_stays_discarded_whatever_its_execution_does(store: Store):
+async def test_what_a_person_discarded_stays_discarded_also_if_its_execution_goes_on(store: Store):
     await store.write([("upsert_dead_letter", [letter("d1"), letter("d2")])])
     await store.write([("resolve_dead_letter", [discarded("d1")])])
 
@@ -127,7 +127,7 @@ async def test_what_waits_for_a_person_is_found_by_what_it_is_about(store: Store
     ]
 
 
-async def test_the_dead_letters_of_an_execution_are_listed_whatever_their_state(store: Store):
+async def test_the_dead_letters_of_an_execution_are_listed_in_every_state(store: Store):
     letters = [letter("d2", resolution="FIXED"), letter("d1"), letter("d3", execution="e2")]
     await store.write([("upsert_dead_letter", letters)])
 

@@ -1,4 +1,4 @@
-"""Executions: found by their workspace only, listed page by page, by whatever filter."""
+"""Executions: found by their workspace only, listed page by page, by any filter."""
 
 import pytest
 

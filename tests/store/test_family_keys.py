@@ -1,4 +1,4 @@
-"""A concurrency key within a family: its holders are one line of descent, whoever claims, on both stores."""
+"""A concurrency key within a family: its holders are one line of descent, with any claimer, on both stores."""
 
 import asyncio
 

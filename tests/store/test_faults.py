@@ -1,4 +1,4 @@
-"""Whatever is wrong with the file or the disk is said in our words, and nothing is half written."""
+"""What is wrong with the file or the disk is said in our words, and nothing is half written."""
 
 import os
 import sqlite3
@@ -25,7 +25,7 @@ from tests.store.conftest import Start
 from tests.store.samples import ask, entries, tell
 from tests.store.test_ownership import line
 
-NOBODY = "65534"
+UNPRIVILEGED = "65534"
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ async def test_a_store_one_may_not_write_is_named_with_the_remedy(
     os.chmod(f"{path}.lock", 0o666 if lock_is_writable else 0o444)
     os.chmod(open_folder, 0o555)
 
-    other = start("attempt", path, NOBODY)
+    other = start("attempt", path, UNPRIVILEGED)
 
     assert line(other) == "StoreUnavailable"
     assert "must be writable by this user" in line(other)
@@ -226,6 +226,6 @@ async def test_after_a_failed_sync_the_store_writes_no_more_until_it_is_opened_a
     error = failure(sqlite3.SQLITE_IOERR_FSYNC)
 
     assert is_unsure(error)
-    store._ours(error)
+    store._writer.ours(error)
     with pytest.raises(StoreUnavailable, match=r"not written any more.*open it again"):
         await store.write([("insert_log", entries("e1", 1))])

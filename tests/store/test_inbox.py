@@ -1,4 +1,4 @@
-"""The inbox: signals in order, each told once, found by whoever has the execution in hand."""
+"""The inbox: signals in order, each told once, found by the worker that has the execution in hand."""
 
 import msgspec
 import pytest
@@ -21,12 +21,12 @@ async def test_signals_are_read_in_order_and_removed_once(store: Store):
     assert [found.signal for found in await inbox.of_execution(store, "e1")] == ['"s2"', '"s3"']
 
 
-async def test_a_worker_finds_the_signals_of_its_executions_and_of_those_that_are_nobodys(store: Store):
+async def test_a_worker_finds_the_signals_of_its_executions_and_of_those_without_an_owner(store: Store):
     lives = [live_row("e1", owner="local"), live_row("e2"), live_row("e3", owner="other")]
     signals = [NewSignal(f"s{n}", f"e{n % 3 + 1}", "{}", NOON) for n in range(9)]
     await store.write([("insert_live", lives), ("insert_inbox", signals)])
 
-    found = await inbox.letters_for(store, "local", limit=5)
+    found = await inbox.messages_for(store, "local", limit=5)
 
     assert [letter.id for letter in found] == ["s0", "s1", "s3", "s4", "s6"]
 

@@ -54,7 +54,7 @@ async def test_two_cannot_hold_one_key(store: Store):
         await store.write([("update_live", [LiveChange("local", 3, None, 1, 1, "e2")])])
 
 
-async def test_what_is_left_to_lie_is_nobodys_has_no_slot_and_is_not_woken(store: Store):
+async def test_what_is_left_to_lie_has_no_owner_has_no_slot_and_is_not_woken(store: Store):
     async with store.transaction() as tx:
         await tx.execute("insert_live", *live_row("e1", owner="one", has_slot=1, wake_at=NOON))
         await live.abandon(tx, "another", "e1")

@@ -65,7 +65,7 @@ async def test_what_a_silent_runner_had_is_told_once(store: Store):
     assert found == [[Expired(Reported("e1", "a", None, 1), "ann", 10)], []]
 
 
-async def test_a_run_is_withdrawn_while_nobody_has_it_and_stopped_after(store: Store):
+async def test_a_run_is_withdrawn_while_no_runner_has_it_and_stopped_after(store: Store):
     await offered(store, offer("o1"), offer("o2", attempt=2))
     [mine] = await leased(store, "ann")
 

@@ -43,14 +43,14 @@ async def test_another_name_of_the_same_file_is_the_same_store(store: SqliteStor
         await SqliteStore.open(str(link))
 
 
-async def test_whoever_was_refused_leaves_the_owner_undisturbed(store: SqliteStore):
+async def test_a_refused_process_leaves_the_owner_undisturbed(store: SqliteStore):
     with pytest.raises(StoreInUse):
         await SqliteStore.open(store.path)
 
     await store.write([("insert_log", [("e1", 1, b"{}")])])
 
 
-async def test_what_a_killed_owner_left_in_the_lock_file_keeps_nobody_out(path: str, start: Start):
+async def test_what_a_killed_owner_left_in_the_lock_file_keeps_no_process_out(path: str, start: Start):
     owner = start("own", path)
     line(owner)
     owner.kill()
@@ -92,7 +92,7 @@ async def test_looking_for_the_owner_again_and_again_takes_nothing_from_it(store
         await SqliteStore.open(store.path)
 
 
-async def test_nobody_owns_a_store_that_was_closed_or_never_was(path: str):
+async def test_no_process_owns_a_store_that_was_closed_or_never_was(path: str):
     before = owner_info(path)
     await (await SqliteStore.open(path)).close()
 

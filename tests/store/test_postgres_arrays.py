@@ -1,4 +1,4 @@
-"""What is sent as a column arrives as that column, whatever is in it."""
+"""What is sent as a column arrives as that column, with any values."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 """Blobs in the database: readable by every worker, whole or absent, what was damaged is noticed, and what is old goes
-unless somebody is about to name it.
+unless a worker is about to name it.
 """
 
 import asyncio
@@ -173,7 +173,7 @@ async def test_an_old_blob_that_is_put_again_is_not_removed(postgres_store: Post
 
 
 @every_way
-async def test_whoever_puts_a_blob_while_it_is_removed_puts_it_anew(
+async def test_a_worker_that_puts_a_blob_while_it_is_removed_puts_it_anew(
     postgres_store: PostgresStore, database: str, make: Make
 ):
     await old_blob(postgres_store, database)
@@ -188,7 +188,7 @@ async def test_whoever_puts_a_blob_while_it_is_removed_puts_it_anew(
 
 
 @every_way
-async def test_whoever_removes_a_blob_while_it_is_put_leaves_it(
+async def test_a_worker_that_removes_a_blob_while_it_is_put_leaves_it(
     postgres_store: PostgresStore, database: str, make: Make
 ):
     await old_blob(postgres_store, database)
@@ -202,7 +202,9 @@ async def test_whoever_removes_a_blob_while_it_is_put_leaves_it(
     assert await kept(database) == (1, 1)
 
 
-async def test_whoever_finds_a_blob_being_marked_waits_and_leaves_it(postgres_store: PostgresStore, database: str):
+async def test_a_worker_that_finds_a_blob_being_marked_waits_and_leaves_it(
+    postgres_store: PostgresStore, database: str
+):
     await old_blob(postgres_store, database)
     async with postgres_store.transaction() as tx:
         await record(tx, Blob(DIGEST, len(VALUE)), postgres_store.now())

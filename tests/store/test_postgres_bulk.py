@@ -129,7 +129,7 @@ async def test_everything_together_is_the_same_as_one_after_the_other(
         assert await table_of(postgres_store, name) == await table_of(twin, name), name
 
 
-async def test_whoever_was_taken_over_from_changes_nothing_by_any_statement(
+async def test_a_stale_worker_changes_nothing_by_any_statement(
     postgres_store: PostgresStore, database: str, samples: Samples
 ):
     inserted = [(name, samples.rows(name, COUNT, 0)) for name in INSERTS]
@@ -191,7 +191,7 @@ def test_nothing_is_no_layer_at_all():
     assert layered([("insert_log", [])]) == []
 
 
-def test_there_are_two_forms_of_a_statement_whatever_its_rows_have_in_common():
+def test_there_are_two_forms_of_a_statement_for_any_rows():
     types = {
         "upsert_run": ("text",) * 2 + ("text", "bigint", "bigint") + ("text",) * 2 + ("bigint",) * 3 + ("text",) * 2
     }

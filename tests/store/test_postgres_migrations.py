@@ -43,7 +43,7 @@ async def test_the_schema_is_the_sum_of_the_migrations(database: str, empty: str
         assert await ask(database, question) == await ask(empty, question)
 
 
-async def test_every_text_compares_by_its_bytes_whatever_the_database_was_made_with(database: str):
+async def test_every_text_compares_by_its_bytes_in_a_database_of_any_order(database: str):
     texts = [row for row in await ask(database, COLUMNS) if row[2] == "text" and row[0] != "migration"]
 
     assert {row[5] for row in texts} == {"C"}

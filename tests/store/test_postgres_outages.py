@@ -73,7 +73,7 @@ async def test_a_server_that_stays_away_is_named_and_the_store_lives_on(own_serv
 
 @contextmanager
 def frozen(pids: list[int]) -> Iterator[None]:
-    """These processes stand still: whoever asks them something hears nothing."""
+    """These processes stand still: a client that asks them something hears nothing."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -84,7 +84,7 @@ def frozen(pids: list[int]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("asking", ["fetch", "transaction"])
-async def test_whoever_is_told_to_stop_waiting_for_a_silent_server_stops(database: str, asking: str):
+async def test_a_caller_told_to_stop_waiting_for_a_silent_server_stops(database: str, asking: str):
     store = await PostgresStore.open(database, worker="one", notify=False)
     sessions = await ask(database, "select pid from pg_stat_activity where application_name like 'ropewalk %'")
     pool = store._reader._pool if asking == "fetch" else store._pool
@@ -116,7 +116,7 @@ async def test_behind_a_transaction_pooler_everything_works_that_needs_no_sessio
         await store.write([("insert_log", entries("e1", 3)), ("upsert_run", [run(state="WAITING"), run()])])
         async with store.transaction() as tx:
             await tx.execute_many("insert_log", [("e2", seq, b"{}") for seq in range(1, 4)])
-        store.hint("nobody hears it")
+        store.hint("unheard")
         found = [len(await store.fetch("log_entries", name, 1, 10)) for name in ("e1", "e2")]
         scanned = await store.scan("log_entries", "e1", 1, 10)
         blob = await store.blobs.put(b"large")

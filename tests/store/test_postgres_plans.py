@@ -168,9 +168,7 @@ async def test_a_statement_uses_the_index_it_names_on_postgresql_too(filled: str
 
 @pytest.mark.parametrize("is_burst", [False, True])
 @pytest.mark.parametrize("name", [name for name in ROWS if not name.startswith("insert")])
-async def test_a_batch_finds_its_rows_by_their_keys_whatever_the_size_of_the_table(
-    filled: str, name: str, is_burst: bool
-):
+async def test_a_batch_finds_its_rows_by_their_keys_in_a_table_of_any_size(filled: str, name: str, is_burst: bool):
     connection = await asyncpg.connect(filled)
     types = [parameter.name for parameter in (await connection.prepare(statements()[name])).get_parameters()]
     await connection.close()

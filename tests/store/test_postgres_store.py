@@ -1,4 +1,4 @@
-"""Writing to the shared store: once, whatever happens to the connection, and never by one that was taken over from."""
+"""Writing to the shared store: once, also when the connection is lost, and never by one that was taken over from."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def in_the_way(database: str, order: str = "insert into log values ('e1', 
 
 @pytest.fixture
 async def complaints() -> AsyncIterator[list[str]]:
-    """What the driver says that nobody asked it."""
+    """What the driver says without being asked."""
     loop, said = asyncio.get_running_loop(), list[str]()
     loop.set_exception_handler(lambda _, about: said.append(about["message"]))
     yield said
@@ -72,7 +72,7 @@ async def _changed(store: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize("is_pooled", [False, True])
-async def test_whoever_is_interrupted_as_a_transaction_begins_leaves_none_open(
+async def test_a_task_interrupted_as_its_transaction_begins_leaves_none_open(
     database: str, complaints: list[str], is_pooled: bool
 ):
     store = await PostgresStore.open(database, worker="one", notify=False, pooled=is_pooled)
@@ -335,7 +335,7 @@ async def test_time_is_the_databases(store: PostgresStore, database: str):
     assert before - 50_000 <= now <= after + 50_000
 
 
-async def test_anyone_can_read_and_nobody_is_registered_for_it(store: PostgresStore, database: str):
+async def test_anyone_can_read_and_no_worker_is_registered_for_it(store: PostgresStore, database: str):
     await store.write([("insert_log", entries("e1", 2))])
 
     visitor = await PostgresReader.open(database)

@@ -1,4 +1,4 @@
-"""Taking over from a worker that was stopped in the middle of a transaction: nobody waits for it."""
+"""Taking over from a worker that was stopped in the middle of a transaction: the others do not wait for it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ async def stopped(store: PostgresStore, heir: PostgresStore, database: str) -> N
         await tx.execute("insert_log", "e1", 1, b"{}")
         await ask(database, SILENT)
         await workers.hang_up(heir, 2)
-        await until_nobody(database, "ropewalk one changes")
+        await until_none(database, "ropewalk one changes")
 
 
 async def test_the_transaction_of_a_silent_worker_is_undone(store: PostgresStore, heir: PostgresStore, database: str):
@@ -72,7 +72,7 @@ async def test_behind_a_pooler_it_is_undone_as_well(heir: PostgresStore, databas
 
 
 @pytest.mark.parametrize("connections", [1, 2])
-async def test_behind_a_pooler_nobody_is_interrupted_for_having_come_after_a_silent_one(
+async def test_behind_a_pooler_no_worker_is_interrupted_for_having_come_after_a_silent_one(
     heir: PostgresStore, database: str, connections: int
 ):
     async with a_pooler(database, connections) as (_, url):
@@ -89,7 +89,7 @@ async def test_behind_a_pooler_nobody_is_interrupted_for_having_come_after_a_sil
     assert await written(database) == [("e1", 1), ("e2", 1)]
 
 
-async def until_nobody(database: str, name: str) -> None:
+async def until_none(database: str, name: str) -> None:
     """Returns once there is no session of this name."""
     async with asyncio.timeout(10):
         while await ask(database, f"select 1 from pg_stat_activity where application_name = '{name}'"):
@@ -116,7 +116,7 @@ async def test_a_silent_worker_between_two_transactions_keeps_its_connections(
     assert await ask(database, sessions) == before
 
 
-async def test_whoever_came_back_under_another_name_is_not_taken_for_the_dead(
+async def test_a_worker_back_under_another_name_is_not_taken_for_the_dead(
     store: PostgresStore, heir: PostgresStore, database: str
 ):
     await store.rejoin()
@@ -128,7 +128,7 @@ async def test_whoever_came_back_under_another_name_is_not_taken_for_the_dead(
     assert await written(database) == [("e1", 1)]
 
 
-async def test_a_name_that_the_database_has_cut_is_nobodys(database: str, heir: PostgresStore):
+async def test_a_name_that_the_database_has_cut_is_no_workers(database: str, heir: PostgresStore):
     # What is left of the session's name is also what is left of the silent one's.
     alive, dead = "n" * 60 + "a", "n" * 60 + "b"
     stores = [await PostgresStore.open(database, worker=name, notify=False) for name in (alive, dead)]

@@ -14,7 +14,7 @@ from tests.store.wires import a_past
         ("11.22 (Debian 11.22-1.pgdg120+1)", "plan_cache_mode"),
         ("10.23", "jit"),
         ("9.6.24", "jit"),
-        ("11.22", "a setting of somebody else"),
+        ("11.22", "a setting of another program"),
     ],
 )
 async def test_a_server_that_is_too_old_is_refused_with_both_versions(
@@ -30,7 +30,7 @@ async def test_a_server_that_is_too_old_is_refused_with_both_versions(
 
 @pytest.mark.parametrize("version", ["12.22", "13beta1", "19devel"])
 async def test_a_server_that_is_new_enough_is_used(database: str, version: str):
-    async with a_past(database, version, "a setting of somebody else") as server:
+    async with a_past(database, version, "a setting of another program") as server:
         store = await PostgresStore.open(server)
         await store.close()
 

@@ -213,7 +213,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-async def test_whoever_was_cut_off_itself_believes_nobody_gone(database: str, monkeypatch: pytest.MonkeyPatch):
+async def test_a_worker_that_was_cut_off_itself_believes_no_other_gone(database: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(store_module, "GRACE_SECONDS", 0)
     store = await PostgresStore.open(database, worker="one", notify=False)
     await ask(database, "insert into worker select 'two', 1, '', 1, '', '', 0, 0, 0, 1, 0, 1")

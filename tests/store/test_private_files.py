@@ -1,4 +1,4 @@
-"""Whatever the umask is, files of a store are for their owner alone: from the first byte, and also those found open."""
+"""Under any umask, files of a store are for their owner alone: from the first byte, and also those found open."""
 
 import logging
 import os

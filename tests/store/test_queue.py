@@ -73,7 +73,7 @@ async def test_a_workspace_never_has_more_than_its_slots(store: Store):
     assert await seen(store, "select count(*) from live where has_slot = 1") == [(5,)]
 
 
-async def test_a_full_workspace_delays_nobody_else_even_with_room_for_one(store: Store):
+async def test_a_full_workspace_delays_no_other_even_with_room_for_one(store: Store):
     async with store.transaction() as tx:
         await workspaces.ensure(tx, "a full one", Plan.FREE, NOON)
         for n in range(5):

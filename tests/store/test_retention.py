@@ -50,7 +50,7 @@ async def left(store: Store) -> list[str]:
     ]
 
 
-async def test_an_execution_goes_with_everything_that_speaks_of_it_and_nobody_else_does(store: Store):
+async def test_an_execution_goes_with_everything_that_speaks_of_it_and_no_other_does(store: Store):
     for each in (ONE, name(2, NOON)):
         await store.write(ended(each, at=OLD if each == ONE else NOON))
         await store.write(
@@ -198,7 +198,7 @@ async def test_letters_that_were_requeued_or_fixed_are_forgotten_and_those_the_l
 
 
 class Values:
-    """Where values are kept; some were used lately, whatever the rows say."""
+    """Where values are kept; some were used lately, also if the rows say otherwise."""
 
     def __init__(self, *used: str) -> None:
         self.used = used

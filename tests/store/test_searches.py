@@ -137,7 +137,7 @@ async def test_an_offer_tells_whose_attempt_it_is_and_who_has_it(store: Store):
     assert await runs.lease(store, Attempt("e1", "a", 0, 2)) is None
 
 
-async def test_a_breaker_exists_once_somebody_has_learnt_something(store: Store):
+async def test_a_breaker_exists_once_a_call_was_counted(store: Store):
     assert not await breakers.exists(store, "default", "shop")
     async with store.transaction() as tx:
         await breakers.lock(tx, "default", "shop")

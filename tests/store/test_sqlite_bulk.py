@@ -101,9 +101,7 @@ async def test_everything_together_is_the_same_as_one_after_the_other(
         assert table_of(store, name) == table_of(twin, name), name
 
 
-async def test_whoever_was_taken_over_from_changes_nothing_by_any_statement(
-    store: SqliteStore, path: str, samples: Samples
-):
+async def test_a_stale_worker_changes_nothing_by_any_statement(store: SqliteStore, path: str, samples: Samples):
     await store.write([(name, samples.rows(name, 6, 0)) for name in INSERTS])
     before = {name: table_of(store, name) for name in ROWS}
     tell(path, "update worker set epoch = epoch + 1")
@@ -138,7 +136,7 @@ def sayings() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("batch", list(sayings()))
-async def test_whatever_a_text_or_bytes_are_made_of_is_kept(store: SqliteStore, twin: SqliteStore, batch: Batch):
+async def test_texts_and_bytes_of_any_content_are_kept(store: SqliteStore, twin: SqliteStore, batch: Batch):
     await store.write(batch)
     await one_by_one(twin, batch)
 
@@ -187,7 +185,7 @@ async def test_what_is_inserted_twice_is_refused_and_nothing_of_it_is_kept(store
 
 
 @pytest.mark.parametrize("row", [("e1", 1, "{}\ud800"), ("e1",)], ids=["text", "short"])
-async def test_rows_nobody_could_write_are_refused_and_the_next_are_written(store: SqliteStore, row: Any):
+async def test_rows_that_cannot_be_written_are_refused_and_the_next_are_written(store: SqliteStore, row: Any):
     message = store.prepared([("insert_log", [row])])
 
     with pytest.raises((UnicodeEncodeError, StoreDefect)):

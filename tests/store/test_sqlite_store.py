@@ -12,7 +12,7 @@ from ropewalk.core.errors import Conflict
 from ropewalk.store.errors import StaleWriter
 from ropewalk.store.sqlite import SqliteReader, SqliteStore
 from ropewalk.store.sqlite.bulk import Message
-from ropewalk.store.sqlite.store import MARK_EVERY
+from ropewalk.store.sqlite.writer import MARK_EVERY
 from tests.store.conftest import Start
 from tests.store.samples import NOON, SECOND, ask, entries, tell
 from tests.store.test_ownership import line
@@ -32,7 +32,7 @@ async def count(store: SqliteStore | SqliteReader, name: str = "e1") -> int:
 
 async def test_the_epoch_is_checked_also_when_time_is_marked(path: str):
     store = await SqliteStore.open(path)
-    store._marked -= 2 * MARK_EVERY
+    store._writer._marked -= 2 * MARK_EVERY
     tell(path, "update worker set epoch = epoch + 1, heartbeat_at = 7")
 
     with pytest.raises(StaleWriter):
@@ -55,7 +55,7 @@ async def test_each_opening_has_an_epoch_of_its_own(path: str):
 # Transactions
 
 
-async def test_whoever_writes_waits_for_the_transaction_before_and_turns_are_in_order(store: SqliteStore):
+async def test_a_writer_waits_for_the_transaction_before_and_turns_are_in_order(store: SqliteStore):
     order: list[str] = []
     entered, go_on = asyncio.Event(), asyncio.Event()
 
@@ -118,7 +118,7 @@ def go_on(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-async def test_a_store_nobody_owns_can_be_read(path: str):
+async def test_a_store_without_an_owner_can_be_read(path: str):
     store = await SqliteStore.open(path)
     await store.write([("insert_log", entries("e1", 3))])
     await store.close()
@@ -194,8 +194,8 @@ async def test_time_is_left_in_the_store_now_and_then_not_with_every_commit(path
     store = await SqliteStore.open(path, wall=NOON)
     store._offset += SECOND
     await store.write([("insert_log", entries("e1", 1))])
-    [(marked,)], remembered = ask(path, "select heartbeat_at from worker"), store._marked
-    store._marked = store.now() + SECOND
+    [(marked,)], remembered = ask(path, "select heartbeat_at from worker"), store._writer._marked
+    store._writer._marked = store.now() + SECOND
     await store.write([("insert_log", entries("e2", 1))])
 
     assert NOON + SECOND <= marked == remembered
@@ -220,7 +220,7 @@ async def test_a_large_batch_is_begun_with_before_anyone_waits_and_the_next_come
     assert ask(store.path, "select count(*) from log where execution = 'e2'") == [(1,)]
 
 
-async def test_a_large_batch_is_written_though_whoever_waits_for_it_goes_away(store: SqliteStore):
+async def test_a_large_batch_is_written_though_its_caller_goes_away(store: SqliteStore):
     writing = asyncio.ensure_future(store.write([("insert_log", entries("e1", 2 * store.inline_rows))]))
     await asyncio.sleep(0)
     writing.cancel()
@@ -261,8 +261,8 @@ class Disk:
     def __init__(self, store: SqliteStore) -> None:
         self.taken = 0
         self.is_beside: list[bool] = []
-        self._write, self._store = store._commits.write, store
-        store._commits.write = self.write  # type: ignore[method-assign]  # the disk itself cannot be slowed down here
+        self._write, self._store = store._writer._commits.write, store
+        store._writer._commits.write = self.write  # type: ignore[method-assign]  # the disk itself cannot be slowed down here
 
     def write(self, message: Message, mark: int | None) -> None:
         self.is_beside.append(threading.current_thread() is not threading.main_thread())
@@ -280,7 +280,7 @@ async def test_a_few_rows_are_written_on_the_loop_and_much_text_is_not(movable: 
 
 
 async def test_the_loop_waits_for_a_slow_disk_once(movable: SqliteStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ropewalk.store.sqlite.store.SLOW", 60 * SECOND)
+    monkeypatch.setattr("ropewalk.store.sqlite.writer.SLOW", 60 * SECOND)
     disk = Disk(movable)
     for seq, taken in enumerate([61 * SECOND, 61 * SECOND, 0, 0]):
         disk.taken = taken

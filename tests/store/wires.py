@@ -118,7 +118,7 @@ class Pooler:
 
 
 async def _forward(first: bytes, reader: asyncio.StreamReader, server: asyncio.StreamWriter) -> None:
-    """Carries what the client says; whoever hangs up in a transaction leaves none open."""
+    """Carries what the client says; a client that hangs up in a transaction leaves none open."""
     message = first
     while True:
         server.write(message)

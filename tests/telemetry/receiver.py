@@ -1,4 +1,4 @@
-"""A real OTLP/HTTP receiver on loopback: whatever is posted to it is decoded and kept."""
+"""A real OTLP/HTTP receiver on loopback: what is posted to it is decoded and kept."""
 
 import threading
 from collections.abc import Iterator

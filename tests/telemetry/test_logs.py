@@ -110,7 +110,7 @@ HOSTILE = "paid\n2026-11-18T00:00:00Z  engine │ all is well\r\x1b[2J\x85\u2028
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_one_event_is_one_line_whatever_a_payload_holds(form: Format):
+def test_one_event_is_one_line_with_any_payload(form: Format):
     stream = io.StringIO()
     about = {"execution": HOSTILE, "workspace": HOSTILE, "node": HOSTILE, "attempt": 1, "item": None}
 

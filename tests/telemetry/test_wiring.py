@@ -24,7 +24,7 @@ from tests.telemetry.receiver import receiving
 ONE = {"name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 
 
-async def test_an_engine_that_nobody_watches_has_no_observer(tmp_path: Path):
+async def test_an_engine_without_telemetry_has_no_observer(tmp_path: Path):
     async with open_service(Settings(db=str(tmp_path / "ropewalk.db"))) as service:
         assert service.engine.observer is None
 

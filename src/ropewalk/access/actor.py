@@ -1,4 +1,4 @@
-"""Somebody who has proved who they are."""
+"""A caller who has proved who they are."""
 
 from msgspec import Struct
 
@@ -27,7 +27,7 @@ class Actor(Struct, frozen=True, kw_only=True):
         return self.home is not None
 
     def rights_at_home(self, workspace: str) -> frozenset[Right] | None:
-        """What this one may do in a workspace by itself, without a membership; None if that has to be looked up."""
+        """What the actor may do in a workspace by itself, without a membership; None if that has to be looked up."""
         if self.is_root:
             return self.scoped(EVERYTHING)
         if self.home == workspace and self.role is not None:
@@ -35,7 +35,7 @@ class Actor(Struct, frozen=True, kw_only=True):
         return None
 
     async def rights_in(self, reader: Reader, workspace: str) -> frozenset[Right]:
-        """What this one may do in the whole of a workspace."""
+        """What the actor may do in the whole of a workspace."""
         at_home = self.rights_at_home(workspace)
         if at_home is not None:
             return at_home
@@ -43,7 +43,7 @@ class Actor(Struct, frozen=True, kw_only=True):
         return NOTHING if member is None else self.scoped(RIGHTS[Role(member.role)])
 
     async def rights_for(self, reader: Reader, workspace: str, workflow: str) -> frozenset[Right]:
-        """What this one may do with one workflow because it is shared with them."""
+        """What the actor may do with one workflow because it is shared with them."""
         share = await acl.get(reader, workspace, workflow, self.subject)
         return NOTHING if share is None else self.scoped(RIGHTS[Role(share.role)])
 

@@ -1,4 +1,4 @@
-"""A start: somebody has to be able to come in."""
+"""The first key of a store: without one, no caller could come in."""
 
 import secrets
 from typing import Final
@@ -15,7 +15,7 @@ _ELECTED: Final = "first-admin"
 
 
 async def ensure_admin(store: Store) -> str | None:
-    """The token of the first root key, to be shown once; None if anybody was ever given a key."""
+    """The token of the first root key, to be shown once; None if a key was ever made."""
     async with store.transaction() as tx:
         mine = secrets.token_hex(16)
         # Of several servers that start at once, the first to leave its word makes the key.
@@ -25,7 +25,7 @@ async def ensure_admin(store: Store) -> str | None:
 
 
 async def another_admin(store: Store) -> str:
-    """The token of a further root key, for whoever has the store but lost the first."""
+    """The token of a further root key, for an operator who has the store but lost the first."""
     async with store.transaction() as tx:
         return await _root_key(tx, "another admin", store.now())
 

@@ -29,7 +29,7 @@ class Giver(Struct, frozen=True):
         """Forbidden, with what is missing, unless the giver holds all of it."""
         lacking = [right for right in Right if right in given and right not in self.rights]
         if lacking:
-            raise Forbidden(f"nobody can give or take what they lack: here the right to {', '.join(lacking)}")
+            raise Forbidden(f"a caller cannot give or take what they lack: here the right to {', '.join(lacking)}")
 
     def require_role(self, *roles: str | None) -> None:
         """Forbidden unless the giver holds all that these roles allow."""

@@ -38,9 +38,9 @@ class KeySet:
         self._fetching = asyncio.Lock()
 
     async def find(self, kid: str, now: int) -> jwt.PyJWK | None:
-        """The key of this id; Unavailable if nobody can tell whether there is one."""
+        """The key of this id; Unavailable if it cannot be found out whether there is one."""
         is_known = kid in self._keys and self._is_younger(GOOD, now)
-        # While one asks an issuer that takes its time, nobody else waits for what is known.
+        # While one request asks a slow issuer, the others do not wait for what is known.
         if not is_known or not (self._is_younger(FRESH, now) or self._fetching.locked()):
             await self._refresh(now)
         if self._is_younger(GOOD, now) and (kid in self._keys or self._tried == self._fetched):

@@ -16,7 +16,7 @@ import uuid_utils
 from msgspec import Struct
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.beliefs import MOST, Beliefs
+from ropewalk.access.cache import MOST, Cache
 from ropewalk.access.granting import SUBJECT, Giver
 from ropewalk.access.rights import NOTHING, Right, Role
 from ropewalk.core.duration import SECOND
@@ -44,7 +44,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 async def make(tx: Transaction, wanted: Wanted, by: str, now: int) -> tuple[str, str]:
-    """A new key: its id, and the token that nobody can read again."""
+    """A new key: its id, and the token, which cannot be read again."""
     # No hyphens: the id stands between the underscores of the token.
     new_id, secret = uuid_utils.uuid7().hex, secrets.token_urlsafe(32)
     row = keys.NewKey(
@@ -72,7 +72,7 @@ async def revoke(tx: Transaction, giver: Giver, key: str, now: int) -> keys.ApiK
     if found is None or found.workspace != giver.workspace:
         raise NotFound(f"there is no key {key}")
     giver.require(_actor(found).rights_at_home(found.workspace) or NOTHING)
-    # Locked: two who revoke the last two of them must not both see the other's.
+    # Locked: two callers who each revoke one of the last two keys must not both see the other key.
     if found.is_root and await keys.lock_lasting_roots(tx) == [key]:
         raise Conflict("this is the last root key without an end and without scopes: make another one first")
     if not await keys.revoke(tx, giver.workspace, key, now):
@@ -86,7 +86,7 @@ class KeyRing:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._believed: Beliefs[str, Actor] = Beliefs(store.now)
+        self._cache: Cache[str, Actor] = Cache(store.now)
         self._noted: dict[str, int] = {}
 
     async def actor(self, token: str) -> Actor | None:
@@ -96,16 +96,16 @@ class KeyRing:
             return known
         now, found = self._store.now(), await self._look_up(token)
         if found is not None:
-            self._believed.put(digest(token), found, now, found.expires_at)
+            self._cache.put(digest(token), found, now, found.expires_at)
         return found
 
     def believed(self, token: str) -> Actor | None:
         """Whose key this was a moment ago."""
-        return self._believed.get(digest(token))
+        return self._cache.get(digest(token))
 
     def has_known(self, token: str) -> bool:
         """Whether this token was good once."""
-        return self._believed.has_known(digest(token))
+        return self._cache.has_known(digest(token))
 
     async def of_id(self, key_id: str) -> Actor | None:
         """Who comes by this key, as of now; None if it opens nothing any more."""
@@ -114,7 +114,7 @@ class KeyRing:
 
     def forget(self) -> None:
         """Every key is looked up again."""
-        self._believed.forget()
+        self._cache.forget()
 
     async def _look_up(self, token: str) -> Actor | None:
         parts = _TOKEN.fullmatch(token)
@@ -129,7 +129,7 @@ class KeyRing:
         return _actor(key)
 
     async def _note_use(self, key: str, now: int) -> None:
-        """Once a minute is often enough to tell an idle key from a busy one, and nobody is kept out over it."""
+        """Once a minute is often enough to tell an idle key from a busy one; if it fails, the caller is let in."""
         if now - self._noted.get(key, 0) < USE_NOTED_EVERY:
             return
         if len(self._noted) >= MOST:

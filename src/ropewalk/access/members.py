@@ -26,7 +26,7 @@ async def put(store: Store, giver: Giver, subject: str, role: Role) -> members.M
 
 
 async def remove(store: Store, giver: Giver, subject: str) -> bool:
-    """A member no more; whether there was one. Root keys can always let somebody in again."""
+    """A member no more; whether there was one. Root keys can always let a subject in again."""
     async with store.transaction() as tx:
         found = await members.get(tx, giver.workspace, subject)
         if found is None:

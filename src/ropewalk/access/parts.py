@@ -1,4 +1,4 @@
-"""The workspaces somebody has a part in."""
+"""The workspaces a caller has a part in."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ MOST: Final = 200
 
 
 class Part(Struct, frozen=True):
-    """What somebody is in a workspace; without a role, something in it is shared with them."""
+    """A caller's role in a workspace; without a role, something in it is shared with them."""
 
     workspace: str
     role: Role | None
@@ -21,7 +21,7 @@ class Part(Struct, frozen=True):
 
 
 async def parts_of(reader: Reader, actor: Actor) -> list[Part]:
-    """What somebody is, and where, by workspace; not more than a page of memberships and one of shares."""
+    """The caller's parts, by workspace; not more than a page of memberships and one of shares."""
     shared = await acl.shared_workspaces(reader, actor.subject, limit=MOST)
     parts = {workspace: Part(workspace, None, NOTHING) for workspace in shared}
     for member in await members.memberships(reader, actor.subject, limit=MOST):

@@ -1,7 +1,7 @@
-"""How often somebody may come: a bucket each, that fills at a steady rate and from which every request takes.
+"""How often a caller may come: a bucket each, that fills at a steady rate and from which every request takes.
 
-Pure: the time comes in. Memory is bounded; whoever has not come for longest is forgotten first, and would have a full
-bucket by then in all but the worst storms.
+Pure: the time comes in. Memory is bounded; the caller who has not come for longest is forgotten first, and would have
+a full bucket by then in all but the worst storms.
 """
 
 import math
@@ -25,7 +25,7 @@ class Rate(Struct, frozen=True):
 
 
 SESSIONS: Final = Rate(0.1, 30)
-"""How often somebody may open a session: each is a row for twelve hours, and one in the audit log."""
+"""How often a caller may open a session: each is a row for twelve hours, and one in the audit log."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Buckets:
-    """One bucket for each who comes."""
+    """One bucket for each caller."""
 
     def __init__(self, rate: Rate | None, most: int = MOST_BUCKETS) -> None:
         self._rate = rate
@@ -81,7 +81,7 @@ def _wait(rate: Rate, level: float) -> int:
 
 
 def address_of(client: str) -> str:
-    """What counts as one address: a network of /64 in IPv6, where everybody has as many as they like."""
+    """What counts as one address: a network of /64 in IPv6, where a caller has as many addresses as they like."""
     try:
         address = ip_address(client.partition("%")[0])
     except ValueError:
@@ -93,7 +93,7 @@ def address_of(client: str) -> str:
 
 @lru_cache(MOST_REMEMBERED)
 def is_loopback(client: str) -> bool:
-    """Whether somebody comes from this machine."""
+    """Whether the request comes from this machine."""
     try:
         address = ip_address(client.partition("%")[0])
     except ValueError:

@@ -19,11 +19,11 @@ class Right(StrEnum):
     OBSERVE = "observe"
     """Beyond any workspace too: to read the figures of a server, and nothing else. Root keys alone have it."""
     COME_IN = "come-in"
-    """To be somebody: whoever has proved who they are has it, in no workspace in particular."""
+    """To be known: a caller who has proved who they are has it, in no workspace in particular."""
 
 
 class Role(StrEnum):
-    """What somebody is in a workspace, or for one workflow."""
+    """What a subject is in a workspace, or for one workflow."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"

@@ -1,4 +1,4 @@
-"""The secret key of a store. Whatever servers sign (cursors, lease tokens) is signed with a key derived from it.
+"""The secret key of a store. What servers sign (cursors, lease tokens) is signed with a key derived from it.
 
 It is never in the database, so a reader of the database, or of a backup, can sign nothing. It is the setting `key`
 (ROPEWALK_KEY); else what is in the file `key_file`, which the first server to start makes. Servers of one database need

@@ -14,7 +14,7 @@ import uuid_utils
 from msgspec import Struct
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.beliefs import Beliefs
+from ropewalk.access.cache import Cache
 from ropewalk.access.granting import SUBJECT
 from ropewalk.access.keys import KeyRing, digest
 from ropewalk.core.duration import HOUR
@@ -28,7 +28,7 @@ LONGEST_COOKIE: Final = 64
 
 
 class Visit(Struct, frozen=True, kw_only=True):
-    """Somebody in a browser. `csrf` is what its unsafe requests have to say."""
+    """A person in a browser. `csrf` is what its unsafe requests have to say."""
 
     actor: Actor
     csrf: str
@@ -45,10 +45,10 @@ class Sessions:
     def __init__(self, store: Store, keys: KeyRing) -> None:
         self._store = store
         self._keys = keys
-        self._believed: Beliefs[str, Visit] = Beliefs(store.now)
+        self._cache: Cache[str, Visit] = Cache(store.now)
 
     async def open(self, actor: Actor) -> tuple[str, Visit]:
-        """A new session of somebody: what the cookie says, and the visit."""
+        """A new session of this actor: what the cookie says, and the visit."""
         now, cookie = self._store.now(), secrets.token_urlsafe(32)
         ends = now + LASTS if actor.expires_at is None else min(now + LASTS, actor.expires_at)
         visit = Visit(actor=actor, csrf=_csrf(cookie), expires_at=ends)
@@ -64,17 +64,17 @@ class Sessions:
         if len(cookie) > LONGEST_COOKIE:
             return None
         hashed = digest(cookie)
-        known = self._believed.get(hashed)
+        known = self._cache.get(hashed)
         if known is not None:
             return known
         now, found = self._store.now(), await self._look_up(cookie, hashed)
         if found is not None:
-            self._believed.put(hashed, found, now, found.expires_at)
+            self._cache.put(hashed, found, now, found.expires_at)
         return found
 
     def has_known(self, cookie: str) -> bool:
         """Whether this cookie was good once."""
-        return self._believed.has_known(digest(cookie))
+        return self._cache.has_known(digest(cookie))
 
     async def close(self, cookie: str, actor: Actor) -> bool:
         """The session is over; whether it was not before."""
@@ -88,7 +88,7 @@ class Sessions:
 
     def forget(self) -> None:
         """Every session is looked up again."""
-        self._believed.forget()
+        self._cache.forget()
 
     async def _look_up(self, cookie: str, hashed: str) -> Visit | None:
         row = await sessions.get(self._store, hashed, self._store.now())

@@ -1,4 +1,4 @@
-"""What can be set about who comes in."""
+"""What can be set about which callers come in."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 
 
 class Issuer(Struct, frozen=True, kw_only=True):
-    """Somebody whose tokens prove who people are. Times are in seconds."""
+    """An issuer of tokens that prove who people are. Times are in seconds."""
 
     issuer: str
     audience: str
@@ -51,7 +51,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
 
 
 def is_safe_url(url: str) -> bool:
-    """Whether what comes from there is from whom it says."""
+    """Whether the answer surely comes from that host: by https, or from this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

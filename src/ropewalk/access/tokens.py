@@ -1,4 +1,4 @@
-"""Tokens of an issuer (OIDC, JWT): who somebody is, by a signature nobody else can make.
+"""Tokens of an issuer (OIDC, JWT): who a caller is, by a signature that only the issuer can make.
 
 The algorithm is one of a fixed list and belongs to the key, never to the token. Times are compared with the store's.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final
 import jwt
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.beliefs import Beliefs
+from ropewalk.access.cache import Cache
 from ropewalk.access.jwks import KeySet
 from ropewalk.access.keys import digest
 from ropewalk.access.settings import Issuer
@@ -29,7 +29,7 @@ class Tokens:
     def __init__(self, now: Callable[[], int], issuers: Sequence[Issuer]) -> None:
         self._now = now
         self._issuers = {each.issuer: (each, KeySet(each)) for each in issuers}
-        self._believed: Beliefs[str, Actor] = Beliefs(now)
+        self._cache: Cache[str, Actor] = Cache(now)
 
     async def actor(self, token: str) -> Actor | None:
         """Who is meant; None if the token proves nothing. Unavailable if the issuer's keys cannot be had."""
@@ -40,16 +40,16 @@ class Tokens:
             return known
         found = await self._verified(token, now)
         if found is not None:
-            self._believed.put(digest(token), found, now, found.expires_at)
+            self._cache.put(digest(token), found, now, found.expires_at)
         return found
 
     def believed(self, token: str) -> Actor | None:
         """Whose token this was a moment ago."""
-        return self._believed.get(digest(token))
+        return self._cache.get(digest(token))
 
     def has_known(self, token: str) -> bool:
         """Whether this token was good once."""
-        return self._believed.has_known(digest(token))
+        return self._cache.has_known(digest(token))
 
     async def _verified(self, token: str, now: int) -> Actor | None:
         try:
@@ -58,10 +58,10 @@ class Tokens:
             algorithm, kid = header["alg"], header["kid"]
         except (jwt.PyJWTError, KeyError, ValueError, RecursionError):
             return None
-        # What an extension asks for cannot be promised by who does not know it.
+        # A server cannot promise what an extension asks for if it does not know the extension.
         if algorithm not in issuer.algorithms or "crit" in header:
             return None
-        # Before the keys: what is out of time proves nothing, whoever signed it and wherever the issuer is.
+        # Before the keys: what is out of time proves nothing, with any signature and any issuer.
         key = await keys.find(kid, now) if _is_timely(said, issuer.leeway, now) else None
         if key is None or key.algorithm_name != algorithm:
             return None
@@ -77,7 +77,7 @@ class Tokens:
 
 
 def _unverified_claims(token: str) -> dict[str, Any]:
-    """What the token says before anybody has proved it: decides only whose keys it is tried with, and if at all."""
+    """What the token says before it is proved: decides only whose keys it is tried with, and if at all."""
     return jwt.decode(token, options={"verify_signature": False})
 
 

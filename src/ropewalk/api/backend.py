@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 from ropewalk.access.actor import Actor
 from ropewalk.access.keys import PREFIX, KeyRing
 from ropewalk.access.rates import SESSIONS, Buckets
+from ropewalk.access.rights_cache import RightsCache
 from ropewalk.access.secret_key import SecretKey, signing_key
 from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
-from ropewalk.access.standing import Standings
 from ropewalk.api.doors.document_queue import DocumentQueue
 from ropewalk.api.shapes.cursors import Cursors
 from ropewalk.api.streaming.downloads import Downloads
@@ -41,7 +41,7 @@ class Backend:
         self.stream_limits = stream_limits or StreamLimits()
         self.keys = KeyRing(store)
         self.sessions = Sessions(store, self.keys)
-        self.rights_cache = Standings(store)
+        self.rights_cache = RightsCache(store)
         self.rate_limits = RateLimits(access)
         self.documents = DocumentQueue()
         self.downloads = Downloads()

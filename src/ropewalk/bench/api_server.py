@@ -1,7 +1,7 @@
 """A server that is measured: `python -m ropewalk.bench.api_server CONTENDER DB`.
 
-It is started as `ropewalk up` starts its own. The floor is FastAPI as everybody writes it: a route with a model for the
-body and one for the answer, which stores nothing.
+It is started as `ropewalk up` starts its own. The floor is FastAPI as it is usually written: a route with a model for
+the body and one for the answer, which stores nothing.
 """
 
 import asyncio

@@ -53,7 +53,7 @@ class Child:
 
 @contextmanager
 def started(module: str, *arguments: str) -> Iterator[Child]:
-    """The process, gone at the end whatever happens; one that hangs is killed, and its silence is noticed."""
+    """The process, gone at the end in any case; one that hangs is killed, and its silence is noticed."""
     command = [sys.executable, "-m", f"ropewalk.bench.{module}", *arguments]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         watchdog = threading.Timer(LIMIT, process.kill)

@@ -1,12 +1,12 @@
 """How fast the queue is: from acceptance to the first node, from a freed slot to the next start, beside a crowd.
 
-Everything here is in workspaces with a limit, where a start is not carried out by whoever accepts it but goes through
-the queue like any other.
+Everything here is in workspaces with a limit, where a start is not carried out by the worker that accepts it but goes
+through the queue like any other.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
@@ -102,17 +102,23 @@ def contenders(stores: Stores) -> tuple[str, ...]:
     return (NATIVE, NATIVE_2) if stores.name == POSTGRES else (NATIVE,)
 
 
+def _measured(carry_out: Callable[[str, str, int], Awaitable[Round]], starts: int, rounds: int, seconds: float,
+              stores: Stores) -> Measured:  # fmt: skip
+    """Rounds of all contenders in turn, each on a store of its own."""
+    measured: Measured = {name: [] for name in contenders(stores)}
+    for _ in turns(rounds, seconds):
+        for name, found in measured.items():
+            with stores.fresh() as db:
+                found.append(uvloop.run(_in_time(carry_out(name, db, starts))))
+    return measured
+
+
 # From acceptance to the first node
 
 
 def dispatch(starts: int, rounds: int, seconds: float, stores: Stores) -> Measured:
     """Rounds of starts at a steady pace."""
-    measured: Measured = {name: [] for name in contenders(stores)}
-    for _ in turns(rounds, seconds):
-        for name, found in measured.items():
-            with stores.fresh() as db:
-                found.append(uvloop.run(_in_time(_dispatch(name, db, starts))))
-    return measured
+    return _measured(_dispatch, starts, rounds, seconds, stores)
 
 
 async def _dispatch(contender: str, db: str, starts: int) -> Round:
@@ -131,12 +137,7 @@ async def _after(seconds: float, fleet: Fleet) -> float:
 
 def refill(starts: int, rounds: int, seconds: float, stores: Stores) -> Measured:
     """Rounds of a workspace that is full, with so many starts waiting for a slot."""
-    measured: Measured = {name: [] for name in contenders(stores)}
-    for _ in turns(rounds, seconds):
-        for name, found in measured.items():
-            with stores.fresh() as db:
-                found.append(uvloop.run(_in_time(_refill(name, db, starts))))
-    return measured
+    return _measured(_refill, starts, rounds, seconds, stores)
 
 
 async def _refill(contender: str, db: str, starts: int) -> Round:

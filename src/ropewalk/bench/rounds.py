@@ -1,4 +1,4 @@
-"""Rounds: the engine, the floor, the engine, the floor … so that whatever the machine does, it does to both."""
+"""Rounds: the engine, the floor, the engine, the floor … so that a slow moment of the machine meets both."""
 
 import asyncio
 import statistics

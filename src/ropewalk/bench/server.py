@@ -92,7 +92,7 @@ def _started(found: Path, data: str, socket: str) -> Iterator[Popen[bytes]]:
         try:
             yield server
         finally:
-            # At once, without a last checkpoint: nobody needs the data any more.
+            # At once, without a last checkpoint: the data is not needed any more.
             server.send_signal(signal.SIGQUIT)
             try:
                 server.wait(_PATIENCE)

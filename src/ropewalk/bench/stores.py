@@ -26,7 +26,7 @@ do $$ begin
     end loop;
 end $$"""
 """What a server that has been at work has at hand, and uses again and again. A new file of its log, of 16 MB, takes
-some 20 ms in the middle of whatever is measured: every other burst of executions would meet one."""
+some 20 ms in the middle of a measurement: every other burst of executions would meet one."""
 
 
 class Stores(Protocol):

@@ -1,7 +1,7 @@
 """A process to be killed: it executes a chain of naps, and says on its output when each thing happens.
 
 Given an execution, it takes up what another process left instead of starting anew; told to be idle, it waits for what
-others leave until nobody speaks to it any more.
+others leave until its input is closed.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Starts that wait, as rows: many of them in a moment, for whoever only looks at the queue.
+"""Starts that wait, as rows: many of them in a moment, for what only looks at the queue.
 
-They have no log, so nobody could execute them; what claims see of them is all there.
+They have no log, so no worker could execute them; what claims see of them is all there.
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from uuid_utils import uuid7
 
 from ropewalk.store import workspaces
 from ropewalk.store.access import Batch, Store
-from ropewalk.store.rows import NewExecution, NewLive, NewQueueEntry
+from ropewalk.store.rows import LiveRow, NewExecution, NewQueueEntry
 from ropewalk.store.workspaces import Plan
 
 AT_A_TIME: Final = 1_000
@@ -42,6 +42,6 @@ def _rows(store: Store, workspace: str, ids: list[str], has_slot: int) -> Batch:
     now, about = store.now(), ("no workflow", 1, "PENDING", "MANUAL", None, None, None, None, None)
     return [
         ("insert_execution", [NewExecution(each, workspace, *about, now, None, None) for each in ids]),
-        ("insert_live", [NewLive(each, workspace, None, 0, 1, None, has_slot, 0, None, 5) for each in ids]),
+        ("insert_live", [LiveRow(each, workspace, None, 0, 1, None, has_slot, 0, None, 5) for each in ids]),
         ("insert_queue", [NewQueueEntry(each, workspace, "PENDING", 5, 1, now, now) for each in ids]),
     ]

@@ -1,7 +1,7 @@
 """A worker in a process of its own: executes what it finds in the queue, and what it is told to start itself.
 
-`execute N` on its input has it request N diamonds at once; it says `done` when all have ended. When nobody speaks to it
-any more it says how much memory it took, and leaves.
+`execute N` on its input has it request N diamonds at once; it says `done` when all have ended. When its input is closed
+it says how much memory it took, and leaves.
 """
 
 import asyncio

@@ -59,7 +59,7 @@ def workloads(scale: float = 1.0) -> Mapping[str, Workload]:
 
 
 def _over_http(starts: int, rounds: int, seconds: float, stores: Stores) -> Measured:
-    # Here, since nobody else needs the web.
+    # Here, since no other workload needs the web.
     from ropewalk.bench import api
 
     return api.starts(starts, rounds, seconds, stores)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ropewalk.checker.graph import Graph, Move
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.definition.node_type import EXPIRED_PORT
 from ropewalk.core.events import (
     ChildResumed,
@@ -256,7 +257,7 @@ def _hasty_retries(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation
 def permanent_failures_are_final(t: Trace) -> Iterator[Violation]:
     """I-26: after an error that is not worth retrying, no further attempt until the node or item is reopened, unless a
     child failed and the node has a `retry` of its own; and a map that has given up starts no further item until it is,
-    unless it goes on whatever fails.
+    unless its setting is to go on after every failure.
     """
     for lane in t.lanes.values():
         for before, mark in lane.pairs():

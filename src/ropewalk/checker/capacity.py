@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from ropewalk.checker.history import History, Violation
 from ropewalk.checker.holdings import Holdings, held_by
-from ropewalk.checker.trace import STARTS, TERMINAL, Key, Kind, Mark, Trace
+from ropewalk.checker.lanes import Key, Kind, Mark
+from ropewalk.checker.trace import STARTS, TERMINAL, Trace
 from ropewalk.core.events import ExecutionAccepted, ExecutionStarted, SlotReleased, SlotTaken
 
 SLOT_TAKEN = (ExecutionStarted, SlotTaken)
@@ -56,7 +57,7 @@ def limits_inside_are_kept(t: Trace) -> Iterator[Violation]:
 
 
 class _Places:
-    """Who is under way, in the whole execution and in each map, since which event."""
+    """The attempts that are under way, in the whole execution and in each map, since which event."""
 
     def __init__(self, counts_waits: bool) -> None:
         self.all: dict[Key, int] = {}

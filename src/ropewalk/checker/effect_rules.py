@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from ropewalk.checker.attempt_rules import budgets
 from ropewalk.checker.history import Effect, Violation
-from ropewalk.checker.trace import Kind, Lane, Mark, Trace
+from ropewalk.checker.lanes import Kind, Lane, Mark
+from ropewalk.checker.trace import Trace
 from ropewalk.core.events import ItemSucceeded, NodeSucceeded
 
 Seen = dict[tuple[str, int | None], list[Effect]]
@@ -44,7 +45,7 @@ def _missing(t: Trace, lane: Lane, effects: list[Effect]) -> Iterator[Violation]
     for before, mark in lane.pairs():
         is_success = mark.kind is Kind.SUCCEED and isinstance(mark.event, NodeSucceeded | ItemSucceeded)
         if is_success and mark.number not in numbers and not _has_waited(before):
-            yield t.violation("I-32", f"{t.name(lane)} succeeded and nobody saw attempt {mark.number} work", mark.seq)
+            yield t.violation("I-32", f"{t.name(lane)} succeeded and attempt {mark.number} was never seen", mark.seq)
 
 
 def _has_waited(before: Mark | None) -> bool:

@@ -8,7 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.checker.trace import Fact, Step, Trace
+from ropewalk.checker.lanes import Fact, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.events import Event, NodeFailed, NodeFixed, NodesCarriedOver, NodeSucceeded
 from ropewalk.core.plan import Plan
 from ropewalk.core.state import NodeState

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from ropewalk.checker.graph import UNFINISHED, End, Graph, behind
 from ropewalk.checker.history import History, Violation
-from ropewalk.checker.trace import ENDINGS, Kind, Lane, Step, Trace
+from ropewalk.checker.lanes import Kind, Lane, Step
+from ropewalk.checker.trace import ENDINGS, Trace
 from ropewalk.core.events import (
     ExecutionAccepted,
     ExecutionFailed,
@@ -76,7 +77,7 @@ def _cut_short(t: Trace) -> dict[int, None]:
 
 def every_node_has_one_state(t: Trace, graph: Graph) -> Iterator[Violation]:
     """I-10: the log names no node that the plan has not, and at SUCCESS every node has succeeded, was skipped, or
-    has a handled failure; a map succeeds with as many outcomes as items, and one that goes on whatever fails ends so
+    has a handled failure; a map succeeds with as many outcomes as items, and one that goes on after failures ends so
     too; and what is mended in a map has its outcome. (At other ends what has no outcome is BLOCKED or CANCELLED: I-09.)
     """
     for seq, node in t.strangers:

@@ -23,8 +23,8 @@ class History(Struct, frozen=True):
     """One execution's log, and what else is known about it.
 
     `seqs` are the numbers the events were stored under (None: 1 to n); `entries` are the bytes they were stored as, by
-    the number of the first event in each, empty if nobody has them; `effects` what the outside world saw, empty if
-    nobody watched; `is_quiescent` says that nothing more will happen; `rows` are the tables as they were kept.
+    the number of the first event in each, empty if they are not at hand; `effects` what the outside world saw, empty if
+    nothing was watched; `is_quiescent` says that nothing more will happen; `rows` are the tables as they were kept.
     """
 
     plan: Plan

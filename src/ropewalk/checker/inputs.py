@@ -9,7 +9,8 @@ from typing import Any
 from ropewalk.checker.attempt_rules import budgets, is_renewed
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import Kind, Lane, Mark, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.canonical import content_hash
 from ropewalk.core.errors import RunError
 from ropewalk.core.events import (
@@ -44,7 +45,7 @@ def inputs_are_what_the_log_says(t: Trace, graph: Graph) -> Iterator[Violation]:
     """
     if t.accepted is None:
         return
-    recorded = Recorded(t, graph)
+    recorded = RecordedValues(t, graph)
     for lane in t.lanes.values():
         yield from _lane_inputs(t, lane, recorded)
     for node, (seq, event) in t.expanded.items():
@@ -56,7 +57,7 @@ def inputs_are_what_the_log_says(t: Trace, graph: Graph) -> Iterator[Violation]:
             yield from _output(t, seq, end, recorded)
 
 
-def _lane_inputs(t: Trace, lane: Lane, recorded: "Recorded") -> Iterator[Violation]:
+def _lane_inputs(t: Trace, lane: Lane, recorded: "RecordedValues") -> Iterator[Violation]:
     first: Mark | None = None
     overrides: dict[str, Any] | None = None
     started: int | None = None
@@ -95,7 +96,7 @@ def _first_inputs(t: Trace, mark: Mark, inputs: Any, known: tuple[Any, ...]) -> 
         yield t.violation("I-12", message, mark.seq)
 
 
-def _output(t: Trace, seq: int, end: ExecutionSucceeded, recorded: "Recorded") -> Iterator[Violation]:
+def _output(t: Trace, seq: int, end: ExecutionSucceeded, recorded: "RecordedValues") -> Iterator[Violation]:
     known = recorded.output(seq)
     if known and end.output != known[0] and _without_points(end.output) != _without_points(known[0]):
         yield t.violation("I-12", f"the output is {end.output!r}; the log makes it {known[0]!r}", seq)
@@ -110,7 +111,7 @@ def _without_points(value: Any) -> Any:
     return {key: _without_points(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
-class Recorded:
+class RecordedValues:
     """What expressions see, from the log alone. An answer is a tuple of one, or empty if the log cannot tell."""
 
     def __init__(self, t: Trace, graph: Graph) -> None:

@@ -5,29 +5,15 @@ from typing import Final
 
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import History, Violation
-from ropewalk.checker.trace import TERMINAL, UNDER_WAY, Kind, Lane, Mark, Step, Trace
-from ropewalk.core.events import (
-    ChildResumed,
-    Event,
-    ExecutionAccepted,
-    ExecutionCancelled,
-    ExecutionFailed,
-    ExecutionPaused,
-    ExecutionReopened,
-    ExecutionResumed,
-    ExecutionStarted,
-    ExecutionSucceeded,
-    ExecutionTimedOut,
-    NodeFixed,
-    NodeRequeued,
-    NodesReset,
-    NodeSucceeded,
-)
+from ropewalk.checker.lanes import UNDER_WAY, Kind, Lane, Mark, Step
+from ropewalk.checker.trace import TERMINAL, Trace
+from ropewalk.core import events
+from ropewalk.core.events import Event
 from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import EXECUTION_STEPS, NODE_STEPS, RUN_STEPS, ExecutionState, NodeState, RunState
 from ropewalk.core.waits import Hold
 
-REOPENABLE: Final = (ExecutionFailed, ExecutionTimedOut)
+REOPENABLE: Final = (events.ExecutionFailed, events.ExecutionTimedOut)
 
 
 def is_numbered_without_gap(t: Trace) -> Iterator[Violation]:
@@ -58,7 +44,7 @@ def is_accepted_once(t: Trace) -> Iterator[Violation]:
         yield t.violation("I-03", "the log does not begin with ExecutionAccepted", t.seqs[0] if t.seqs else 0)
         return
     for seq, event in t.whole[1:]:
-        if isinstance(event, ExecutionAccepted):
+        if isinstance(event, events.ExecutionAccepted):
             yield t.violation("I-03", f"accepted again, with version {event.version}", seq, t.seqs[0])
     if t.accepted.version < 1:
         yield t.violation("I-03", f"accepted with version {t.accepted.version}", t.seqs[0])
@@ -75,7 +61,7 @@ def ends_alternate_with_reopenings(t: Trace) -> Iterator[Violation]:
     """
     last: tuple[int, Event] | None = None
     for seq, event in t.whole:
-        if isinstance(event, ExecutionReopened):
+        if isinstance(event, events.ExecutionReopened):
             if last is None or not (isinstance(last[1], REOPENABLE) or _is_mended(t, seq, last[1])):
                 what = "an execution that had not ended" if last is None else f"after {_name(last[1])}"
                 yield t.violation("I-04", f"reopened {what}", seq, last[0] if last else None)
@@ -90,15 +76,15 @@ def ends_alternate_with_reopenings(t: Trace) -> Iterator[Violation]:
 
 def _is_mended(t: Trace, seq: int, end: Event) -> bool:
     """Whether an execution that succeeded is reopened there for a failure that a map had tolerated."""
-    if not isinstance(end, ExecutionSucceeded) or t.accepted is None or t.accepted.parent is not None:
+    if not isinstance(end, events.ExecutionSucceeded) or t.accepted is None or t.accepted.parent is not None:
         return False
     place = list(t.seqs).index(seq) + 1
     if place >= len(t.events):
         return True
     event = t.events[place]
-    if not isinstance(event, NodeRequeued | NodeFixed | ChildResumed) or event.item is None:
+    if not isinstance(event, events.NodeRequeued | events.NodeFixed | events.ChildResumed) or event.item is None:
         return False
-    return any(isinstance(each, NodeSucceeded) and each.node == event.node for each in t.events[:place])
+    return any(isinstance(each, events.NodeSucceeded) and each.node == event.node for each in t.events[:place])
 
 
 def nothing_follows_the_end(t: Trace) -> Iterator[Violation]:
@@ -108,7 +94,7 @@ def nothing_follows_the_end(t: Trace) -> Iterator[Violation]:
         kind = type(event)
         if kind in TERMINAL:
             end = seq
-        elif kind is ExecutionReopened:
+        elif kind is events.ExecutionReopened:
             end = None
         elif end is not None:
             yield t.violation("I-05", f"{_name(event)} after the end", seq, end)
@@ -145,20 +131,20 @@ def every_step_is_published(t: Trace, graph: Graph) -> Iterator[Violation]:
 
 
 _TO: Final[dict[type, ExecutionState]] = {
-    ExecutionStarted: ExecutionState.RUNNING,
-    ExecutionPaused: ExecutionState.PAUSED,
-    ExecutionSucceeded: ExecutionState.SUCCESS,
-    ExecutionFailed: ExecutionState.FAILED,
-    ExecutionCancelled: ExecutionState.CANCELLED,
-    ExecutionTimedOut: ExecutionState.TIMEOUT,
-    ExecutionReopened: ExecutionState.PENDING,
+    events.ExecutionStarted: ExecutionState.RUNNING,
+    events.ExecutionPaused: ExecutionState.PAUSED,
+    events.ExecutionSucceeded: ExecutionState.SUCCESS,
+    events.ExecutionFailed: ExecutionState.FAILED,
+    events.ExecutionCancelled: ExecutionState.CANCELLED,
+    events.ExecutionTimedOut: ExecutionState.TIMEOUT,
+    events.ExecutionReopened: ExecutionState.PENDING,
 }
 
 
 def _execution_steps(t: Trace) -> Iterator[Violation]:
     state, since, is_started = ExecutionState.PENDING, 1, False
     for seq, event in t.whole:
-        if isinstance(event, ExecutionResumed):
+        if isinstance(event, events.ExecutionResumed):
             to = ExecutionState.RUNNING if is_started else ExecutionState.PENDING
         elif (known := _TO.get(type(event))) is not None:
             to = known
@@ -166,7 +152,9 @@ def _execution_steps(t: Trace) -> Iterator[Violation]:
         else:
             continue
         # What a person has paused may be paused by the parent too, which alone resumes it from then on.
-        is_taken_over = state is ExecutionState.PAUSED and isinstance(event, ExecutionPaused) and event.by == BY_PARENT
+        is_taken_over = (
+            state is ExecutionState.PAUSED and isinstance(event, events.ExecutionPaused) and event.by == BY_PARENT
+        )
         if not state.is_ended and to not in EXECUTION_STEPS[state] and not is_taken_over:
             yield t.violation("I-06", f"the execution went from {state} to {to}", seq, since)
         state, since = to, seq
@@ -248,4 +236,4 @@ def _letter_steps(t: Trace, lane: Lane) -> Iterator[Violation]:
 
 def _is_retry(mark: Mark) -> bool:
     """A retry begins every failed node again, also one that made no dead letter."""
-    return isinstance(mark.event, NodesReset)
+    return isinstance(mark.event, events.NodesReset)

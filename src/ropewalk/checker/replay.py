@@ -94,7 +94,7 @@ def folds_are_alike(t: Trace, replay: Replay) -> Iterator[Violation]:
 
 
 def commands_follow_from_the_log(t: Trace, replay: Replay) -> Iterator[Violation]:
-    """I-38: whoever folds the same events asks for the same to be done, in the same order, wherever the log is cut."""
+    """I-38: every fold of the same events asks for the same to be done, in the same order, wherever the log is cut."""
     if replay.differing is not None:
         place, asked, asked_again = replay.differing
         yield t.violation("I-38", f"{asked} is outstanding, and {asked_again}", t.seqs[place - 1])

@@ -13,7 +13,7 @@ _LONGEST: Final = 32
 
 
 def is_sealed(entry: bytes) -> bool:
-    """Whether whoever wrote the entry sealed it; earlier versions did not."""
+    """Whether the entry was sealed by its writer; earlier versions did not."""
     return _found(entry) is not None
 
 

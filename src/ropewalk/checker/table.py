@@ -7,10 +7,10 @@ from ropewalk.checker import (
     attempt_rules,
     capacity,
     control_rules,
+    dead_letters,
     effect_rules,
     graph_rules,
     inputs,
-    letters,
     log_rules,
     replay,
     seals,
@@ -64,7 +64,7 @@ GRAPH: Final[dict[str, Invariant]] = {
     "I-12": Invariant("Inputs follow from what was recorded.", inputs.inputs_are_what_the_log_says),
     "I-17": Invariant("Results are recorded once.", attempt_rules.results_are_recorded_once),
     "I-18": Invariant("What ended stays as it is.", attempt_rules.what_ended_stays_as_it_is),
-    "I-24": Invariant("Dead letters are for what gave up unhandled.", letters.letters_are_for_what_gave_up),
+    "I-24": Invariant("Dead letters are for what gave up unhandled.", dead_letters.dead_letters_are_for_what_gave_up),
 }
 """Rules that look at the graph too: `check(trace, graph)`."""
 

@@ -5,142 +5,22 @@ nodes; `marks`, what happened to its attempts; and `lanes`, the marks of one nod
 and nothing is refused: a forged log is laid out as it is.
 """
 
-from collections.abc import Callable, Iterator
-from enum import Enum, auto
+from collections.abc import Callable
 from typing import Any, Final
 
-from msgspec import Struct
-
 from ropewalk.checker.history import History, Violation
-from ropewalk.core.events import (
-    CancelRequested,
-    ChildResumed,
-    DeadlinePassed,
-    Event,
-    ExecutionAccepted,
-    ExecutionCancelled,
-    ExecutionFailed,
-    ExecutionPaused,
-    ExecutionReopened,
-    ExecutionResumed,
-    ExecutionStarted,
-    ExecutionSucceeded,
-    ExecutionTimedOut,
-    ItemFailed,
-    ItemsGivenUp,
-    ItemsStarted,
-    ItemSucceeded,
-    MapExpanded,
-    NodeFailed,
-    NodeFixed,
-    NodeRequeued,
-    NodesCarriedOver,
-    NodesReset,
-    NodesSkipped,
-    NodesStarted,
-    NodeSucceeded,
-    RunFailed,
-    RunReleased,
-    RunReturned,
-    RunStarted,
-    RunWaiting,
-    SignalReceived,
-    SlotReleased,
-    SlotTaken,
-    StopRequested,
+from ropewalk.checker.lanes import Fact, Key, Kind, Lane, Mark, Step
+from ropewalk.core import events
+from ropewalk.core.events import Event
+
+TERMINAL: Final = (
+    events.ExecutionSucceeded,
+    events.ExecutionFailed,
+    events.ExecutionCancelled,
+    events.ExecutionTimedOut,
 )
-
-Key = tuple[int, int | None]
-TERMINAL: Final = (ExecutionSucceeded, ExecutionFailed, ExecutionCancelled, ExecutionTimedOut)
-STARTS: Final = (NodesStarted, ItemsStarted, RunStarted)
-ENDINGS: Final = (StopRequested, CancelRequested, DeadlinePassed)
-
-
-class Kind(Enum):
-    """What happened to an attempt."""
-
-    START = auto()
-    WAIT = auto()
-    RETURN = auto()
-    RELEASE = auto()
-    RETRY = auto()
-    SUCCEED = auto()
-    GIVE_UP = auto()
-    QUARANTINE = auto()
-    RENEW = auto()
-    RESUME = auto()
-    FIX = auto()
-
-
-HALTS: Final = (Kind.WAIT, Kind.RETURN, Kind.RELEASE)
-UNDER_WAY: Final = (Kind.START, *HALTS)
-ENDS: Final = (Kind.RETRY, Kind.SUCCEED, Kind.GIVE_UP)
-
-
-class Step(Enum):
-    """What happened to a node, or, where the node is -1, to all of them."""
-
-    CARRY = auto()
-    START = auto()
-    SKIP = auto()
-    SUCCEED = auto()
-    FAIL = auto()
-    WITHDRAW = auto()
-    RESUME = auto()
-    FIX = auto()
-    END = auto()
-    REOPEN = auto()
-
-
-class Mark(Struct, frozen=True, gc=False):
-    """One step of one attempt. `opening` counts reopenings; `number` is the attempt named, or meant."""
-
-    seq: int
-    kind: Kind
-    node: int
-    item: int | None
-    number: int
-    opening: int
-    event: Any
-
-
-class Fact(Struct, frozen=True, gc=False):
-    """One step of one node."""
-
-    seq: int
-    step: Step
-    node: int
-    event: Any
-
-
-class Lane:
-    """Everything that happened to one node's or item's attempts, in order."""
-
-    __slots__ = ("item", "marks", "node", "number")
-
-    def __init__(self, node: int, item: int | None) -> None:
-        self.node = node
-        self.item = item
-        self.number = 0
-        self.marks: list[Mark] = []
-
-    @property
-    def failure(self) -> NodeFailed | ItemFailed | None:
-        """The failure for good that stands now, if one does."""
-        for mark in reversed(self.marks):
-            if mark.kind is Kind.GIVE_UP:
-                failure: NodeFailed | ItemFailed = mark.event
-                return failure
-            if mark.kind is not Kind.QUARANTINE:
-                return None
-        return None
-
-    def pairs(self) -> Iterator[tuple[Mark | None, Mark]]:
-        """Each mark with the one before it."""
-        before = None
-        for mark in self.marks:
-            yield before, mark
-            before = mark
+STARTS: Final = (events.NodesStarted, events.ItemsStarted, events.RunStarted)
+ENDINGS: Final = (events.StopRequested, events.CancelRequested, events.DeadlinePassed)
 
 
 class Trace:
@@ -152,7 +32,7 @@ class Trace:
         self.events = history.events
         self.seqs = range(1, len(self.events) + 1) if history.seqs is None else history.seqs
         first = self.events[0] if self.events else None
-        self.accepted = first if isinstance(first, ExecutionAccepted) else None
+        self.accepted = first if isinstance(first, events.ExecutionAccepted) else None
         self.execution = "?" if self.accepted is None else self.accepted.execution
         self.kinds = frozenset(map(type, self.events))
         self.opening = 0
@@ -161,8 +41,8 @@ class Trace:
         self.marks: list[Mark] = []
         self.lanes: dict[Key, Lane] = {}
         self.items: dict[int, dict[int, Lane]] = {}
-        self.expanded: dict[int, tuple[int, MapExpanded]] = {}
-        self.told: list[tuple[int, SignalReceived]] = []
+        self.expanded: dict[int, tuple[int, events.MapExpanded]] = {}
+        self.told: list[tuple[int, events.SignalReceived]] = []
         self.strangers: list[tuple[int, str]] = []
         for seq, event in zip(self.seqs, self.events, strict=False):
             READ[type(event)](self, seq, event)
@@ -223,13 +103,13 @@ def _ended(t: Trace, seq: int, event: Event) -> None:
     t.fact(seq, Step.END, -1, event)
 
 
-def _reopened(t: Trace, seq: int, event: ExecutionReopened) -> None:
+def _reopened(t: Trace, seq: int, event: events.ExecutionReopened) -> None:
     t.whole.append((seq, event))
     t.opening += 1
     t.fact(seq, Step.REOPEN, -1, event)
 
 
-def _carried_over(t: Trace, seq: int, event: NodesCarriedOver) -> None:
+def _carried_over(t: Trace, seq: int, event: events.NodesCarriedOver) -> None:
     t.whole.append((seq, event))
     for node in (*event.outputs, *event.skipped):
         index = t.index(seq, node)
@@ -240,7 +120,7 @@ def _carried_over(t: Trace, seq: int, event: NodesCarriedOver) -> None:
 # Nodes and maps
 
 
-def _nodes_started(t: Trace, seq: int, event: NodesStarted) -> None:
+def _nodes_started(t: Trace, seq: int, event: events.NodesStarted) -> None:
     t.whole.append((seq, event))
     for node in event.nodes:
         index = t.index(seq, node)
@@ -251,32 +131,32 @@ def _nodes_started(t: Trace, seq: int, event: NodesStarted) -> None:
             t.mark(seq, Kind.START, index, None, event, t.lane(index, None).number + 1)
 
 
-def _nodes_skipped(t: Trace, seq: int, event: NodesSkipped) -> None:
+def _nodes_skipped(t: Trace, seq: int, event: events.NodesSkipped) -> None:
     for node in event.nodes:
         index = t.index(seq, node)
         if index is not None:
             t.fact(seq, Step.SKIP, index, event)
 
 
-def _node_ended(t: Trace, seq: int, event: NodeSucceeded | NodeFailed) -> None:
+def _node_ended(t: Trace, seq: int, event: events.NodeSucceeded | events.NodeFailed) -> None:
     index = t.index(seq, event.node)
     if index is None:
         return
-    is_success = isinstance(event, NodeSucceeded)
+    is_success = isinstance(event, events.NodeSucceeded)
     t.fact(seq, Step.SUCCEED if is_success else Step.FAIL, index, event)
     # The end of a map whose list is known is that of its items, not of an attempt.
     if index not in t.expanded:
         t.mark(seq, Kind.SUCCEED if is_success else Kind.GIVE_UP, index, None, event, event.attempt)
 
 
-def _map_expanded(t: Trace, seq: int, event: MapExpanded) -> None:
+def _map_expanded(t: Trace, seq: int, event: events.MapExpanded) -> None:
     index = t.index(seq, event.node)
     if index is not None:
         t.mark(seq, Kind.SUCCEED, index, None, event, event.attempt)
         t.expanded.setdefault(index, (seq, event))
 
 
-def _items_started(t: Trace, seq: int, event: ItemsStarted) -> None:
+def _items_started(t: Trace, seq: int, event: events.ItemsStarted) -> None:
     t.whole.append((seq, event))
     index = t.index(seq, event.node)
     if index is not None:
@@ -284,14 +164,14 @@ def _items_started(t: Trace, seq: int, event: ItemsStarted) -> None:
             t.mark(seq, Kind.START, index, item, event, t.lane(index, item).number + 1)
 
 
-def _item_ended(t: Trace, seq: int, event: ItemSucceeded | ItemFailed) -> None:
+def _item_ended(t: Trace, seq: int, event: events.ItemSucceeded | events.ItemFailed) -> None:
     index = t.index(seq, event.node)
     if index is not None:
-        kind = Kind.SUCCEED if isinstance(event, ItemSucceeded) else Kind.GIVE_UP
+        kind = Kind.SUCCEED if isinstance(event, events.ItemSucceeded) else Kind.GIVE_UP
         t.mark(seq, kind, index, event.item, event, event.attempt)
 
 
-def _items_given_up(t: Trace, seq: int, event: ItemsGivenUp) -> None:
+def _items_given_up(t: Trace, seq: int, event: events.ItemsGivenUp) -> None:
     index = t.index(seq, event.node)
     if index is not None:
         for item in event.items:
@@ -302,7 +182,11 @@ def _items_given_up(t: Trace, seq: int, event: ItemsGivenUp) -> None:
 
 
 def _run(kind: Kind) -> Callable[[Trace, int, Any], None]:
-    def read(t: Trace, seq: int, event: RunStarted | RunFailed | RunWaiting | RunReturned | RunReleased) -> None:
+    def read(
+        t: Trace,
+        seq: int,
+        event: events.RunStarted | events.RunFailed | events.RunWaiting | events.RunReturned | events.RunReleased,
+    ) -> None:
         if kind is Kind.START:
             t.whole.append((seq, event))
         index = t.index(seq, event.node)
@@ -315,7 +199,7 @@ def _run(kind: Kind) -> Callable[[Trace, int, Any], None]:
 # People's verbs
 
 
-def _reset(t: Trace, seq: int, event: NodesReset) -> None:
+def _reset(t: Trace, seq: int, event: events.NodesReset) -> None:
     for node in event.nodes:
         index = t.index(seq, node)
         if index is None:
@@ -326,7 +210,7 @@ def _reset(t: Trace, seq: int, event: NodesReset) -> None:
         t.fact(seq, Step.RESUME if is_waiting else Step.WITHDRAW, index, event)
 
 
-def _begin_again(t: Trace, seq: int, lane: Lane, event: NodesReset) -> Kind:
+def _begin_again(t: Trace, seq: int, lane: Lane, event: events.NodesReset) -> Kind:
     """A failed child that can be reopened is waited for again; anything else is tried anew."""
     failure = lane.failure
     child = None if failure is None else failure.child
@@ -335,64 +219,64 @@ def _begin_again(t: Trace, seq: int, lane: Lane, event: NodesReset) -> Kind:
     return kind
 
 
-def _requeued(t: Trace, seq: int, event: NodeRequeued) -> None:
+def _requeued(t: Trace, seq: int, event: events.NodeRequeued) -> None:
     index = t.index(seq, event.node)
     if index is not None:
         t.mark(seq, Kind.RENEW, index, event.item, event)
         t.fact(seq, Step.WITHDRAW, index, event)
 
 
-def _fixed(t: Trace, seq: int, event: NodeFixed) -> None:
+def _fixed(t: Trace, seq: int, event: events.NodeFixed) -> None:
     index = t.index(seq, event.node)
     if index is not None:
         t.mark(seq, Kind.FIX, index, event.item, event)
         t.fact(seq, Step.FIX if event.item is None else Step.WITHDRAW, index, event)
 
 
-def _child_resumed(t: Trace, seq: int, event: ChildResumed) -> None:
+def _child_resumed(t: Trace, seq: int, event: events.ChildResumed) -> None:
     index = t.index(seq, event.node)
     if index is not None:
         t.mark(seq, Kind.RESUME, index, event.item, event, event.attempt)
         t.fact(seq, Step.RESUME if event.item is None else Step.WITHDRAW, index, event)
 
 
-def _told(t: Trace, seq: int, event: SignalReceived) -> None:
+def _told(t: Trace, seq: int, event: events.SignalReceived) -> None:
     t.told.append((seq, event))
 
 
 READ: Final[dict[type, Callable[[Trace, int, Any], None]]] = {
-    ExecutionAccepted: _whole,
-    NodesCarriedOver: _carried_over,
-    ExecutionStarted: _whole,
-    SlotTaken: _whole,
-    SlotReleased: _whole,
-    ExecutionPaused: _whole,
-    ExecutionResumed: _whole,
-    StopRequested: _whole,
-    CancelRequested: _whole,
-    DeadlinePassed: _whole,
-    ExecutionSucceeded: _ended,
-    ExecutionFailed: _ended,
-    ExecutionCancelled: _ended,
-    ExecutionTimedOut: _ended,
-    ExecutionReopened: _reopened,
-    NodesStarted: _nodes_started,
-    NodesSkipped: _nodes_skipped,
-    NodeSucceeded: _node_ended,
-    NodeFailed: _node_ended,
-    NodesReset: _reset,
-    NodeRequeued: _requeued,
-    NodeFixed: _fixed,
-    ChildResumed: _child_resumed,
-    MapExpanded: _map_expanded,
-    ItemsStarted: _items_started,
-    ItemSucceeded: _item_ended,
-    ItemFailed: _item_ended,
-    ItemsGivenUp: _items_given_up,
-    RunStarted: _run(Kind.START),
-    RunFailed: _run(Kind.RETRY),
-    RunWaiting: _run(Kind.WAIT),
-    RunReturned: _run(Kind.RETURN),
-    RunReleased: _run(Kind.RELEASE),
-    SignalReceived: _told,
+    events.ExecutionAccepted: _whole,
+    events.NodesCarriedOver: _carried_over,
+    events.ExecutionStarted: _whole,
+    events.SlotTaken: _whole,
+    events.SlotReleased: _whole,
+    events.ExecutionPaused: _whole,
+    events.ExecutionResumed: _whole,
+    events.StopRequested: _whole,
+    events.CancelRequested: _whole,
+    events.DeadlinePassed: _whole,
+    events.ExecutionSucceeded: _ended,
+    events.ExecutionFailed: _ended,
+    events.ExecutionCancelled: _ended,
+    events.ExecutionTimedOut: _ended,
+    events.ExecutionReopened: _reopened,
+    events.NodesStarted: _nodes_started,
+    events.NodesSkipped: _nodes_skipped,
+    events.NodeSucceeded: _node_ended,
+    events.NodeFailed: _node_ended,
+    events.NodesReset: _reset,
+    events.NodeRequeued: _requeued,
+    events.NodeFixed: _fixed,
+    events.ChildResumed: _child_resumed,
+    events.MapExpanded: _map_expanded,
+    events.ItemsStarted: _items_started,
+    events.ItemSucceeded: _item_ended,
+    events.ItemFailed: _item_ended,
+    events.ItemsGivenUp: _items_given_up,
+    events.RunStarted: _run(Kind.START),
+    events.RunFailed: _run(Kind.RETRY),
+    events.RunWaiting: _run(Kind.WAIT),
+    events.RunReturned: _run(Kind.RETURN),
+    events.RunReleased: _run(Kind.RELEASE),
+    events.SignalReceived: _told,
 }

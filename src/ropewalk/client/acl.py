@@ -20,10 +20,10 @@ class SharingVerbs(Speaker):
 
     @verb
     def share(self, workflow: str, subject: str, role: Role) -> Talk[Member]:
-        """Share it with somebody, or in another role: with `user:<sub of the token>` or `key:<id>`."""
+        """Share it with a subject, or in another role: with `user:<sub of the token>` or `key:<id>`."""
         return self._ask(put(address(workflow, ACL), {"subject": subject, "role": role}))
 
     @verb
     def unshare(self, workflow: str, subject: str) -> Talk[LetGo]:
-        """Share it with somebody no more."""
+        """Share it with this subject no more."""
         return self._ask(delete(address(workflow, ACL), {"subject": subject}))

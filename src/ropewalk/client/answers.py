@@ -162,96 +162,6 @@ class QueueItem(TypedDict):
     error: str | None
 
 
-class DefinitionSummary(TypedDict):
-    """A workflow by its name; `published` is the version that starts take."""
-
-    id: str
-    name: str
-    published: int | None
-    latest: int
-    archivedAt: str | None
-    createdAt: str
-
-
-class Definition(DefinitionSummary):
-    """A workflow with its latest document; `hash` is what a save on top of it names."""
-
-    version: int
-    hash: str
-    document: dict[str, Any]
-
-
-class Version(TypedDict):
-    """One version of a workflow, without its document; `shares`: it reaches only what is shared with its saver."""
-
-    version: int
-    hash: str
-    createdAt: str
-    createdBy: str
-    reach: Literal["workspace", "shares"]
-
-
-class VersionDocument(Version):
-    """One version as it was saved."""
-
-    document: dict[str, Any]
-
-
-class Saved(TypedDict):
-    """Where a document was saved."""
-
-    id: str
-    version: int
-    hash: str
-
-
-class Changed(TypedDict):
-    """A workflow that was told something; `changed` is false if that held already."""
-
-    id: str
-    changed: bool
-
-
-class DocumentProblem(TypedDict):
-    """One thing to mend in a document."""
-
-    field: str
-    message: str
-    line: int | None
-
-
-class Verdict(TypedDict):
-    """Whether a document may be saved, and if not, everything that is wrong with it."""
-
-    valid: bool
-    hash: str | None
-    problems: list[DocumentProblem]
-
-
-class NodeType(TypedDict):
-    """A kind of node, with the JSON Schema of its parameters."""
-
-    name: str
-    description: str
-    ports: list[str] | None
-    isWait: bool
-    parameters: dict[str, Any]
-
-
-class ExpressionProblem(TypedDict):
-    """Why an expression has no value, and where that shows."""
-
-    message: str
-    position: int
-
-
-class Evaluated(TypedDict):
-    """The value of an expression, or the error instead."""
-
-    value: JSON
-    error: ExpressionProblem | None
-
-
 class DeadLetter(TypedDict):
     """A run that gave up, kept for a person; in a list, what is told of its error beyond the reason is null."""
 
@@ -294,8 +204,8 @@ class DeadLetterGroup(TypedDict):
     lastAt: str
 
 
-class LetterProgress(TypedDict):
-    """What became of one of many: SKIPPED was resolved by someone else, FAILED gave up again, STOPPED ends it all."""
+class DeadLetterProgress(TypedDict):
+    """What became of one of many: SKIPPED was resolved by another caller, FAILED gave up again, STOPPED ends it all."""
 
     id: str | None
     executionId: str | None
@@ -339,7 +249,7 @@ class LeasedRun(TypedDict):
 
 
 class KeptLease(TypedDict):
-    """Until when a lease goes on, and whether anybody still wants its run."""
+    """Until when a lease goes on, and whether its run is still wanted."""
 
     leaseUntil: str
     stop: bool
@@ -369,13 +279,13 @@ class Key(TypedDict):
 
 
 class NewKey(Key):
-    """A key with its token, which nobody can read again."""
+    """A key with its token, which cannot be read again."""
 
     token: str
 
 
 class Member(TypedDict):
-    """Somebody's role in a workspace, or for a workflow that is shared with them."""
+    """A subject's role in a workspace, or for a workflow that is shared with them."""
 
     subject: str
     role: Role
@@ -384,7 +294,7 @@ class Member(TypedDict):
 
 
 class LetGo(TypedDict):
-    """Somebody who has this role no more; `changed` is false if they had none."""
+    """A subject who has this role no more; `changed` is false if they had none."""
 
     subject: str
     changed: bool

@@ -10,8 +10,8 @@ import aiohttp
 from yarl import URL
 
 from ropewalk.client.address import PATIENCE, Settings, content, settings, target
-from ropewalk.client.answers import LeasedRun, Saved
 from ropewalk.client.connecting import UNSENT, patience_of, session
+from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
 from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
@@ -31,7 +31,7 @@ from ropewalk.client.talking import (
     TransportError,
     resume,
 )
-from ropewalk.client.verbs import Awaiting, AwaitingLine
+from ropewalk.client.verbs import Awaiting
 from ropewalk.client.workspace import Built, WorkspaceVerbs, started
 from ropewalk.core.canonical import JSON
 
@@ -130,26 +130,13 @@ class _Stream:
 class AsyncExecution(Awaiting, ExecutionVerbs):
     """One execution on a server."""
 
-    def __init__(self, line: AwaitingLine, execution: str) -> None:
-        self.line = line
-        self.id = execution
-
 
 class AsyncLease(Awaiting, LeaseVerbs):
     """A run that was handed to a runner, until it is reported or the lease runs out."""
 
-    def __init__(self, line: AwaitingLine, run: LeasedRun) -> None:
-        self.line = line
-        self.run = run
-
 
 class AsyncRunner(Awaiting, RunnerVerbs):
     """Takes the runs of a pool."""
-
-    def __init__(self, line: AwaitingLine, pool: str, name: str) -> None:
-        self.line = line
-        self.pool = pool
-        self.name = name
 
     def leases(self, limit: int = 1) -> AsyncIterator[AsyncLease]:
         """Runs as they come, for ever; at most so many are taken at a time."""
@@ -174,8 +161,8 @@ class AsyncClient(Awaiting, WorkspaceVerbs):
         """Accept an execution of the workflow of this id or name, or of this document or `Workflow`, which is saved
         and published the first time.
 
-        It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
-        one made for this call.
+        It survives any crash from here on. It is accepted once, also if a request has to be repeated: under `key`, or
+        under one made for this call.
         """
         talk = started(self, workflow, input, vars, priority=priority, version=version, key=key)
         return AsyncExecution(self.line, await self.line.carry_out(talk))
@@ -185,7 +172,7 @@ class AsyncClient(Awaiting, WorkspaceVerbs):
         return AsyncExecution(self.line, execution)
 
     def runner(self, pool: str, name: str | None = None) -> AsyncRunner:
-        """Somebody who takes the runs of a pool."""
+        """A runner, which takes the runs of a pool."""
         return AsyncRunner(self.line, pool, name or runner_name())
 
     async def close(self) -> None:

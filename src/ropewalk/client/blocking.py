@@ -9,7 +9,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 
 from ropewalk.client.address import CONNECT, PATIENCE, Settings, content, settings, silence, target
-from ropewalk.client.answers import LeasedRun, Saved
+from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
 from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
@@ -29,7 +29,7 @@ from ropewalk.client.talking import (
     TransportError,
     resume,
 )
-from ropewalk.client.verbs import Blocking, BlockingLine
+from ropewalk.client.verbs import Blocking
 from ropewalk.client.workspace import Built, WorkspaceVerbs, started
 from ropewalk.core.canonical import JSON
 
@@ -119,26 +119,13 @@ class _Stream:
 class Execution(Blocking, ExecutionVerbs):
     """One execution on a server."""
 
-    def __init__(self, line: BlockingLine, execution: str) -> None:
-        self.line = line
-        self.id = execution
-
 
 class Lease(Blocking, LeaseVerbs):
     """A run that was handed to a runner, until it is reported or the lease runs out."""
 
-    def __init__(self, line: BlockingLine, run: LeasedRun) -> None:
-        self.line = line
-        self.run = run
-
 
 class Runner(Blocking, RunnerVerbs):
     """Takes the runs of a pool."""
-
-    def __init__(self, line: BlockingLine, pool: str, name: str) -> None:
-        self.line = line
-        self.pool = pool
-        self.name = name
 
     def leases(self, limit: int = 1) -> Iterator[Lease]:
         """Runs as they come, for ever; at most so many are taken at a time."""
@@ -163,8 +150,8 @@ class Client(Blocking, WorkspaceVerbs):
         """Accept an execution of the workflow of this id or name, or of this document or `Workflow`, which is saved
         and published the first time.
 
-        It survives any crash from here on. Whatever happens on the way, it is accepted once: under `key`, or under
-        one made for this call.
+        It survives any crash from here on. It is accepted once, also if a request has to be repeated: under `key`, or
+        under one made for this call.
         """
         talk = started(self, workflow, input, vars, priority=priority, version=version, key=key)
         return Execution(self.line, self.line.carry_out(talk))
@@ -174,7 +161,7 @@ class Client(Blocking, WorkspaceVerbs):
         return Execution(self.line, execution)
 
     def runner(self, pool: str, name: str | None = None) -> Runner:
-        """Somebody who takes the runs of a pool."""
+        """A runner, which takes the runs of a pool."""
         return Runner(self.line, pool, name or runner_name())
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from ropewalk.client.answers import (
+from ropewalk.client.definition_answers import (
     Changed,
     Definition,
     DefinitionSummary,
@@ -96,8 +96,8 @@ class DefinitionVerbs(Speaker):
     def save(self, document: Mapping[str, JSON], *, publish: bool = False, on: str | None = None) -> Talk[Saved]:
         """Save the next version of the document's name, or its first; the same content is the same version.
 
-        `on` is the hash of the version it was made from: Conflict if there is a later one. Without it, whatever is
-        there is followed.
+        `on` is the hash of the version it was made from: Conflict if there is a later one. Without it, any version that
+        is there is followed.
         """
         return saved(document, self.line.patience, publish=publish, on=on)
 
@@ -130,7 +130,7 @@ def named(name: str, patience: float, *, archived: bool = False) -> Talk[Definit
 
 
 def saved(document: Mapping[str, JSON], patience: float, *, publish: bool, on: str | None = None) -> Talk[Saved]:
-    """Where the document went; whoever saves at the same moment is followed, unless `on` says otherwise."""
+    """Where the document went; a version saved at the same moment is followed, unless `on` says otherwise."""
     for tries_left in reversed(range(_TRIES)):
         try:
             return (yield from _saved(document, patience, publish=publish, on=on))

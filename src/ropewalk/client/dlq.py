@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from ropewalk.client.answers import DeadLetter, DeadLetterGroup, LetterProgress
+from ropewalk.client.answers import DeadLetter, DeadLetterGroup, DeadLetterProgress
 from ropewalk.client.talking import PAGE, Item, Series, Talk, get, post, said
 from ropewalk.client.verbs import Speaker, listing, verb
 from ropewalk.core.canonical import JSON
@@ -12,7 +12,7 @@ from ropewalk.core.canonical import JSON
 PATH: Final = "/workflow/dead-letters"
 STEP: Final = 30.0
 """For how many seconds a server works many letters off before it says how far it is, and a little more."""
-STOPPED: Final[LetterProgress] = {
+STOPPED: Final[DeadLetterProgress] = {
     "id": None,
     "executionId": None,
     "outcome": "STOPPED",
@@ -25,7 +25,7 @@ def _path(letter: str, *more: str) -> str:
 
 
 class DeadLetterVerbs(Speaker):
-    """What can be done about runs that gave up. A letter is resolved once: Conflict for whoever comes second."""
+    """What can be done about runs that gave up. A dead letter is resolved once: Conflict for the second caller."""
 
     @listing
     def dead_letters(self, resolution: str | None = "PENDING", *, execution: str | None = None,
@@ -70,14 +70,14 @@ class DeadLetterVerbs(Speaker):
 
     @verb
     def note(self, letter: str, text: str) -> Talk[DeadLetter]:
-        """Say something about it, for whoever looks at it next."""
+        """Say something about it, for the next reader."""
         return self._ask(post(_path(letter, "notes"), {"text": text}, doubles=True))
 
     # Many
 
     @listing
     def requeue_all(self, fingerprint: str, *, rate: float | None = None, stop_after_failures: int | None = None,
-                    limit: int | None = None) -> Series[LetterProgress]:  # fmt: skip
+                    limit: int | None = None) -> Series[DeadLetterProgress]:  # fmt: skip
         """Try all that failed alike again, the oldest first, at most `rate` a second; what becomes of each.
 
         After so many that failed again, the last word is STOPPED.
@@ -87,11 +87,11 @@ class DeadLetterVerbs(Speaker):
 
     @listing
     def discard_all(self, fingerprint: str, notes: str | None = None, *,
-                    limit: int | None = None) -> Series[LetterProgress]:  # fmt: skip
+                    limit: int | None = None) -> Series[DeadLetterProgress]:  # fmt: skip
         """Close all that failed alike; what becomes of each."""
         return self._worked_off("discard", {"fingerprint": fingerprint, **said(notes=notes)}, limit)
 
-    def _worked_off(self, what: str, body: dict[str, JSON], most: int | None) -> Series[LetterProgress]:
+    def _worked_off(self, what: str, body: dict[str, JSON], most: int | None) -> Series[DeadLetterProgress]:
         """Step by step, as the server takes them up."""
         cursor: str | None = None
         while most is None or most > 0:

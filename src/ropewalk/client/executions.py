@@ -23,7 +23,7 @@ from ropewalk.client.talking import (
     post,
     said,
 )
-from ropewalk.client.verbs import Speaker, listing, verb
+from ropewalk.client.verbs import Line, Speaker, listing, verb
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import ExecutionEnded, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState
@@ -36,7 +36,9 @@ WAIT: Final = 30
 class ExecutionVerbs(Speaker):
     """What can be said to one execution."""
 
-    id: str
+    def __init__(self, line: Line, execution: str) -> None:
+        self.line = line
+        self.id = execution
 
     @property
     def _path(self) -> str:
@@ -51,7 +53,7 @@ class ExecutionVerbs(Speaker):
 
     @verb
     def output(self) -> Talk[JSON]:
-        """The output of an execution that succeeded, whatever its size."""
+        """The output of an execution that succeeded, of any size."""
         return self._ask(get(f"{self._path}/output"))
 
     @verb
@@ -195,5 +197,5 @@ def _stream(path: str, seq: int) -> Request:
 
 
 def _is_finished(message: Message) -> bool:
-    """Whether the execution is over; for any other reason, whoever comes back gets the rest, or is told why not."""
+    """Whether the execution is over; else a client that comes back gets the rest, or is told why not."""
     return bool(msgspec.json.decode(message.data)["reason"] == "finished")

@@ -13,7 +13,7 @@ PATH: Final = "/keys"
 
 
 class KeyVerbs(Speaker):
-    """What can be done with keys, by whoever may administer the workspace. Nobody gives what they lack."""
+    """What can be done with keys, by callers who may administer the workspace. A caller cannot give what they lack."""
 
     @listing
     def keys(self, limit: int | None = None) -> Series[Key]:
@@ -33,7 +33,7 @@ class KeyVerbs(Speaker):
             pools=None if pools is None else list(pools),
             expiresInSeconds=None if expires_in is None else int(expires_in.total_seconds()),
         )
-        # Sent twice it would make two, of which nobody knows the first.
+        # Sent twice it would make two keys, the first of which is unknown to the caller.
         return self._ask(post(PATH, {"name": name, "role": role, "root": root, **wanted}, doubles=True))
 
     @verb

@@ -19,10 +19,10 @@ class MemberVerbs(Speaker):
 
     @verb
     def put_member(self, subject: str, role: Role) -> Talk[Member]:
-        """Give somebody a role in the workspace, or another one."""
+        """Give a subject a role in the workspace, or another one."""
         return self._ask(put(PATH, {"subject": subject, "role": role}))
 
     @verb
     def remove_member(self, subject: str) -> Talk[LetGo]:
-        """Let somebody go. What is shared with them stays shared."""
+        """Let a subject go. What is shared with them stays shared."""
         return self._ask(delete(PATH, {"subject": subject}))

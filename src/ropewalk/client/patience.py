@@ -17,7 +17,7 @@ class Trial:
 
     def pause(self, wish: float | None = None) -> float | None:
         """How long to wait before the next try, never less than the other side wishes; None if it is enough."""
-        # Chance keeps those apart who were turned away together.
+        # Chance spreads the clients that were turned away together.
         pause = max(wish or 0.0, self._pause * random.uniform(0.5, 1.0))
         self._pause = min(LONGEST_PAUSE, 2 * self._pause)
         return pause if time.monotonic() + pause <= self._end else None

@@ -50,7 +50,7 @@ def refusal_of(status: int, body: bytes) -> RopewalkError:
     detail = str(told.get("detail") or f"the server answered {status}")
     kind = _KINDS.get(str(told.get("type"))) or _STATUS.get(status) or (Invalid if status < 500 else RopewalkError)
     if kind is RopewalkError:
-        # A fault of the server's: whoever runs it finds more under this name.
+        # A fault of the server's: its operator finds more under this name.
         return RopewalkError(f"{detail} ({told.get('instance', status)})")
     if issubclass(kind, Invalid):
         return kind(list(_problems(told)) or detail)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ropewalk.client.answers import KeptLease, LeasedRun, ReportTaken
 from ropewalk.client.talking import Item, Series, Talk, ask, post, said
-from ropewalk.client.verbs import Speaker, verb
+from ropewalk.client.verbs import Line, Speaker, verb
 from ropewalk.core.canonical import JSON
 
 PATH: Final = "/workflow/runs"
@@ -19,15 +19,17 @@ LONGEST_NAME: Final = 64
 
 
 def runner_name() -> str:
-    """What a runner is called if nobody says."""
+    """What a runner is called if it is given no name."""
     return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{os.getpid()}.{socket.gethostname()}")[:LONGEST_NAME]
 
 
 class RunnerVerbs(Speaker):
-    """Somebody who takes the runs of a pool."""
+    """A runner: takes the runs of a pool."""
 
-    pool: str
-    name: str
+    def __init__(self, line: Line, pool: str, name: str) -> None:
+        self.line = line
+        self.pool = pool
+        self.name = name
 
 
 def leased(runner: RunnerVerbs, limit: int) -> Series[LeasedRun]:
@@ -45,7 +47,9 @@ class LeaseVerbs(Speaker):
     Under a lease that ran out nothing changes: InvalidTransition. So a report may be sent again if its answer is lost.
     """
 
-    run: LeasedRun
+    def __init__(self, line: Line, run: LeasedRun) -> None:
+        self.line = line
+        self.run = run
 
     @property
     def inputs(self) -> JSON:
@@ -54,7 +58,7 @@ class LeaseVerbs(Speaker):
 
     @verb
     def heartbeat(self) -> Talk[KeptLease]:
-        """It is still at work; `stop` says that nobody wants it any more."""
+        """It is still at work; `stop` says that the run is not wanted any more."""
         return self._report("heartbeat")
 
     @verb

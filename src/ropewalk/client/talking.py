@@ -1,4 +1,4 @@
-"""Talks: what is said to a server and what is made of its answers, step by step, for whoever carries the steps out.
+"""Talks: what is said to a server and what is made of its answers, step by step, for a line that carries the steps out.
 
 A talk is a generator. It yields steps and is sent what came of them; an error of the transport is thrown into it. So
 there is one telling of when to try again and how to follow a stream, for threads and for loops.
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 
 
 class TransportError(Exception):
-    """No reply came, in the words of whatever library was asked; `is_unsent` if the request never left."""
+    """No reply came, in the words of the library that was asked; `is_unsent` if the request never left."""
 
     def __init__(self, cause: Exception, *, is_unsent: bool) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
@@ -93,7 +93,7 @@ class Sleep(Struct, frozen=True):
 
 
 class Item(Struct, Generic[Answer], frozen=True):
-    """Something for whoever listens."""
+    """Something for the listener of a series."""
 
     value: Answer
 

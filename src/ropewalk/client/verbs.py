@@ -1,4 +1,4 @@
-"""A talk as a method: whoever blocks gets the answer, whoever awaits gets something to await."""
+"""A talk as a method: a blocking client gets the answer, an async client gets something to await."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import update_wrapper
@@ -11,7 +11,7 @@ Answer = TypeVar("Answer")
 
 
 class Line(Protocol):
-    """Whoever carries talks out; `patience` is how many seconds it goes on trying."""
+    """Carries talks out; `patience` is how many seconds it goes on trying."""
 
     patience: float
 
@@ -27,7 +27,7 @@ class AwaitingLine(Line, Protocol):
 
 
 class Speaker:
-    """Somebody with a line to a server."""
+    """An object with a line to a server."""
 
     line: Any
 
@@ -39,13 +39,13 @@ class Speaker:
 
 
 class Blocking(Speaker):
-    """Somebody whose verbs answer when they return."""
+    """A speaker whose verbs answer when they return."""
 
     line: BlockingLine
 
 
 class Awaiting(Speaker):
-    """Somebody whose verbs are awaited."""
+    """A speaker whose verbs are awaited."""
 
     line: AwaitingLine
 

@@ -6,7 +6,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from ropewalk.client.acl import SharingVerbs
-from ropewalk.client.answers import ExecutionSummary, QueueItem, Saved, Worker
+from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
+from ropewalk.client.definition_answers import Saved
 from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
@@ -66,12 +67,12 @@ class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, KeyVerbs, Memb
 
     @verb
     def me(self) -> Talk[dict[str, Any]]:
-        """Who one is to the server, and what one may do."""
+        """Who the caller is to the server, and what they may do."""
         return self._ask(get("/me"))
 
     @listing
     def workers(self) -> Series[Worker]:
-        """Everyone the server knows to execute, those heard of last first."""
+        """Every worker the server knows, those heard of last first."""
         return whole("/workers", self.line.patience)
 
     @listing

@@ -172,7 +172,7 @@ def extent(value: JSON, most: int) -> int:
 
 
 def step(key: object, longest: int = LONGEST_STEP) -> str:
-    """A key as part of a path, or somebody's words as part of a message: bounded, and always writable."""
+    """A key as part of a path, or an author's words as part of a message: bounded, and always writable."""
     text = key if isinstance(key, str) else repr(key)
     short = text if len(text) <= longest else f"{text[:longest]}…"
     return short if is_text(short) else ascii(short)[1:-1]

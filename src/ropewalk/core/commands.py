@@ -75,7 +75,7 @@ class WakeAt(_Command, frozen=True):
 
 
 class Finish(_Command, frozen=True):
-    """The execution ended; whoever waits for it may be told."""
+    """The execution ended; those that wait for it may be told."""
 
     state: ExecutionState
 

@@ -46,7 +46,7 @@ def _from_text(text: str) -> int:
 
 
 def _scaled(amount: str, scale: int) -> int:
-    """The amount times its unit, exactly: `0.1s` is 100,000 µs whatever a float makes of 0.1."""
+    """The amount times its unit, exactly: `0.1s` is 100,000 µs, though a float is not exactly 0.1."""
     whole, _, fraction = amount.partition(".")
     return int(whole) * scale + int(fraction or 0) * scale // int(10 ** len(fraction))
 

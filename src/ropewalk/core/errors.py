@@ -43,7 +43,7 @@ class InvalidDefinition(Invalid):
 
 
 class InvalidInput(Invalid):
-    """Whoever starts the execution has something to mend."""
+    """The caller who starts the execution has something to mend."""
 
 
 class InvalidTransition(RopewalkError):
@@ -55,15 +55,15 @@ class NotFound(RopewalkError):
 
 
 class Conflict(RopewalkError):
-    """Someone else got there first."""
+    """Another caller got there first."""
 
 
 class Unauthenticated(RopewalkError):
-    """Nobody knows who asks."""
+    """It is not known who asks."""
 
 
 class Forbidden(RopewalkError):
-    """Whoever asks may look, and no more."""
+    """The caller may look, and no more."""
 
 
 class Unavailable(RopewalkError):
@@ -71,7 +71,7 @@ class Unavailable(RopewalkError):
 
 
 class Unreadable(RopewalkError):
-    """What is stored of an execution is not what was written; whoever runs the store has something to restore."""
+    """What is stored of an execution is not what was written; the operator of the store has something to restore."""
 
     remedy: ClassVar[str] = "`ropewalk check` says what is damaged, a backup has it whole"
 
@@ -94,7 +94,7 @@ class VersionLost(Unreadable):
 
 @contextmanager
 def reading_of(execution: str) -> Iterator[None]:
-    """Whatever of an execution cannot be made sense of in here is Unreadable, by its name and with what to do."""
+    """What cannot be read of an execution in here is Unreadable, by its name and with what to do."""
     try:
         yield
     except Unreadable as error:

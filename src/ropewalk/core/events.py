@@ -1,6 +1,6 @@
 """The facts an execution's log is made of, in the past tense.
 
-`at` is store time in µs since the epoch and never goes back within an execution. Whatever a fold needs is in
+`at` is store time in µs since the epoch and never goes back within an execution. What a fold needs is in
 the event itself; what follows from the graph alone (which edges are decided) is not repeated here.
 
 Inputs too large for the log are kept as a blob, which `inputs_blob` names: what many attempts share is kept once.
@@ -8,18 +8,19 @@ Inputs too large for the log are kept as a blob, which `inputs_blob` names: what
 
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ropewalk.core.errors import RunError
+from ropewalk.core.event_base import Blob as Blob
+from ropewalk.core.event_base import EventBase
+from ropewalk.core.run_events import ChildResumed as ChildResumed
+from ropewalk.core.run_events import RunFailed as RunFailed
+from ropewalk.core.run_events import RunReleased as RunReleased
+from ropewalk.core.run_events import RunReturned as RunReturned
+from ropewalk.core.run_events import RunStarted as RunStarted
+from ropewalk.core.run_events import RunWaiting as RunWaiting
+from ropewalk.core.run_events import SignalReceived as SignalReceived
 from ropewalk.core.state import ExecutionState, GaveUp, TriggerType
-from ropewalk.core.waits import Wait
-
-
-class Blob(Struct, frozen=True, gc=False):
-    """A value too large for the log: kept by the blob store under its hash."""
-
-    hash: str
-    size: int
 
 
 class _Given(Protocol):
@@ -44,10 +45,6 @@ class Parent(Struct, frozen=True, omit_defaults=True, gc=False):
     ancestors: tuple[str, ...] = ()
 
 
-class _Event(Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag=True, gc=False):
-    at: int
-
-
 # The execution as a whole
 
 
@@ -59,7 +56,7 @@ TELLS_ERRORS: Final = 2
 """The rules from which on expressions see all of an error."""
 
 
-class ExecutionAccepted(_Event, frozen=True):
+class ExecutionAccepted(EventBase, frozen=True):
     """Always first: what is executed, everything it may read, and the rules it follows.
 
     `bounded_by` are the actors with whom single workflows are shared, and who saved or started it: it reaches what is
@@ -74,8 +71,8 @@ class ExecutionAccepted(_Event, frozen=True):
     trigger: TriggerType = TriggerType.MANUAL
     payload: Any = None
     input: Any = None
-    vars: dict[str, Any] = {}
-    env: dict[str, str] = {}
+    vars: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
     parent: Parent | None = None
     priority: int = 5
     concurrency_key: str | None = None
@@ -86,7 +83,7 @@ class ExecutionAccepted(_Event, frozen=True):
     bounded_by: tuple[str, ...] = ()
 
 
-class NodesCarriedOver(_Event, frozen=True):
+class NodesCarriedOver(EventBase, frozen=True):
     """A rerun starts with these results of another execution; `ports` names those taken, where any were.
 
     `large` names the outputs that are blobs, or the places of those in a map's list: a log shows them like any object.
@@ -94,9 +91,9 @@ class NodesCarriedOver(_Event, frozen=True):
 
     source: str
     outputs: dict[str, Any]
-    ports: dict[str, tuple[str, ...]] = {}
+    ports: dict[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
-    large: dict[str, tuple[int, ...]] = {}
+    large: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def output(self, node: str) -> Any:
         """What the node handed on, blobs as such also after the log was read."""
@@ -111,33 +108,33 @@ def _as_blob(written: Any) -> Blob:
     return written if isinstance(written, Blob) else Blob(**written)
 
 
-class ExecutionStarted(_Event, frozen=True):
+class ExecutionStarted(EventBase, frozen=True):
     """A slot was taken; nodes may start. `deadline` is when the execution times out."""
 
     deadline: int | None = None
 
 
-class SlotReleased(_Event, frozen=True):
-    """Nothing runs for now; someone else may have the slot."""
+class SlotReleased(EventBase, frozen=True):
+    """Nothing runs for now; another execution may have the slot."""
 
 
-class SlotTaken(_Event, frozen=True):
+class SlotTaken(EventBase, frozen=True):
     """The execution may start nodes again."""
 
 
-class ExecutionPaused(_Event, frozen=True):
+class ExecutionPaused(EventBase, frozen=True):
     by: str
     reason: str | None = None
 
 
-class ExecutionResumed(_Event, frozen=True):
-    """Whatever was left of the time limit when it was paused is left now."""
+class ExecutionResumed(EventBase, frozen=True):
+    """The part of the time limit that was left when it was paused is left now."""
 
     by: str
     deadline: int | None = None
 
 
-class StopRequested(_Event, frozen=True):
+class StopRequested(EventBase, frozen=True):
     """The first unhandled failure under `onFailure: stop` or `cancel`: nothing starts any more.
 
     Under `cancel` what runs is told to stop, and has until `grace_until`.
@@ -147,37 +144,37 @@ class StopRequested(_Event, frozen=True):
     grace_until: int | None = None
 
 
-class CancelRequested(_Event, frozen=True):
+class CancelRequested(EventBase, frozen=True):
     by: str
     grace_until: int
     reason: str | None = None
 
 
-class DeadlinePassed(_Event, frozen=True):
+class DeadlinePassed(EventBase, frozen=True):
     grace_until: int
 
 
-class ExecutionSucceeded(_Event, frozen=True):
+class ExecutionSucceeded(EventBase, frozen=True):
     output: Any = None
     blob: Blob | None = None
 
 
-class ExecutionFailed(_Event, frozen=True):
+class ExecutionFailed(EventBase, frozen=True):
     error: str
 
 
-class ExecutionCancelled(_Event, frozen=True):
+class ExecutionCancelled(EventBase, frozen=True):
     pass
 
 
-class ExecutionTimedOut(_Event, frozen=True):
+class ExecutionTimedOut(EventBase, frozen=True):
     @property
     def error(self) -> str:
         """Why it ended, as a failure tells it. Rows of long ago have these very words."""
         return "the execution did not end in its time limit"
 
 
-class ExecutionReopened(_Event, frozen=True):
+class ExecutionReopened(EventBase, frozen=True):
     """Back to PENDING; cancelled nodes will have their turn after all."""
 
     by: str
@@ -187,17 +184,17 @@ class ExecutionReopened(_Event, frozen=True):
 # Nodes
 
 
-class NodesStarted(_Event, frozen=True):
+class NodesStarted(EventBase, frozen=True):
     """Each of these starts its next attempt; for a map it is the evaluation of its list, or its going on."""
 
     nodes: tuple[str, ...]
 
 
-class NodesSkipped(_Event, frozen=True):
+class NodesSkipped(EventBase, frozen=True):
     nodes: tuple[str, ...]
 
 
-class NodeSucceeded(_Event, frozen=True):
+class NodeSucceeded(EventBase, frozen=True):
     """The node is done. For a map (`attempt` 0) the output is the list of its items' outputs.
 
     `tokens` is what the attempt used up of a language model's, if its node counted them.
@@ -213,7 +210,7 @@ class NodeSucceeded(_Event, frozen=True):
     inputs_blob: Blob | None = None
 
 
-class NodeFailed(_Event, frozen=True):
+class NodeFailed(EventBase, frozen=True):
     """The node has failed for good; `gave_up` if its last run became a dead letter. `child` is how its child ended,
     after `opening` reopenings, if that is why.
     """
@@ -229,13 +226,13 @@ class NodeFailed(_Event, frozen=True):
     opening: int | None = None
 
 
-class NodesReset(_Event, frozen=True):
+class NodesReset(EventBase, frozen=True):
     """A retry: these failed nodes begin again, their dead letters are requeued."""
 
     nodes: tuple[str, ...]
 
 
-class NodeRequeued(_Event, frozen=True):
+class NodeRequeued(EventBase, frozen=True):
     """A dead letter goes back to work."""
 
     node: str
@@ -244,7 +241,7 @@ class NodeRequeued(_Event, frozen=True):
     overrides: dict[str, Any] | None = None
 
 
-class NodeFixed(_Event, frozen=True):
+class NodeFixed(EventBase, frozen=True):
     """A person supplied the output."""
 
     node: str
@@ -258,18 +255,18 @@ class NodeFixed(_Event, frozen=True):
 # Maps
 
 
-class MapExpanded(_Event, frozen=True):
+class MapExpanded(EventBase, frozen=True):
     node: str
     attempt: int
     count: int
 
 
-class ItemsStarted(_Event, frozen=True):
+class ItemsStarted(EventBase, frozen=True):
     node: str
     items: tuple[int, ...]
 
 
-class ItemSucceeded(_Event, frozen=True):
+class ItemSucceeded(EventBase, frozen=True):
     node: str
     item: int
     attempt: int
@@ -280,7 +277,7 @@ class ItemSucceeded(_Event, frozen=True):
     inputs_blob: Blob | None = None
 
 
-class ItemFailed(_Event, frozen=True):
+class ItemFailed(EventBase, frozen=True):
     """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all."""
 
     node: str
@@ -294,83 +291,14 @@ class ItemFailed(_Event, frozen=True):
     opening: int | None = None
 
 
-class ItemsGivenUp(_Event, frozen=True):
+class ItemsGivenUp(EventBase, frozen=True):
     """These earlier failures are dead letters: more failed than the map tolerates, or it succeeds and keeps all.
 
-    No new item starts, unless the map goes on whatever failed.
+    No new item starts, unless the map goes on after failures.
     """
 
     node: str
     items: tuple[int, ...] = ()
-
-
-# Runs
-
-
-class RunStarted(_Event, frozen=True):
-    """A further attempt starts, or one that was handed back or held starts again."""
-
-    node: str
-    attempt: int
-    item: int | None = None
-
-
-class RunFailed(_Event, frozen=True):
-    """An attempt failed and another will follow at `retry_at`; None: none will, the execution is ending.
-
-    `child` is how its child ended, if that is why.
-    """
-
-    node: str
-    attempt: int
-    error: RunError
-    retry_at: int | None = None
-    item: int | None = None
-    inputs: Any = None
-    lost: bool = False
-    inputs_blob: Blob | None = None
-    child: ExecutionState | None = None
-
-
-class RunWaiting(_Event, frozen=True):
-    """An attempt waits; `due` is when its timer fires or its patience ends."""
-
-    node: str
-    attempt: int
-    wait: Wait
-    due: int | None = None
-    item: int | None = None
-    inputs: Any = None
-    inputs_blob: Blob | None = None
-
-
-class RunReturned(_Event, frozen=True):
-    node: str
-    attempt: int
-    item: int | None = None
-
-
-class RunReleased(_Event, frozen=True):
-    """An attempt on hold is back in line: its breaker has closed, or it may be tried again."""
-
-    node: str
-    attempt: int
-    item: int | None = None
-
-
-class ChildResumed(_Event, frozen=True):
-    """The node waits for its reopened child again."""
-
-    node: str
-    attempt: int
-    item: int | None = None
-
-
-class SignalReceived(_Event, frozen=True):
-    """Kept until a wait for `name` uses it."""
-
-    name: str
-    payload: Any = None
 
 
 Event = (

@@ -9,7 +9,7 @@ from ropewalk.core.plan import Plan
 
 
 class Frontier:
-    """The edge counters of one execution; `skipped` gathers what will never run, until someone takes it."""
+    """The edge counters of one execution; `skipped` gathers what will never run, until the execution takes it."""
 
     __slots__ = ("_dead", "_plan", "_undecided", "skipped")
 

@@ -2,7 +2,7 @@
 
 Most questions about an execution (where it stands, which nodes failed, what it waits for) need no input and no output,
 and these are nearly all of a log's bytes. The decoder passes over them without making anything of them, so an outline
-costs the number of events, whatever their values weigh.
+costs the number of events, with values of any size.
 """
 
 from collections.abc import Callable, Iterator

@@ -81,7 +81,8 @@ class Plan:
         self.for_each: list[Template | None] = [None] * size
         self.concurrency: list[int] = [DEFAULT_CONCURRENCY] * size
         self.tolerance: list[Tolerance] = [NO_TOLERANCE] * size
-        # Of a map: whether it tries every item whatever failed, and whether tolerated failures are dead letters too.
+        # Of a map: whether it tries every item also after failures, and whether tolerated failures are dead letters
+        # too.
         self.goes_on = bytearray(size)
         self.keeps_letters = bytearray(size)
         # How long a node's results may be used again by the same work, if at all (µs).

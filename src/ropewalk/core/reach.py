@@ -69,7 +69,7 @@ def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reach
 
 
 def _values(document: Mapping[str, Any]) -> Iterator[Need]:
-    """The texts that read something of the workspace, whatever field they are in."""
+    """The texts that read something of the workspace, in any field."""
     waiting: list[tuple[JSON, Path]] = [
         (value, (name,)) for name, value in reversed(list(document.items())) if name not in _PLAIN
     ]

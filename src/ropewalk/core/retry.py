@@ -36,12 +36,12 @@ def delay_after(policy: RetryPolicy, failures: int, u: float, retry_after: float
 
 
 def least_delay(policy: RetryPolicy, failures: int, retry_after: float | None = None) -> int:
-    """What the policy and the counterpart ask for, whatever the floor: logs from before there was one keep to this."""
+    """What the policy and the counterpart ask for, without the floor: logs from before there was one keep to this."""
     return max(_backoff(policy, failures), _wish(retry_after))
 
 
 def _floor(failures: int) -> int:
-    """The first retry may follow at once; whoever goes on failing is given time."""
+    """The first retry may follow at once; a node that goes on failing is given time."""
     return next((floor for since, floor in FLOORS if failures >= since), 0)
 
 

@@ -25,7 +25,7 @@ class Start(_Signal, frozen=True):
 
 
 class Due(_Signal, frozen=True):
-    """Time has passed; whatever was to happen by now happens."""
+    """Time has passed; what was to happen by now happens."""
 
 
 # Reports of work
@@ -107,7 +107,7 @@ class Decide(_Signal, frozen=True):
 
 
 class Tell(_Signal, frozen=True):
-    """Someone tells the execution `name`; kept until a wait uses it."""
+    """A caller tells the execution `name`; kept until a wait uses it."""
 
     name: str
     payload: Any = None
@@ -150,7 +150,7 @@ class ChildEnded(_Signal, frozen=True):
 
 
 class ChildReopened(_Signal, frozen=True):
-    """The failed child of a node was reopened by someone else than this execution."""
+    """The failed child of a node was reopened by a caller, not by this execution."""
 
     node: str
     attempt: int
@@ -274,7 +274,7 @@ def decode(text: bytes | msgspec.Raw) -> PersonSignal:
 
 
 def check_request(signal: msgspec.Struct) -> None:
-    """Refuses, with InvalidInput, what a log would take and nobody could read back: a name that is a number, say."""
+    """Refuses, with InvalidInput, what a log would take and could not give back: a name that is a number, say."""
     try:
         plain = {name: list(value) if type(value) is tuple else value
                  for name, value in msgspec.to_builtins(signal).items()}  # fmt: skip

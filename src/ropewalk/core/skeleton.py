@@ -1,7 +1,7 @@
 """An execution without the version it follows: what its log alone tells, which is enough to end it.
 
 Of a plan that is lost only the nodes that have come up are known. Each of them may start at any time, and any number of
-items at once: whatever the log says can be folded. Nothing may be decided on it but the end.
+items at once: every log can be folded. Nothing may be decided on it but the end.
 """
 
 from collections.abc import Iterator, Sequence

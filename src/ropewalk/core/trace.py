@@ -10,7 +10,7 @@ LONGEST_HEADER: Final = 256
 
 
 def read_traceparent(header: str | None) -> str | None:
-    """The trace a `traceparent` header continues, in the form that is kept; None for whatever is no such header."""
+    """The trace a `traceparent` header continues, in the form that is kept; None for a text that is no such header."""
     if header is None or len(header) > LONGEST_HEADER:
         return None
     found = _HEADER.fullmatch(header.strip())

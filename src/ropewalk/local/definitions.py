@@ -14,7 +14,7 @@ from ropewalk.store.workflows import Saved
 from ropewalk.workflow import Workflow
 
 if TYPE_CHECKING:
-    from ropewalk.client import answers
+    from ropewalk.client import definition_answers as answers
 
 BY: Final = "local"
 _TRIES: Final = 5

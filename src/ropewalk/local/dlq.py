@@ -11,7 +11,7 @@ from ropewalk.service.dead_letter_bulk import Outcome, Pace, Progress
 from ropewalk.store import dlq
 
 if TYPE_CHECKING:
-    from ropewalk.client.answers import DeadLetter, DeadLetterGroup, LetterProgress
+    from ropewalk.client.answers import DeadLetter, DeadLetterGroup, DeadLetterProgress
 
 
 class DeadLetterVerbs:
@@ -76,7 +76,7 @@ class DeadLetterVerbs:
     # Many
 
     async def requeue_all(self, fingerprint: str, *, rate: float | None = None, stop_after_failures: int | None = None,
-                          limit: int | None = None) -> "AsyncIterator[LetterProgress]":  # fmt: skip
+                          limit: int | None = None) -> "AsyncIterator[DeadLetterProgress]":  # fmt: skip
         """Try all that failed alike again, the oldest first, at most `rate` a second; what becomes of each.
 
         After so many that failed again, the last word is STOPPED.
@@ -87,7 +87,7 @@ class DeadLetterVerbs:
             yield _progress(each)
 
     async def discard_all(self, fingerprint: str, notes: str | None = None, *,
-                          limit: int | None = None) -> "AsyncIterator[LetterProgress]":  # fmt: skip
+                          limit: int | None = None) -> "AsyncIterator[DeadLetterProgress]":  # fmt: skip
         """Close all that failed alike; what becomes of each."""
         wanted = dlq.Wanted(fingerprint=fingerprint)
         async for each in self.service.dead_letters.discard_all(wanted, notes=notes, limit=limit):

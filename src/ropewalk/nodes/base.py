@@ -16,30 +16,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
-from ropewalk.core.canonical import writable
 from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.errors import Problem
 from ropewalk.core.reach import Reached
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
-from ropewalk.nodes import lookups
+from ropewalk.nodes.context import NodeContext
 from ropewalk.nodes.facilities import Facilities
 from ropewalk.nodes.failure import LONGEST_MESSAGE, NodeFailure, failure_of, shortened
 from ropewalk.nodes.values import Output, check_output
 from ropewalk.nodes.work import Placement
 
 if TYPE_CHECKING:
-    import socket
     from importlib.metadata import EntryPoint
 
-    import aiohttp
     from pydantic import BaseModel
 
     from ropewalk.nodes.inputs import Inputs
-    from ropewalk.nodes.masking import Masking
-    from ropewalk.nodes.smtp import SmtpSettings
 
 __all__ = [
     "Facilities",
@@ -76,85 +70,8 @@ BUILTIN = {
 }
 """The types that come with Ropewalk, each imported when it is first asked for."""
 
-LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*")
 _log = logging.getLogger("ropewalk.node")
-
-
-class NodeContext(Struct, frozen=True, kw_only=True):
-    """Which attempt this is, and what the worker offers. Times are µs of the store's clock."""
-
-    execution: str
-    workspace: str
-    node: str
-    make_key: Callable[[], str]
-    now: int
-    facilities: Facilities
-    attempt: int = 1
-    item: int | None = None
-    deadline: int | None = None
-    secrets: tuple[str, ...] = ()
-
-    def conceal(self, secret: str | None) -> None:
-        """Masks a secret in everything this run reports from now on: its result, its errors and its log lines."""
-        if secret and secret not in self.secrets:
-            # In place: the runner, which masks what the node returns or raises, has this very context.
-            force_setattr(self, "secrets", (*self.secrets, secret))
-
-    def masked(self, text: str) -> str:
-        """The text without what was concealed; for a node that cuts a text short before it reports it."""
-        return self._masking.text(text) if self.secrets else text
-
-    @property
-    def _masking(self) -> "Masking":
-        from ropewalk.nodes.masking import Masking  # here, since most nodes have no secrets
-
-        return Masking(self.secrets)
-
-    def masked_result(self, result: Any) -> Any:
-        """What the node returned, without what was concealed."""
-        return self._masking.result(result)
-
-    def masked_failure(self, raised: BaseException) -> NodeFailure:
-        """What the node raised, as a failure without what was concealed."""
-        return NodeFailure(self._masking.error(failure_of(raised, self.masked)))
-
-    @property
-    def smtp(self) -> "SmtpSettings | None":
-        """The worker's mail server; its password is concealed."""
-        server = self.facilities.smtp
-        if server is not None:
-            self.conceal(server.password)
-        return server
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same for every attempt at this work; made when a node asks, since most never do."""
-        return self.make_key()
-
-    @property
-    def http(self) -> "aiohttp.ClientSession":
-        """The shared session, behind the network guard; names are looked up for this workspace from now on."""
-        lookups.workspace.set(self.workspace)
-        return self.facilities.http
-
-    async def connect(self, host: str, port: int) -> "socket.socket":
-        """A connection to this host, behind the network guard."""
-        lookups.workspace.set(self.workspace)
-        return await self.facilities.guard.connect(host, port)
-
-    def log(self, message: str, /, **fields: Any) -> None:
-        """Writes a structured line that names this attempt."""
-        self.record("info", message, fields)
-
-    def record(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
-        """Writes a structured line of this level."""
-        about = {"execution": self.execution, "workspace": self.workspace, "node": self.node, "attempt": self.attempt}
-        told, message = dict(fields), writable(message)
-        if self.secrets:
-            message, told = self.masked(message), self._masking.value(told)
-        _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": told})
 
 
 class NodeType(ABC):
@@ -209,7 +126,7 @@ class NodeType(ABC):
         return None
 
     def target(self, parameters: Any) -> str | None:
-        """What a circuit breaker watches: the type and the endpoint; None for work that reaches nobody."""
+        """What a circuit breaker watches: the type and the endpoint; None for work that calls no endpoint."""
         return None
 
     def prepare(self, facilities: Facilities) -> None:  # noqa: B027 -- most types have nothing to load
@@ -236,7 +153,7 @@ class NodeTypeProblem(Struct, frozen=True):
 
 
 class _Infos(Mapping[str, NodeTypeInfo]):
-    """Each type is described when somebody asks for it."""
+    """Each type is described when it is first asked for."""
 
     def __init__(self, names: Mapping[str, object], info: Callable[[str], NodeTypeInfo]) -> None:
         self._names = names
@@ -303,7 +220,7 @@ class Registry:
         return found
 
     def miss(self, name: str) -> None:
-        """Says that a run waits for a type nobody here knows; once, however many do."""
+        """Says that a run waits for a type that is not known here; once, for any number of runs."""
         if name not in self._missed:
             self._missed[name] = None
             remedy = "name it with --nodes, or in the nodes of ropewalk.open"
@@ -338,7 +255,7 @@ class Registry:
     def _load(self, point: "EntryPoint") -> NodeTypeProblem | None:
         try:
             self.register(point.load())
-        except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing somebody's package may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing a package may raise anything
             reason = shortened(f"{type(error).__name__}: {error}", LONGEST_MESSAGE)
             return NodeTypeProblem(point.name, point.value, reason)
         return None
@@ -349,7 +266,7 @@ class Registry:
         return {each.name: each.reason for each in self._problems}
 
     def tell_of_missing(self) -> None:
-        """Logs what could not be loaded; for whoever executes, since nobody else has to do without it."""
+        """Logs what could not be loaded; for a process that executes, since the others do without node types."""
         for each in self._problems:
             _log.warning("the node type %s (%s) cannot be loaded: %s", each.name, each.place, each.reason)
 

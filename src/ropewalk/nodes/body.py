@@ -69,7 +69,7 @@ async def read_excerpt(response: "aiohttp.ClientResponse", longest: int, until: 
     import aiohttp  # here: see session.py
 
     beginning = bytearray()
-    # What the status says stands, whatever becomes of the rest. A time limit of our own is an OSError, too.
+    # What the status says stands, also if the rest is lost. A time limit of our own is an OSError, too.
     with suppress(NodeFailure, aiohttp.ClientError, OSError):
         async with asyncio.timeout(min(EXCERPT_TIMEOUT, (until - asyncio.get_running_loop().time()) / 2)):
             folding = _folding(response)

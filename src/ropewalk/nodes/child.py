@@ -50,7 +50,7 @@ def carry_out(call: Call) -> Answer:
     """What came of the call; never raises."""
     try:
         return _answer(_returned(call))
-    except BaseException as raised:  # noqa: BLE001 -- whatever it is, it is the node's outcome
+    except BaseException as raised:  # noqa: BLE001 -- everything raised is the node's outcome
         return Answer(error=failure_of(raised))
 
 

@@ -85,7 +85,7 @@ class Switch(NodeType):
     def ports_with(self, written: Mapping[str, Any]) -> tuple[str, ...] | None:
         """The ports of the cases, and the default; None as soon as one of them is an expression, or makes no sense."""
         cases, default = written.get("cases"), written.get("default", "default")
-        # The keys of an object are taken as they are, whatever they look like.
+        # The keys of an object are taken as they are, also if they look like an expression.
         ports = list(cases) if isinstance(cases, dict) else _ports_named(cases)
         return None if ports is None or not _is_literal(default) else (*ports, default)
 

@@ -97,9 +97,9 @@ class EmailSend(NodeType):
 
         @field_validator("to")
         @classmethod
-        def _somebody(cls, to: list[str]) -> list[str]:
+        def _a_recipient(cls, to: list[str]) -> list[str]:
             if not to:
-                raise ValueError("names nobody")
+                raise ValueError("names no recipient")
             return to
 
     def target(self, parameters: Parameters) -> str | None:
@@ -113,7 +113,7 @@ class EmailSend(NodeType):
         if server is None:
             raise NodeFailure.permanent("no mail server: give with.smtp, or set smtp.host where it runs")
         if sender is None:
-            raise NodeFailure.permanent("nobody to send as: give with.from, or set smtp.sender where it runs")
+            raise NodeFailure.permanent("no sender: give with.from, or set smtp.sender where it runs")
         context.conceal(server.password)
         message = compose(parameters, parse_address(sender), context.idempotency_key, context.now)
         envelope = [_plain(text) for text in (*parameters.to, *parameters.cc, *parameters.bcc)]
@@ -127,7 +127,7 @@ def _plain(text: str) -> str:
 
 
 def compose(parameters: EmailSend.Parameters, sender: Address, key: str, now: int) -> EmailMessage:
-    """The message; the same for every attempt, its id included, so that whoever gets it twice can tell."""
+    """The message; the same for every attempt, its id included, so that a mail program that gets it twice can tell."""
     message = EmailMessage(policy=SMTP_POLICY)
     message["From"] = sender
     message["To"] = ", ".join(parameters.to)
@@ -156,7 +156,7 @@ def _fill(message: EmailMessage, parameters: EmailSend.Parameters) -> None:
 async def _deliver(
     message: EmailMessage, envelope: list[str], server: SmtpSettings, context: NodeContext
 ) -> dict[str, str]:
-    """Hands the message over; gives back whom the server refused while it took the others."""
+    """Hands the message over; gives back the recipients that the server refused while it took the others."""
     connection = await context.connect(server.host, server.port)
     try:
         async with _client(connection, server) as client:

@@ -121,7 +121,7 @@ def _together(raised: Sequence[BaseException], mask: Mask) -> RunError:
 
 
 def _is_refusal(raised: BaseException) -> "TypeGuard[ValidationError]":
-    # Whoever raised one has imported the library, and a worker that never meets any does without.
+    # Code that raised one has imported the library, and a worker that never meets any does without.
     library = sys.modules.get("pydantic")
     return library is not None and isinstance(raised, library.ValidationError)
 

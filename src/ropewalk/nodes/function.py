@@ -191,7 +191,7 @@ def _hints(function: Function) -> dict[str, Any]:
 
 
 def _context_name(hints: Mapping[str, Any]) -> str | None:
-    """The parameter that takes the context, also where it may be None for those who call the function themselves."""
+    """The parameter that takes the context, also where it may be None for code that calls the function directly."""
     names = (name for name, hint in hints.items() if name != "return" and NodeContext in (hint, *get_args(hint)))
     return next(names, None)
 
@@ -238,7 +238,7 @@ def _default(parameter: inspect.Parameter) -> Any:
 
 
 def _is_json(hint: Any) -> bool:
-    """Whether whatever fits the hint is plain JSON, so that there is nothing left to convert."""
+    """Whether every value that fits the hint is plain JSON, so that there is nothing left to convert."""
     if hint in JSON_TYPES:
         return True
     origin, parts = get_origin(hint), get_args(hint)

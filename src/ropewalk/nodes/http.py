@@ -137,7 +137,7 @@ def _url(parameters: HttpRequest.Parameters) -> URL:
         url = URL(parameters.url)
         return url.update_query(_query(parameters.query)) if parameters.query else url
     except ValueError:
-        # Its text would repeat the address, and with it whatever secret the query holds.
+        # Its text would repeat the address, and with it a secret that the query may hold.
         raise NodeFailure.permanent("with.url: is no address") from None
 
 

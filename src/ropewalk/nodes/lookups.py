@@ -150,7 +150,7 @@ class Lookups:
     def _found(self, host: str) -> Answer:
         try:
             return self._addresses(host)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is for the callers and not for the thread
+        except Exception as error:  # noqa: BLE001 -- any error is for the callers and not for the thread
             return error
 
     def _end(self, lookup: _Lookup, answer: Answer) -> None:

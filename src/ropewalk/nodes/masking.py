@@ -1,6 +1,6 @@
 """Masks secrets in everything a run reports: what a counterpart sends back may repeat what it was sent.
 
-A secret is found as it is (whatever the case of its letters), with any of its characters escaped as in URLs, JSON or
+A secret is found as it is (in upper or lower case), with any of its characters escaped as in URLs, JSON or
 quoted-printable, backwards, in hex, and in base64 at any of the three places it can have in a longer text, such as
 `user:password` or what a login by SMTP sends. In base64 the whole word is masked, since the characters beside it hold
 parts of the secret. A part of a secret is masked too where a text begins or ends with it: the rest may be cut off.

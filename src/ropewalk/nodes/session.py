@@ -1,5 +1,5 @@
 """The session nodes share for HTTP, behind the guard. Imported when the first node asks for it: a library of this size
-would cost every start of a worker, and many never call anyone.
+would cost every start of a worker, and many never call a server.
 """
 
 import socket
@@ -99,6 +99,6 @@ def guarded_session(guard: Guard) -> aiohttp.ClientSession:
         trust_env=False,
         auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
-        # Nothing decompresses unasked: who asks for compression bounds what comes out of it.
+        # Nothing decompresses unasked: a node that asks for compression bounds what comes out of it.
         headers={"User-Agent": "ropewalk", "Accept-Encoding": "identity"},
     )

@@ -1,6 +1,6 @@
 """The traceback of what a node raised, in Python's own form, so that people and editors know it.
 
-It is bounded however deep the stack, however long the chain of causes and whatever the texts: the first and the last
+It is bounded for any depth of the stack, length of the chain of causes and size of the texts: the first and the last
 frames of the node's own code are kept, the engine's on the way to it are left out. Each text is masked before it is
 cut, since half of a secret would not be known again.
 """

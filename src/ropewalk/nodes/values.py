@@ -5,22 +5,16 @@ tuple, a dataclass, a date) or says what is wrong and where. Plain values come b
 encoder cannot be asked instead: it writes NaN as null and bytes as base64 without a word.
 """
 
-import dataclasses
-import sys
-from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from enum import Enum
-from functools import singledispatch
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
 
 from ropewalk.core.brief import BRIEF_TEXT
 from ropewalk.core.canonical import DEEPEST, LARGEST_INTEGER, step
 from ropewalk.core.errors import Unfinished
+from ropewalk.nodes.conversion import NotJson, converted
 from ropewalk.nodes.failure import NodeFailure
 
 LARGEST_OUTPUT = 64 * 1024 * 1024
@@ -56,7 +50,7 @@ def plain_briefly(value: Any) -> Any:
     except (_NotPlain, UnicodeEncodeError):
         try:
             return _Walk(BRIEF_TEXT).plain(value, 0)
-        except _Refusal as refusal:
+        except NotJson as refusal:
             raise Unfinished from refusal
     return value
 
@@ -128,38 +122,8 @@ def _walked(value: Any, limit: int) -> tuple[Any, int]:
     walk = _Walk(limit)
     try:
         return walk.plain(value, 0), walk.left
-    except _Refusal as refusal:
+    except NotJson as refusal:
         raise NodeFailure.permanent(refusal.told(value)) from None
-
-
-class _Refusal(Exception):
-    """Something is not JSON; the path is gathered on the way out."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.path: list[str | int] = []
-
-    def told(self, root: Any) -> str:
-        steps = self.path[::-1]
-        message = str(self)
-        if len(steps) >= DEEPEST:
-            steps, message = _loop(root, steps) or (steps, message)
-        shown = "".join(f"[{place}]" if isinstance(place, int) else f".{step(place)}" for place in steps[:8])
-        return f"output{shown}{'…' if len(steps) > 8 else ''}: {message}"
-
-
-def _loop(root: Any, steps: list[str | int]) -> tuple[list[str | int], str] | None:
-    """Where a value contains itself, if that is why it is too deep."""
-    seen = [id(root)]
-    part = root
-    for count, place in enumerate(steps, start=1):
-        if not isinstance(part, dict | list | tuple):
-            return None
-        part = part[place]  # type: ignore[index]  # the path was made from these very keys
-        if id(part) in seen:
-            return steps[:count], "refers back to itself"
-        seen.append(id(part))
-    return None
 
 
 def _too_large(limit: int) -> str:
@@ -192,7 +156,7 @@ class _Walk:
             return _integer(value)
         if kind is float:
             return _float(value)
-        return self.plain(_converted(value), depth)
+        return self.plain(converted(value), depth)
 
     def text(self, value: str) -> str:
         self.take(len(value) + 2)
@@ -211,14 +175,14 @@ class _Walk:
             for key, part in value.items():
                 name = self.text(key if type(key) is str else _name(key))
                 if name in made:
-                    raise _Refusal("the key is there twice")
+                    raise NotJson("the key is there twice")
                 made[name] = plain = self.plain(part, depth + 1)
                 is_same = is_same and plain is part and name is key
-        except _Refusal as refusal:
+        except NotJson as refusal:
             refusal.path.append(key if isinstance(key, str) else step(key))
             raise
         except RuntimeError as error:
-            raise _Refusal("was changed while it was being recorded") from error
+            raise NotJson("was changed while it was being recorded") from error
         return value if is_same else made
 
     def list(self, value: list[Any], depth: int) -> list[Any]:
@@ -232,7 +196,7 @@ class _Walk:
                 plain = self.plain(part, depth + 1)
                 if plain is not part:
                     changed[place] = plain
-        except _Refusal as refusal:
+        except NotJson as refusal:
             refusal.path.append(place)
             raise
         return [changed.get(place, part) for place, part in enumerate(value)] if changed else value
@@ -240,120 +204,34 @@ class _Walk:
     def take(self, size: int) -> None:
         self.left -= size
         if self.left < 0:
-            raise _Refusal(_too_large(self.limit))
+            raise NotJson(_too_large(self.limit))
 
 
 def _refuse_depth() -> None:
-    raise _Refusal(f"is nested more than {DEEPEST} levels deep")
+    raise NotJson(f"is nested more than {DEEPEST} levels deep")
 
 
 def _refuse_surrogates(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _Refusal("has a lone surrogate, which is no character") from None
+        raise NotJson("has a lone surrogate, which is no character") from None
 
 
 def _name(key: Any) -> str:
     """A key of any kind of text, an enumeration's say, as plain text."""
     if not isinstance(key, str):
-        raise _Refusal("the key must be text")
+        raise NotJson("the key must be text")
     return str.__str__(key)
 
 
 def _integer(value: int) -> int:
     if -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
         return value
-    raise _Refusal("the integer is beyond ±2⁵³; hand it on as text")
+    raise NotJson("the integer is beyond ±2⁵³; hand it on as text")
 
 
 def _float(value: float) -> float:
     if isfinite(value):
         return value
-    raise _Refusal(f"{'NaN' if value != value else 'Infinity'} is not JSON")
-
-
-@singledispatch
-def _converted(value: Any) -> Any:
-    """One step towards plain JSON for what has an obvious form there."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    # Whoever has made a model has imported the library, and a worker that never meets any does without.
-    library = sys.modules.get("pydantic")
-    if library is not None and isinstance(value, library.BaseModel):
-        return value.model_dump(by_alias=True)
-    raise _Refusal(f"{type(value).__name__} is not JSON")
-
-
-@_converted.register(tuple)
-@_converted.register(list)
-def _sequence(value: Iterable[Any]) -> list[Any]:
-    return list(value)
-
-
-@_converted.register
-def _mapping(value: Mapping) -> dict[Any, Any]:  # type: ignore[type-arg]  # singledispatch takes the bare class
-    return dict(value)
-
-
-@_converted.register
-def _string(value: str) -> str:
-    return str.__str__(value)
-
-
-@_converted.register
-def _number(value: int) -> int:
-    return int.__int__(value)
-
-
-@_converted.register
-def _real(value: float) -> float:
-    return float.__float__(value)
-
-
-@_converted.register
-def _member(value: Enum) -> Any:
-    return value.value
-
-
-@_converted.register
-def _struct(value: msgspec.Struct) -> dict[str, Any]:
-    return {field.encode_name: getattr(value, field.name) for field in msgspec.structs.fields(value)}
-
-
-@_converted.register
-def _moment(value: datetime) -> str:
-    if value.tzinfo is None:
-        raise _Refusal("the time has no zone, so nobody can tell when it is")
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-@_converted.register
-def _day(value: date) -> str:
-    return value.isoformat()
-
-
-@_converted.register
-def _decimal(value: Decimal) -> str:
-    if not value.is_finite():
-        raise _Refusal(f"{value} is not JSON")
-    # Text, not a float: who uses decimals wants every digit kept.
-    return str(value)
-
-
-@_converted.register
-def _identifier(value: UUID) -> str:
-    return str(value)
-
-
-@_converted.register(bytes)
-@_converted.register(bytearray)
-@_converted.register(memoryview)
-def _binary(value: Any) -> Any:
-    raise _Refusal(f"{type(value).__name__} is not JSON; hand it on as base64 text")
-
-
-@_converted.register(set)
-@_converted.register(frozenset)
-def _unordered(value: Any) -> Any:
-    raise _Refusal("a set has no order; hand on a sorted list")
+    raise NotJson(f"{'NaN' if value != value else 'Infinity'} is not JSON")

@@ -53,7 +53,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 class Threads:
     """Blocking calls, at most `most` awaited at a time.
 
-    A call that nobody awaits any more cannot be stopped. It keeps its thread and gives its place back, so a node that
+    A call that is not awaited any more cannot be stopped. It keeps its thread and gives its place back, so a node that
     never ends costs a thread and not the worker; a daemon thread does not keep the process from ending either.
     """
 
@@ -86,7 +86,7 @@ class Threads:
             try:
                 loop.call_soon_threadsafe(self._settle, thread, ended, outcome)
             except RuntimeError:
-                # The loop is closed: whoever asked is gone, and the attempt is somebody else's by now.
+                # The loop is closed: the caller is gone, and the attempt is another worker's by now.
                 thread.work.put(None)
 
         self._busy += 1
@@ -129,7 +129,7 @@ def _outcome(function: Callable[..., Any], arguments: Mapping[str, Any]) -> _Out
     """The call's end as a value: a future refuses to carry StopIteration, and its waiter would hang."""
     try:
         return function(**arguments), None
-    except BaseException as raised:  # noqa: BLE001 -- whatever it is, it belongs to the node and not to the thread
+    except BaseException as raised:  # noqa: BLE001 -- any error belongs to the node and not to the thread
         return None, raised
 
 
@@ -142,7 +142,7 @@ def _returned(value: Any, raised: Exception | None) -> Any:
 class Processes:
     """Calls of importable functions in processes that are kept for the next call, at most `most` of them.
 
-    JSON goes in and comes out. A call that is cancelled has its process killed, whatever it is doing.
+    JSON goes in and comes out. A call that is cancelled has its process killed, in the middle of any work.
     """
 
     def __init__(self, most: int) -> None:

@@ -5,7 +5,6 @@ from itertools import chain
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from ropewalk.core.canonical import writable
 from ropewalk.core.events import Blob
@@ -45,7 +44,7 @@ def _leftovers(kept: Kept) -> Iterator[str]:
         yield f"offer: it is over, and {kept.offered} of its runs are offered"
 
 
-def _unequal(what: str, row: Struct, made: Row) -> Iterator[str]:
+def _unequal(what: str, row: object, made: Row) -> Iterator[str]:
     for column, value in made.items():
         known = getattr(row, column)
         if known != value and not _is_same_text(known, value):

@@ -25,7 +25,7 @@ from ropewalk.service.reasons import FEW, Json
 from ropewalk.store import breakers, dlq, executions, explain, live, queue, rate_limits, suspicion, workspaces
 from ropewalk.store.access import Reader
 from ropewalk.store.explain import Holder, Place, SharedRun, UnreadSignal
-from ropewalk.store.live import Live
+from ropewalk.store.rows import LiveRow
 from ropewalk.store.suspicion import SET_ASIDE
 from ropewalk.store.workers import Worker
 
@@ -96,7 +96,7 @@ class Facts(Struct, frozen=True):
     nodes: dict[str, NodeRow]
     runs: dict[Key, RunRow]
     done_items: dict[str, int]
-    live: Live | None = None
+    live: LiveRow | None = None
     line: QueuePosition = QueuePosition()
     dead_letters: list[dlq.DeadLetter] = []
     breakers: dict[str, Breaker] = {}
@@ -187,7 +187,7 @@ def _is_long(story: Recorded) -> bool:
     return len(story.events) > MANY_EVENTS
 
 
-async def _line(around: Around, story: Recorded, x: Execution, held: Live | None) -> QueuePosition:
+async def _line(around: Around, story: Recorded, x: Execution, held: LiveRow | None) -> QueuePosition:
     entry = await queue.get(around.reader, story.id)
     if not x.needs_slot:
         return QueuePosition(entry)
@@ -203,7 +203,7 @@ async def _line(around: Around, story: Recorded, x: Execution, held: Live | None
     )
 
 
-async def _key_holder(around: Around, story: Recorded, held: Live | None) -> Holder | None:
+async def _key_holder(around: Around, story: Recorded, held: LiveRow | None) -> Holder | None:
     """The execution that holds this one's concurrency key; an ancestor does not count."""
     accepted = story.accepted
     if accepted.concurrency_key is None or (held is not None and held.has_key):

@@ -1,7 +1,7 @@
 """The only room that speaks SQL: one text for every dialect, one module per noun.
 
 Statements live in `queries/*.sql` and are called by name. The modules named after a noun are plain functions over a
-`Reader` or a `Transaction`; `write` of a store takes whole batches of the rows listed in `rows.py`. Whatever must be
+`Reader` or a `Transaction`; `write` of a store takes whole batches of the rows listed in `rows.py`. What must be
 true together is one transaction, opened by the caller.
 """
 

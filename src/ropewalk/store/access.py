@@ -21,7 +21,7 @@ def json_list(names: Iterable[str]) -> str:
 
 
 class Reader(Protocol):
-    """Someone who can ask."""
+    """What can be asked by the name of a statement."""
 
     async def fetch(self, name: str, *arguments: Value) -> list[Row]:
         """Every row the statement gives."""
@@ -31,11 +31,11 @@ class Reader(Protocol):
 
 
 class Transaction(Reader, Protocol):
-    """Someone who can also write; everything counts together, or nothing does."""
+    """A reader that also writes; everything it writes becomes true together, or nothing does."""
 
     @property
     def worker(self) -> str:
-        """Whose it is, and whose whatever is taken in it is to be: the store may come back as another meanwhile."""
+        """The worker that owns the transaction and what is taken in it: the store may get another worker meanwhile."""
 
     async def execute(self, name: str, *arguments: Value) -> int:
         """Carries the statement out; how many rows it touched."""
@@ -76,14 +76,14 @@ class Rewind(Struct, frozen=True):
 
 
 class Store(Reader, Protocol):
-    """The store of one worker: what it writes counts only while nobody has taken over from it."""
+    """The store of one worker: what it writes counts only while no other worker has taken over from it."""
 
     load: int
-    """How much the worker has in hand, for whoever lists the workers; set by the engine."""
+    """How much the worker has in hand, for those that list the workers; set by the engine."""
     on_lost: Callable[[str], None]
     """Called once, on the loop, when the worker may write no more; says why."""
     on_hint: Callable[[list[str]], None]
-    """Called on the loop with the topics that somebody hinted at; ["*"] may be any."""
+    """Called on the loop with the topics that another worker hinted at; ["*"] may be any."""
 
     @property
     def worker(self) -> str:
@@ -91,7 +91,7 @@ class Store(Reader, Protocol):
 
     @property
     def epoch(self) -> int:
-        """Under which the worker writes."""
+        """The worker's epoch: what it writes is refused once another process has raised it."""
 
     @property
     def is_shared(self) -> bool:
@@ -99,7 +99,7 @@ class Store(Reader, Protocol):
 
     @property
     def stale_writes(self) -> int:
-        """How many writes were refused because someone has taken over."""
+        """How many writes were refused because another worker has taken over."""
 
     @property
     def rewinds(self) -> Sequence[Rewind]:
@@ -121,7 +121,7 @@ class Store(Reader, Protocol):
         """Store time (µs), never going back."""
 
     async def tell_time(self) -> None:
-        """From now on `now()` is not before this moment, whoever's clock it is compared with."""
+        """From now on `now()` is not before this moment, also compared with another worker's clock."""
 
     async def scan(self, name: str, *arguments: Value) -> list[Row]:
         """Like `fetch`, for what takes its time."""

@@ -1,4 +1,4 @@
-"""Workflows shared one by one with somebody who has no role, or a lesser one, in their workspace."""
+"""Workflows shared one by one with a subject that has no role, or a lesser one, in their workspace."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from ropewalk.store.access import Reader, Transaction
 
 
 class Share(Struct, frozen=True):
-    """Somebody's role for one workflow."""
+    """A subject's role for one workflow."""
 
     workspace: str
     workflow: str
@@ -23,7 +23,7 @@ async def put(tx: Transaction, share: Share) -> None:
 
 
 async def get(reader: Reader, workspace: str, workflow: str, subject: str) -> Share | None:
-    """What somebody is for a workflow."""
+    """The subject's role for a workflow."""
     row = await reader.fetch_one("get_acl", workspace, workflow, subject)
     return None if row is None else Share(*row)
 
@@ -36,12 +36,12 @@ async def listed(reader: Reader, workspace: str, workflow: str, *, after: str = 
 async def shared_with(
     reader: Reader, subject: str, workspace: str, *, after: str = "", limit: int = 200
 ) -> list[Share]:
-    """The workflows of a workspace that are shared with somebody, by id after a cursor."""
+    """The workflows of a workspace that are shared with the subject, by id after a cursor."""
     return [Share(*row) for row in await reader.fetch("shared_with", subject, workspace, after, limit)]
 
 
 async def shared_workspaces(reader: Reader, subject: str, *, after: str = "", limit: int = 50) -> list[str]:
-    """The workspaces where something is shared with somebody, after a cursor."""
+    """The workspaces where something is shared with the subject, after a cursor."""
     return [row[0] for row in await reader.fetch("shared_workspaces", subject, after, limit)]
 
 

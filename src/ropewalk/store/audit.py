@@ -12,7 +12,7 @@ NEWEST: Final = "~"
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """Whose deeds, which, and to what; None is any."""
+    """Which entries are wanted: of which actor, verb and object; None is any."""
 
     actor: str | None = None
     verb: str | None = None
@@ -26,7 +26,7 @@ REWOUND: Final = "rewound"
 
 
 async def append(tx: Transaction, entry: AuditEntry) -> None:
-    """It was done; in the transaction that did it."""
+    """Writes the entry, in the transaction that does what the entry tells."""
     await tx.execute("insert_audit", *entry)
 
 

@@ -1,4 +1,4 @@
-"""Everything the tables say about one execution, for whoever holds them to its log."""
+"""Everything the tables say about one execution, for the audit that compares them with its log."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -10,8 +10,8 @@ from ropewalk.core.events import Blob
 from ropewalk.store import dlq, runs
 from ropewalk.store.access import Reader, json_list
 from ropewalk.store.executions import NEWEST, Execution
-from ropewalk.store.live import Live
 from ropewalk.store.queue import QueueEntry
+from ropewalk.store.rows import LiveRow, RunEntry
 
 TABLES: Final = ("log", "run", "dead_letter", "live", "queue", "event_wait", "offer", "inbox")
 """The tables whose rows belong to an execution."""
@@ -19,7 +19,7 @@ TABLES: Final = ("log", "run", "dead_letter", "live", "queue", "event_wait", "of
 _PAGE: Final = 500
 _MOST_ROWS: Final = 10_000_000
 _LIVE: Final = len(Execution.__struct_fields__)
-_QUEUE: Final = _LIVE + len(Live.__struct_fields__)
+_QUEUE: Final = _LIVE + len(LiveRow._fields)
 _UNTOLD: Final = _QUEUE + len(QueueEntry.__struct_fields__)
 
 
@@ -39,11 +39,11 @@ class Kept(Struct, frozen=True):
     """The rows of one execution; how much it has yet to be told, and how many of its runs are offered to others."""
 
     execution: Execution
-    live: Live | None
+    live: LiveRow | None
     queue: QueueEntry | None
     untold: int
     offered: int
-    runs: list[runs.Run]
+    runs: list[RunEntry]
     letters: list[dlq.DeadLetter]
     event_waits: list[KeptEventWait]
 
@@ -75,7 +75,7 @@ async def kept(reader: Reader, execution: str) -> Kept | None:
         return None
     return Kept(
         Execution(*row[:_LIVE]),
-        None if row[_LIVE] is None else Live(*row[_LIVE:_QUEUE]),
+        None if row[_LIVE] is None else LiveRow(*row[_LIVE:_QUEUE]),
         None if row[_QUEUE] is None else QueueEntry(*row[_QUEUE:_UNTOLD]),
         row[_UNTOLD],
         row[_UNTOLD + 1],
@@ -135,5 +135,5 @@ async def noted_verbs(reader: Reader, verbs: list[str]) -> dict[tuple[str, str],
 
 
 async def strange_owners(reader: Reader, limit: int) -> list[tuple[str, str]]:
-    """Executions that somebody owns who does not exist, and by which name."""
+    """Executions whose owner is no known worker, and the name of that owner."""
     return [(execution, owner) for execution, owner in await reader.fetch("strange_owners", limit)]

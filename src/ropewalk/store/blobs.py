@@ -2,10 +2,11 @@
 
 A blob is whole or absent: written under another name, synced, renamed, and every directory on its way synced. That is
 before the commit that names it, so nothing in the store ever points to a missing one, not after a loss of power either.
-What a crash leaves half written is swept away at the next opening, when nobody else can be writing.
+What a crash leaves half written is swept away at the next opening, when no other process can be writing.
 
-A value that is there already is not written again but marked as used, and what was used lately is not removed: whoever
-found it there is about to name it. Marking and removing keep out of each other's way by a lock on the directory.
+A value that is there already is not written again but marked as used, and what was used lately is not removed: the
+writer that found it there is about to name it. Marking and removing keep out of each other's way by a lock on the
+directory.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from ropewalk.store.rows import BlobEntry
 
 LARGEST: Final = 64 * 1024 * 1024
 CHUNK: Final = 512 * 1024
-"""How much of a value is read at once by whoever hands it on."""
+"""How much of a value is read at once by a reader that hands it on."""
 LATELY: Final = 24 * 3600
 """How long (s) a value is not removed after it was written or found."""
 
@@ -41,7 +42,7 @@ _NAMED: Final = re.compile(rb'"hash":"([0-9a-f]{64})","size":\d')
 NAMES_BLOB: Final = b'","size":'
 """What is in every entry that names a blob, and in hardly any other."""
 _UNFINISHED: Final = ".unfinished"
-# By handle and never through a link: nobody can lead us out of our directory.
+# By handle and never through a link: a link cannot lead us out of our directory.
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -102,7 +103,7 @@ class BlobFiles:
                 os.mkdir(self.root, 0o700)
             with _opened(os.path.dirname(self.root), None) as home, _opened(self.root, None) as root:
                 self._place(root, digest, value)
-                # Each time: what is there already may have been made by another, who has not come to this yet.
+                # Each time: what is there already may have been made by another writer that has not come to this yet.
                 os.fsync(root)
                 os.fsync(home)
         return Blob(digest, len(value))
@@ -110,24 +111,24 @@ class BlobFiles:
     def _place(self, root: int, digest: str, value: bytes | bytearray | memoryview) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(digest[:2], 0o700, dir_fd=root)
-        with _opened(digest[:2], root) as shelf:
+        with _opened(digest[:2], root) as folder:
             with _locked(root, fcntl.LOCK_SH):
-                is_there = _is_there(shelf, digest, len(value))
+                is_there = _is_there(folder, digest, len(value))
                 if is_there:
-                    os.utime(digest, dir_fd=shelf, follow_symlinks=False)
+                    os.utime(digest, dir_fd=folder, follow_symlinks=False)
             if not is_there:
-                _write_whole(root, shelf, digest, value)
-            os.fsync(shelf)
+                _write_whole(root, folder, digest, value)
+            os.fsync(folder)
 
     def _remove(self, digest: str) -> bool:
         try:
             with (
                 _in_our_words(self.root),
                 _opened(self.root, None) as root,
-                _opened(digest[:2], root) as shelf,
+                _opened(digest[:2], root) as folder,
                 _locked(root, fcntl.LOCK_EX),
             ):
-                return _remove_unless_used(shelf, digest)
+                return _remove_unless_used(folder, digest)
         except FileNotFoundError:
             return True
 
@@ -142,8 +143,8 @@ class BlobFiles:
         if not is_hash(digest):
             raise NotFound(f"there is no blob {digest[:80]!r}")
         try:
-            with _in_our_words(self.root), _opened(self.root, None) as root, _opened(digest[:2], root) as shelf:
-                descriptor = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=shelf)
+            with _in_our_words(self.root), _opened(self.root, None) as root, _opened(digest[:2], root) as folder:
+                descriptor = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
                 return FileIO(descriptor)
         except FileNotFoundError as error:
             raise NotFound(f"there is no blob {digest}") from error
@@ -194,27 +195,27 @@ def _locked(root: int, how: int) -> Iterator[None]:
         fcntl.flock(root, fcntl.LOCK_UN)
 
 
-def _remove_unless_used(shelf: int, digest: str) -> bool:
-    used = os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_mtime
+def _remove_unless_used(folder: int, digest: str) -> bool:
+    used = os.stat(digest, dir_fd=folder, follow_symlinks=False).st_mtime
     # The time of the file system against the clock it is taken from: neither decides anything else.
     if time.time() - used < LATELY:
         return False
-    os.unlink(digest, dir_fd=shelf)
+    os.unlink(digest, dir_fd=folder)
     return True
 
 
-def _is_there(shelf: int, digest: str, size: int) -> bool:
+def _is_there(folder: int, digest: str, size: int) -> bool:
     try:
-        return os.stat(digest, dir_fd=shelf, follow_symlinks=False).st_size == size
+        return os.stat(digest, dir_fd=folder, follow_symlinks=False).st_size == size
     except FileNotFoundError:
         return False
 
 
-def _write_whole(root: int, shelf: int, digest: str, value: bytes | bytearray | memoryview) -> None:
+def _write_whole(root: int, folder: int, digest: str, value: bytes | bytearray | memoryview) -> None:
     name = f"{uuid7()}{_UNFINISHED}"
     try:
         _write_synced(root, name, value)
-        os.rename(name, digest, src_dir_fd=root, dst_dir_fd=shelf)
+        os.rename(name, digest, src_dir_fd=root, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=root)

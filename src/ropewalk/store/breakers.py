@@ -8,12 +8,12 @@ from ropewalk.store.rows import BreakerEntry
 
 
 async def get(reader: Reader, workspace: str, target: str) -> Breaker:
-    """The target's breaker; a new one if nobody has called the target."""
+    """The target's breaker; a new one if the target was never called."""
     return _breaker(await reader.fetch_one("get_breaker", workspace, target))
 
 
 async def exists(reader: Reader, workspace: str, target: str) -> bool:
-    """Whether anybody has called the target and learnt something by it."""
+    """Whether a call of the target has left a result in its breaker."""
     return await reader.fetch_one("get_breaker", workspace, target) is not None
 
 

@@ -11,15 +11,15 @@ _TOO_MUCH: Final = 1_000_000
 
 
 def ticks() -> int:
-    """µs since some moment in the past; never goes back, and no one can set it."""
+    """µs since some moment in the past; never goes back, and cannot be set."""
     return clock_gettime_ns(_TICKING) // 1000
 
 
 class SharedClock:
     """The database's time as a worker knows it: what it last heard, plus what has passed since; never going back.
 
-    It is never ahead of the database: what a worker dates and commits is dated before the commit, so whoever sees the
-    commit and asks the database for the time afterwards dates what follows later.
+    It is never ahead of the database: what a worker dates and commits is dated before the commit. So a worker that sees
+    the commit, and asks the database for the time afterwards, gives what follows a later time.
     """
 
     def __init__(self) -> None:

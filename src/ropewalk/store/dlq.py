@@ -15,7 +15,7 @@ from ropewalk.store.rows import DeadLetterResolution
 NEWEST: Final = "~"
 """A cursor before every id."""
 MOST_NOTES: Final = 100_000
-"""How many characters of notes are kept with a letter; every one of them is told whenever it is."""
+"""How many characters of notes a dead letter keeps: all of them are part of every answer about it."""
 _NEVER: Final = 2**62
 
 
@@ -100,7 +100,7 @@ class Search(Struct, frozen=True, kw_only=True):
 
 
 class Pending(Struct, frozen=True):
-    """A dead letter that waits for a person, as far as one needs it to act."""
+    """A dead letter that waits for a person: what is needed to act on it."""
 
     id: str
     execution: str
@@ -116,12 +116,12 @@ def already(letter: str, resolution: str, by: str | None) -> str:
 
 
 async def resolve(tx: Transaction, resolution: DeadLetterResolution) -> bool:
-    """Resolves a dead letter; false if it was resolved before, so of two who try one does it."""
+    """Resolves a dead letter; false if it was resolved before, so of two callers who try only one does it."""
     return await tx.execute("resolve_dead_letter", *resolution) == 1
 
 
 async def note(tx: Transaction, workspace: str, letter: str, note: str, *, most: int = MOST_NOTES) -> bool:
-    """Adds to what people have to say about it; whether there is such a letter, and room for so many characters."""
+    """Adds to what people have to say about it; whether there is such a dead letter, and room for so much."""
     return await tx.execute("note_dead_letter", "\n", note, workspace, letter, most) == 1
 
 
@@ -232,7 +232,7 @@ async def groups(
     limit: int = 50,
     among: Sequence[str] | None = None,
 ) -> list[Group]:
-    """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor is to go on."""
+    """What lies unresolved, gathered by fingerprint, the most frequent first; the last one's cursor leads on."""
     about = (workspace, after.count, after.fingerprint, limit)
     if among is None:
         rows = await reader.fetch("dead_letter_groups", *about)

@@ -1,4 +1,4 @@
-"""What can go wrong with a store, branched by what one can do about it."""
+"""What can go wrong with a store, branched by what the caller can do about it."""
 
 from ropewalk.core.errors import RopewalkError, Unavailable
 
@@ -36,7 +36,7 @@ class StoreReplaced(StoreUnavailable):
 
 
 class NoStore(RopewalkError):
-    """Nothing of Ropewalk is there yet; whoever only looks makes nothing, the message names who does."""
+    """There is no store of Ropewalk yet; a command that only looks makes none, and the message names one that does."""
 
 
 class IncompatibleStore(RopewalkError):
@@ -44,8 +44,8 @@ class IncompatibleStore(RopewalkError):
 
 
 class StaleWriter(Unavailable):
-    """Another has taken over from this writer, which writes nothing more; try again: a worker of a fleet is back under
-    another name in a moment, a file is in the hands of another process, which can be asked."""
+    """Another worker has taken over from this one, which writes nothing more; try again: a worker of a fleet is back
+    under another name in a moment, a file is in the hands of another process, which can be asked."""
 
 
 class WentBack(StaleWriter):
@@ -54,4 +54,4 @@ class WentBack(StaleWriter):
 
 
 class StoreDefect(RopewalkError):
-    """A statement and what it was given do not fit: a mistake of ours, nobody else can mend it."""
+    """A statement and what it was given do not fit: a mistake in Ropewalk, which its users cannot mend."""

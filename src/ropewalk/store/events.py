@@ -36,13 +36,13 @@ def item_of(place: int) -> int | None:
 
 
 async def waiting(reader: Reader, workspace: str) -> list[WaitingForEvent]:
-    """Everyone in the workspace who waits for an event, in order."""
+    """Every attempt in the workspace that waits for an event, in order."""
     rows = await reader.fetch("list_event_waits", workspace)
     return [WaitingForEvent(execution, node, item_of(place), *rest) for execution, node, place, *rest in rows]
 
 
 async def held(reader: Reader, workspace: str, subject: str) -> list[WaitingForEvent]:
-    """Everyone in the workspace who waits for exactly this."""
+    """Every attempt in the workspace that waits for exactly this event."""
     return [wait for wait in await waiting(reader, workspace) if wait.subject == subject]
 
 
@@ -65,12 +65,12 @@ def subject_of(wait: Wait) -> tuple[str, str | None, str | None] | None:
 
 
 def breaker_subject(target: str) -> str:
-    """What those wait for whom a breaker holds."""
+    """The subject of attempts that a breaker holds."""
     return f"breaker:{target}"
 
 
 def type_subject(node_type: str) -> str:
-    """What those wait for whose node type nobody knew."""
+    """The subject of executions that wait for a worker that knows their node type."""
     return f"nodeType:{node_type}"
 
 

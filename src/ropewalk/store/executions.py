@@ -41,7 +41,7 @@ class Execution(Struct, frozen=True):
 class Filter(Struct, frozen=True):
     """Which executions are wanted; None is any. Times are of acceptance, `until` not included.
 
-    `among` narrows them to these workflows, and no list goes beyond the id `oldest`, whatever else is wanted. `search`
+    `among` narrows them to these workflows, and no list goes beyond the id `oldest`, with any other filter. `search`
     is a text in the id or the name of the workflow; for readers of payloads in the error or concurrency key too.
     `is_waiting`: not over, and with a node that waits. The id begins or ends with `id_part`, which has nothing in it
     but letters, digits and `-`.
@@ -104,7 +104,7 @@ async def get(reader: Reader, workspace: str, execution: str) -> Execution | Non
 
 
 async def load(reader: Reader, execution: str) -> Execution | None:
-    """The execution of this id, for whoever executes it."""
+    """The execution of this id, for the worker that executes it."""
     row = await reader.fetch_one("load_execution", execution)
     return None if row is None else Execution(*row)
 
@@ -166,7 +166,7 @@ async def _asked(
 
 
 def _pattern(search: str | None) -> str | None:
-    """What `like` finds a text with, whatever signs the text has."""
+    """The pattern with which `like` finds a text, also one with the signs that `like` itself uses."""
     if search is None:
         return None
     plain = search.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")

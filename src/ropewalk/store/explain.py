@@ -1,4 +1,4 @@
-"""What keeps an execution from running: its place in the queue, and who has what it needs."""
+"""What keeps an execution from running: its place in the queue, and which execution or worker has what it needs."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ class Holder(Struct, frozen=True):
 
 
 class SharedRun(Struct, frozen=True):
-    """An attempt that anyone may lease, or that someone else than the execution's owner has."""
+    """An attempt that any worker may lease, or that another worker than the execution's owner has."""
 
     node: str
     item: int | None
@@ -52,12 +52,12 @@ async def place(reader: Reader, entry: QueueEntry, *, most: int = MOST_COUNTED) 
 
 
 async def slot_holders(reader: Reader, workspace: str, limit: int) -> list[Holder]:
-    """Who uses the slots of a workspace, those accepted first before the others."""
+    """The executions that use the slots of a workspace, those accepted first before the others."""
     return [Holder(*row) for row in await reader.fetch("slots_held", workspace, limit)]
 
 
 async def key_holders(reader: Reader, workspace: str, key: str) -> list[Holder]:
-    """Who has a concurrency key: one execution, or a line of descent."""
+    """The executions that have a concurrency key: one, or a line of descent."""
     return [Holder(*row) for row in await reader.fetch("key_held", workspace, key)]
 
 

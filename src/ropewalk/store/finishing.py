@@ -1,10 +1,10 @@
-"""Waiting for what goes on though nobody waits for it."""
+"""Waiting for work that goes on when the wait is cancelled."""
 
 import asyncio
 
 
 async def finished(done: asyncio.Future[None]) -> None:
-    """Waits for its end even when cancelled: whoever has the turn keeps it till then."""
+    """Waits for the end even when cancelled: the task that has the store's turn keeps it till then."""
     cancelled: asyncio.CancelledError | None = None
     while not done.done():
         try:

@@ -20,7 +20,7 @@ async def answer(reader: Reader, workspace: str, route: str, key: str, body_hash
 
 
 async def is_free(reader: Reader, workspace: str, route: str, key: str) -> bool:
-    """Whether the key has no answer, not even one that is over."""
+    """Whether the key has no answer, not even one that has expired."""
     return await reader.fetch_one("get_idempotency", workspace, route, key, -1) is None
 
 

@@ -30,8 +30,8 @@ async def of_execution(reader: Reader, execution: str, *, limit: int = 1000) -> 
     return [SentSignal(*row) for row in await reader.fetch("list_inbox", execution, limit)]
 
 
-class Letter(Struct, frozen=True):
-    """A signal on its way, and whether someone waits for what comes of it."""
+class InboxMessage(Struct, frozen=True):
+    """A signal on its way, and whether its sender waits for what comes of it."""
 
     id: str
     execution: str
@@ -40,38 +40,38 @@ class Letter(Struct, frozen=True):
     wants_answer: int
 
 
-async def letters_for(reader: Reader, worker: str, *, limit: int = 1000) -> list[Letter]:
-    """What a worker's executions and those nobody has in hand have yet to be told, in order."""
-    return [Letter(*row) for row in await reader.fetch("letters_for", worker, limit)]
+async def messages_for(reader: Reader, worker: str, *, limit: int = 1000) -> list[InboxMessage]:
+    """What a worker's executions, and those that no worker has in hand, have yet to be told, in order."""
+    return [InboxMessage(*row) for row in await reader.fetch("messages_for", worker, limit)]
 
 
-async def waits(reader: Reader, letter: str) -> bool:
+async def waits(reader: Reader, message: str) -> bool:
     """Whether it has yet to be told."""
-    return await reader.fetch_one("letter_waits", letter) is not None
+    return await reader.fetch_one("message_waits", message) is not None
 
 
-async def forget(tx: Transaction, letter: str) -> None:
-    """There is nobody to be told."""
-    await tx.execute("forget_inbox", letter)
+async def forget(tx: Transaction, message: str) -> None:
+    """The execution to be told does not exist."""
+    await tx.execute("forget_inbox", message)
 
 
-async def forget_unless_coming(tx: Transaction, letter: str, child: str) -> bool:
-    """The same for a child, unless it is about to be started, or has been; whether nobody is to be told."""
-    await tx.execute("forget_unless_coming", letter, child)
-    return not await waits(tx, letter)
+async def forget_unless_coming(tx: Transaction, message: str, child: str) -> bool:
+    """The same for a child, unless it is about to be started, or has been; whether the message was dropped."""
+    await tx.execute("forget_unless_coming", message, child)
+    return not await waits(tx, message)
 
 
 async def ask(tx: Transaction, signal: NewSignal, by: str) -> None:
-    """The execution will be told, and what comes of it kept for whoever asks."""
+    """The execution will be told, and its answer is kept for the asking worker."""
     await tx.execute("ask_inbox", *signal, by)
 
 
-async def answer(reader: Reader, letter: str) -> str | None:
+async def answer(reader: Reader, message: str) -> str | None:
     """What came of it, if anything has yet."""
-    row = await reader.fetch_one("inbox_answer", letter)
+    row = await reader.fetch_one("inbox_answer", message)
     return None if row is None else row[0]
 
 
 async def drop_answers(tx: Transaction, before: int) -> int:
-    """Answers nobody has come for since then; how many."""
+    """Drops the answers that no worker has asked for since then; how many."""
     return await tx.execute("drop_answers", before)

@@ -1,4 +1,4 @@
-"""API keys: who may come in by a secret of which only the hash is kept."""
+"""API keys: each lets a caller in by a secret, of which only the hash is kept."""
 
 from typing import Final
 
@@ -61,7 +61,7 @@ async def listed(reader: Reader, workspace: str, *, before: str = NEWEST, limit:
 
 
 async def has_any(reader: Reader) -> bool:
-    """Whether anybody was ever given a key."""
+    """Whether a key was ever made."""
     return await reader.fetch_one("has_keys") is not None
 
 

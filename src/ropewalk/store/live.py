@@ -1,38 +1,22 @@
 """What is not over: who owns each execution, and when the parked ones wake."""
 
-from msgspec import Struct
-
 from ropewalk.store.access import Reader, Transaction
+from ropewalk.store.rows import LiveRow
 
 
-class Live(Struct, frozen=True):
-    """An execution that is not over; no owner means parked or queued."""
-
-    execution: str
-    workspace: str
-    owner: str | None
-    fence: int
-    last_seq: int
-    wake_at: int | None
-    has_slot: int
-    has_key: int
-    concurrency_key: str | None
-    priority: int
-
-
-async def get(reader: Reader, execution: str) -> Live | None:
+async def get(reader: Reader, execution: str) -> LiveRow | None:
     """The execution, if it is not over."""
     row = await reader.fetch_one("get_live", execution)
-    return None if row is None else Live(*row)
+    return None if row is None else LiveRow(*row)
 
 
-async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 1000) -> list[Live]:
+async def owned(reader: Reader, worker: str, *, after: str = "", limit: int = 1000) -> list[LiveRow]:
     """What a worker owns, after a cursor: after a crash, what is to be picked up."""
-    return [Live(*row) for row in await reader.fetch("owned_live", worker, after, limit)]
+    return [LiveRow(*row) for row in await reader.fetch("owned_live", worker, after, limit)]
 
 
 async def acquire(tx: Transaction, worker: str, execution: str) -> str | None:
-    """Gives the worker an execution that nobody has, be it over or not; whose it is then, None if there is none."""
+    """Gives the worker an execution without an owner, over or not; its owner after that, None if it does not exist."""
     while not await tx.execute("acquire_live", worker, execution):
         found = await get(tx, execution)
         if found is not None and found.owner is not None:
@@ -48,13 +32,13 @@ async def _owner(tx: Transaction, execution: str) -> str | None:
 
 
 async def release(tx: Transaction, worker: str, execution: str) -> None:
-    """Undoes `acquire`: what the worker has without a slot is nobody's; the row of one that is over goes."""
+    """Undoes `acquire`: what the worker has without a slot loses its owner; the row of an ended execution goes."""
     await tx.execute("release_live", execution, worker)
     await tx.execute("unhold_ended", execution)
 
 
 async def abandon(tx: Transaction, worker: str, execution: str) -> None:
-    """The worker has it no more, nor has it a slot; nobody is to wake it."""
+    """The worker does not own it any more, and it has no slot; no worker is to wake it."""
     await tx.execute("abandon_live", execution, worker)
 
 

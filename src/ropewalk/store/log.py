@@ -8,7 +8,7 @@ from ropewalk.store.access import Reader, json_list
 _ALL: Final = 2**62
 PAGE_ENTRIES: Final = 500
 PAGE_BYTES: Final = 4 * 2**20
-"""How much of one log is in memory at once for whoever reads it page by page; a longer entry comes alone."""
+"""How much of one log is in memory at once for a reader that goes page by page; a longer entry comes alone."""
 
 LITTLE: Final = 64 * 1024
 """A log of so many bytes is read at once, by the shortest question there is."""
@@ -41,8 +41,8 @@ async def entries(reader: Reader, execution: str, *, start: int = 1, limit: int 
 class pages:  # noqa: N801 -- called like the functions beside it
     """The entries from the one that holds event `start` on, in order, `most` or a few megabytes at a time.
 
-    A page is emptied when the next one is asked for, so that only one of them is in memory. No generator: whoever stops
-    in the middle leaves nothing behind that has to be closed.
+    A page is emptied when the next one is asked for, so that only one of them is in memory. No generator: a reader that
+    stops in the middle leaves nothing behind that has to be closed.
     """
 
     def __init__(self, reader: Reader, execution: str, *, start: int = 1, most: int | None = None) -> None:

@@ -1,7 +1,7 @@
 """What goes wrong on a loop where no task waits for it: told in a line of our log, not in a traceback on stderr.
 
 A driver leaves such things behind when its connections are cut: futures that no task asks any more, transports that end
-with an error. The reason is told again, by whatever needs the connection next.
+with an error. The reason is told again, to the next statement that needs the connection.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ from ropewalk.store.access import Reader, Transaction
 
 
 class Member(Struct, frozen=True):
-    """Somebody's role in a workspace."""
+    """A subject's role in a workspace."""
 
     workspace: str
     subject: str
@@ -21,7 +21,7 @@ async def put(tx: Transaction, member: Member) -> None:
 
 
 async def get(reader: Reader, workspace: str, subject: str) -> Member | None:
-    """What somebody is in a workspace."""
+    """The subject's role in a workspace."""
     row = await reader.fetch_one("get_member", workspace, subject)
     return None if row is None else Member(*row)
 
@@ -32,7 +32,7 @@ async def listed(reader: Reader, workspace: str, *, after: str = "", limit: int 
 
 
 async def memberships(reader: Reader, subject: str, *, after: str = "", limit: int = 50) -> list[Member]:
-    """What somebody is, and where, by workspace after a cursor."""
+    """The subject's roles, by workspace after a cursor."""
     return [Member(*row) for row in await reader.fetch("memberships", subject, after, limit)]
 
 

@@ -9,7 +9,7 @@ from ropewalk.store.access import Reader, Store
 
 MOST_WAITING: Final = 10_000
 MOST_WORKSPACES: Final = 100
-MOST_LETTERS: Final = 100_000
+MOST_DEAD_LETTERS: Final = 100_000
 MOST_BREAKERS: Final = 10_000
 
 
@@ -32,8 +32,8 @@ async def full_workspaces(reader: Reader) -> list[FullWorkspace]:
 
 
 async def dead_letters(store: Store) -> int:
-    """How many dead letters nobody has resolved."""
-    return _count((await store.scan("count_dead_letters", MOST_LETTERS))[0])
+    """How many dead letters are not resolved."""
+    return _count((await store.scan("count_dead_letters", MOST_DEAD_LETTERS))[0])
 
 
 async def set_aside(reader: Reader) -> int:

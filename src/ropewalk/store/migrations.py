@@ -64,7 +64,7 @@ def pending(applied: Iterable[tuple[int, str]], known: Sequence[Migration], plac
 
 
 def require_all(applied: Sequence[tuple[int, str]], known: Sequence[Migration], place: str) -> None:
-    """Refuses a store that has not taken every step: whoever only looks takes none."""
+    """Refuses a store that lacks some of the steps: a reader must not take them."""
     if not applied:
         raise NoStore(
             f"there is nothing of Ropewalk in {place} yet: `ropewalk run FILE` or `ropewalk up` makes it, "

@@ -11,7 +11,7 @@ from ropewalk.store.events import item_of, place_of
 Key = tuple[str, int | None, int]
 """Node, item, attempt."""
 RUNNER: Final = "runner:"
-"""What the names of those begin with who lease and are no workers."""
+"""The names of external runners, which lease runs and are no workers, begin with this."""
 
 
 class Offer(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Offer(Struct, frozen=True):
 
 
 class Reported(Struct, frozen=True):
-    """Whose run it was."""
+    """The run that was reported."""
 
     execution: str
     node: str
@@ -75,7 +75,7 @@ async def unlease(tx: Transaction, offer: Offer) -> None:
 
 
 async def is_waiting(reader: Reader, workspace: str, pool: str) -> bool:
-    """Whether there is a run that nobody has taken."""
+    """Whether there is a run that no runner has taken."""
     return await reader.fetch_one("next_offer", pool, workspace) is not None
 
 
@@ -103,13 +103,13 @@ async def end(tx: Transaction, offer: Offer, now: int) -> Reported | None:
 
 
 async def expired(tx: Transaction, now: int, limit: int) -> list[Expired]:
-    """Runs whose runner has gone silent, longest first; they are nobody's any more."""
+    """Runs whose runner has gone silent, longest first; no runner has them any more."""
     rows = await tx.fetch("expired_offers", now, limit)
     return [Expired(_reported(*run), leased_by, granted) for *run, leased_by, granted in rows]
 
 
 async def stop(tx: Transaction, execution: str, key: Key) -> bool:
-    """The run is not wanted any more; True if nobody had taken it."""
+    """The run is not wanted any more; True if no runner had taken it."""
     node, item, attempt = key
     about = (execution, node, place_of(item), attempt)
     if await tx.execute("withdraw_offer", *about):

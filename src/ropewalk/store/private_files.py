@@ -1,4 +1,4 @@
-"""Files that only their owner may read: made so from the first byte, whatever the umask, or closed when found open."""
+"""Files that only their owner may read: made so from the first byte, under any umask, or closed when found open."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""The queue: who waits for a slot, and whose turn it is.
+"""The queue: which executions wait for a slot, and which is next.
 
 A claim takes only what has a slot and its key, so the limits are exact. Workspaces get turns: the room is shared out
 evenly among those that wait, beginning after the one served last.
@@ -18,7 +18,7 @@ CANDIDATES: Final = 4
 
 
 def _anyone(execution: str) -> bool:
-    """Nobody is left out."""
+    """Every execution may be claimed."""
     return True
 
 
@@ -77,7 +77,7 @@ async def any_waiting(reader: Reader, now: int) -> bool:
 
 
 async def unclaim(tx: Transaction, worker: str, claimed: Claimed, to: Returned) -> None:
-    """What was claimed cannot be dispatched; slot and key are free again. Nothing, if it is another's by now."""
+    """What was claimed cannot be dispatched; slot and key are free again. Nothing, if another worker has it by now."""
     if await tx.execute("unclaim_live", claimed.execution, worker):
         await tx.execute("return_queue", to.state, to.not_before, to.attempts, to.error, claimed.execution)
 
@@ -87,7 +87,7 @@ async def claim(
 ) -> tuple[list[Claimed], str]:
     """Gives the worker up to `limit` executions: ownership, slot and key at once; and the last workspace looked at.
 
-    `after` is the one looked at last, so that a small limit reaches everyone in turn; no workspace is left: "".
+    `after` is the one looked at last, so that a small limit reaches each in turn; no workspace is left: "".
     Those that the worker `may` not have now wait for the next claim.
     """
     offers, last = await _offers(tx, now, limit, after, may)
@@ -129,7 +129,7 @@ async def _offer(tx: Transaction, workspace: str, slots: int | None, now: int, l
     waiting = [Claimed(*row) for row in await tx.fetch("claimable", workspace, now, room)]
     first: dict[str | int, Claimed] = {}
     for place, entry in enumerate(waiting):
-        # Whatever has no key stands for itself.
+        # An entry without a key stands for itself.
         first.setdefault(place if entry.concurrency_key is None else entry.concurrency_key, entry)
     # The fence as it will be once the entry is taken.
     return [replace(entry, fence=entry.fence + 1) for entry in first.values()]

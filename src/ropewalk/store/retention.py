@@ -1,9 +1,9 @@
-"""Removing what is old: executions that ended long ago with everything that speaks of them, then what nobody needs.
+"""Removing what is old: executions that ended long ago with everything that speaks of them, then what nothing uses.
 
 Ids have the time of acceptance in them, so the oldest executions are found by walking ids from the beginning with a
 cursor; nothing is indexed for it, and an execution's own commits cost no more than without. Children go before their
-parents: whoever reopens a child needs its parent, and so on up. But not before nothing keeps what is above them:
-whoever reopens a parent comes back to its children, and what they have done must not be done again.
+parents: reopening a child needs its parent, and so on up. But not while anything keeps what is above them: reopening
+a parent comes back to its children, and what they have done must not be done again.
 """
 
 from typing import Final, Protocol, runtime_checkable
@@ -18,15 +18,15 @@ from ropewalk.store.blobs import record
 from ropewalk.store.ids import first_id
 
 HELD: Final = HOUR
-"""How long an execution stays after someone set out to reopen it, or told it something."""
+"""How long an execution stays after a caller set out to reopen it, or told it something."""
 
 RELEASED: Final = DAY
-"""How long a blob outlives whatever named it last."""
+"""How long a blob is kept after nothing names it any more."""
 
 EXECUTIONS: Final = "executions"
 KEYS: Final = "keys"
 AUDIT: Final = "audit"
-"""What is removed and leaves a note of up to when: whoever checks the store misses it otherwise."""
+"""What is removed and leaves a note of up to when: a check of the store would call it missing otherwise."""
 
 MOST_EVENTS: Final = 50_000
 """One step removes logs of no more events together, unless a single one is longer."""
@@ -44,7 +44,7 @@ class RemovableBlobs(Protocol):
     """Where values can be removed again. Blobs of a store without this are kept."""
 
     async def remove(self, tx: Transaction, digest: str) -> bool:
-        """The value goes together with its row; false if someone has just written or found it."""
+        """The value goes together with its row; false if a worker has just written or found it."""
 
 
 class Cutoffs(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ async def hold(tx: Transaction, execution: str, now: int) -> bool:
 
 
 async def forget_holds(tx: Transaction, now: int) -> None:
-    """Those who set out to reopen something long ago have done so or never will."""
+    """Forgets callers who set out to reopen something long ago: they have done so or never will."""
     await tx.execute("forget_holds", now)
 
 
@@ -183,7 +183,7 @@ async def remove_blobs(
 
 
 async def _remove_blob(tx: Transaction, blobs: RemovableBlobs, blob: Blob, cut: Cutoffs) -> bool:
-    """The row first: whoever writes the same value waits for it, and finds either both or neither."""
+    """The row first: a writer of the same value waits for it, and finds either both or neither."""
     if await tx.execute("remove_blob", blob.hash, cut.blobs) == 0:
         return False
     if await blobs.remove(tx, blob.hash):

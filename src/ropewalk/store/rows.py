@@ -37,8 +37,8 @@ class ExecutionChange(NamedTuple):
     id: str
 
 
-class NewLive(NamedTuple):
-    """insert_live"""
+class LiveRow(NamedTuple):
+    """insert_live, and as it is read: an execution that is not over; no owner means parked or queued"""
 
     execution: str
     workspace: str
@@ -108,7 +108,7 @@ class FirstRunEntry(NamedTuple):
 
 
 class RunEntry(NamedTuple):
-    """upsert_run; leases are outside, see `offers.py`"""
+    """upsert_run, and as it is read; leases are outside, see `offers.py`"""
 
     id: str
     execution: str
@@ -313,7 +313,7 @@ class ById(NamedTuple):
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "insert_execution": NewExecution._fields,
     "set_execution": ExecutionChange._fields,
-    "insert_live": NewLive._fields,
+    "insert_live": LiveRow._fields,
     "update_live": LiveChange._fields,
     "reopen_live": Reopening._fields,
     "count_live": Counted._fields,

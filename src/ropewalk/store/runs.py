@@ -7,25 +7,9 @@ from msgspec import Struct
 from ropewalk.core.state import RunState
 from ropewalk.store.access import Reader
 from ropewalk.store.events import item_of, place_of
+from ropewalk.store.rows import RunEntry
 
 _ALL: Final = 1000
-
-
-class Run(Struct, frozen=True):
-    """One attempt at one node or item."""
-
-    id: str
-    execution: str
-    node: str
-    item: int | None
-    attempt: int
-    state: str
-    worker: str | None
-    retry_after: int | None
-    started_at: int | None
-    finished_at: int | None
-    error_type: str | None
-    error: str | None
 
 
 class Attempt(Struct, frozen=True):
@@ -38,7 +22,7 @@ class Attempt(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """An attempt that anyone of its pool may carry out, and who has it."""
+    """An attempt that any worker or runner of its pool may carry out, and the one that has it."""
 
     leased_by: str | None
     lease_until: int | None
@@ -48,10 +32,10 @@ class Lease(Struct, frozen=True):
     offered_at: int
 
 
-async def get(reader: Reader, run: str) -> Run | None:
+async def get(reader: Reader, run: str) -> RunEntry | None:
     """The run of this id, if it has a row."""
     row = await reader.fetch_one("get_run", run)
-    return None if row is None else Run(*row)
+    return None if row is None else RunEntry(*row)
 
 
 async def listed(
@@ -62,13 +46,13 @@ async def listed(
     state: RunState | None = None,
     after: str = "",
     limit: int = _ALL,
-) -> list[Run]:
+) -> list[RunEntry]:
     """The runs of an execution in the order they came to be, after a cursor."""
-    return [Run(*row) for row in await reader.fetch("list_runs", execution, after, node, state, limit)]
+    return [RunEntry(*row) for row in await reader.fetch("list_runs", execution, after, node, state, limit)]
 
 
 async def offered(reader: Reader, offer: str) -> Attempt | None:
-    """Whose attempt an offer is, as long as nobody has reported it."""
+    """The attempt that was offered, as long as it is not reported."""
     row = await reader.fetch_one("offered_run", offer)
     if row is None:
         return None

@@ -110,7 +110,7 @@ create table queue (
 );
 create index queue_by_claim on queue (workspace, is_new, priority desc, enqueued_at, id) where state = 'PENDING';
 
--- Written once, at the end of the attempt; earlier only while someone else must see it.
+-- Written once, at the end of the attempt; earlier only while another process must see it.
 create table run (
     id text primary key,
     execution text not null,
@@ -163,7 +163,7 @@ create table inbox (
     sent_at bigint not null,
     sent_by text,
     wants_answer bigint not null default 0,
-    answer text                         -- what came of it, for whoever asked
+    answer text                         -- what came of it, for the worker that asked
 );
 create index inbox_by_execution on inbox (execution, id);
 
@@ -352,7 +352,7 @@ create table member (
 );
 create index member_by_subject on member (subject, workspace);
 
--- Workflows that are shared with someone who has no role, or a lesser one, in the workspace.
+-- Workflows that are shared with a subject that has no role, or a lesser one, in the workspace.
 create table acl (
     workspace text not null,
     workflow text not null,

@@ -1,6 +1,6 @@
 """Values that the servers of one store agree on: the first to come decides, the others take it over.
 
-Despite the name of the table none of them is secret: whoever can read the database can read them.
+Despite the name of the table none of them is secret: every user of the database can read them.
 """
 
 from ropewalk.store.access import Transaction

@@ -6,7 +6,7 @@ from ropewalk.store.access import Reader, Transaction
 
 
 class Session(Struct, frozen=True):
-    """Somebody who is in; `actor` is JSON."""
+    """A person who has logged in; `actor` is JSON."""
 
     hash: str
     actor: str
@@ -16,7 +16,7 @@ class Session(Struct, frozen=True):
 
 
 async def insert(tx: Transaction, session: Session) -> None:
-    """Somebody came in."""
+    """A person logged in."""
     about = (session.hash, session.actor, session.csrf_hash)
     await tx.execute("insert_session", *about, session.created_at, session.expires_at)
 

@@ -1,4 +1,4 @@
-"""Streams: what moves in a workspace, for whoever follows the whole of it."""
+"""Streams: what moves in a workspace, for readers that follow the whole of it."""
 
 from msgspec import Struct
 

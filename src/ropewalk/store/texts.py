@@ -1,4 +1,4 @@
-"""The normal form of texts in a store: the same on every one, whatever its driver would make of a NUL or half a pair.
+"""The normal form of texts in a store: the same on every one, though drivers treat a NUL or half a pair differently.
 
 A statement is given its arguments in it. The rows of a commit are only brought into it where the store could not take
 them as they are: nearly never, and a look at each of their texts would cost every commit something.

@@ -31,12 +31,12 @@ class Worker(Struct, frozen=True):
 
 
 async def expel(tx: Transaction, worker: str) -> bool:
-    """Whoever writes as this worker is refused from now on; whether there is such a worker."""
+    """What is written as this worker is refused from now on; whether there is such a worker."""
     return await tx.execute("raise_epoch", worker) == 1
 
 
 async def stop_taking(tx: Transaction, worker: str) -> None:
-    """The worker finishes what it has, and takes nothing more: nobody is to count on it."""
+    """The worker finishes what it has, and takes nothing more: no start is to wait for it."""
     await tx.execute("stop_taking", worker)
 
 

@@ -102,7 +102,7 @@ async def create(tx: Transaction, draft: Draft, new_id: str, now: int) -> Saved:
 async def revise(tx: Transaction, draft: Draft, expected: Collection[str] | None, now: int) -> Saved:
     """Makes the draft the next version of its name if the newest is one of these; None: whichever it is.
 
-    Outdated if it is another. What says the same as the newest is that version, whatever was expected: the request may
+    Outdated if it is another. What says the same as the newest is that version, with any expectation: the request may
     have come before, and its answer been lost.
     """
     workflow = await lock(tx, draft.workspace, draft.name)

@@ -58,7 +58,7 @@ async def set_plan(tx: Transaction, workspace: str, plan: Plan) -> None:
 
 
 async def override_slots(tx: Transaction, workspace: str, slots: int | None) -> None:
-    """Another limit in force, whatever the plan; None lifts it."""
+    """A limit that holds instead of the plan's; None lifts it."""
     _require(await tx.execute("set_slots", slots, workspace), workspace)
 
 
@@ -81,5 +81,5 @@ async def listed(reader: Reader, *, after: str = "", limit: int = 50) -> list[Wo
 async def of_subject(
     reader: Reader, subject: str, home: str | None, *, after: str = "", limit: int = 50
 ) -> list[Workspace]:
-    """The workspaces somebody has a part in, their home among them, by id after a cursor."""
+    """The workspaces the subject has a part in, its home among them, by id after a cursor."""
     return [Workspace(*row) for row in await reader.fetch("workspaces_of", subject, home, after, limit)]

@@ -124,7 +124,7 @@ class _Line:
         why = "" if error is None else f": {_brief(error)}"
         known = {name: value for name, value in (("error", error), *more.items()) if value is not None}
         about = self._about
-        # Escaped here too: in a program of its own, Ropewalk does not know who writes the line.
+        # Escaped here too: inside a user's program, Ropewalk does not know which handler writes the line.
         sentence = on_one_line(f"{about['workflow']} {about['executionId']}: {named}{what}{why}")
         _log.log(level, event, sentence, {**about, **where, **known})
 

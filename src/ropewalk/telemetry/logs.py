@@ -17,7 +17,7 @@ DETAIL: Final = "errorDetail"
 """The field of a traceback: for programs alone, since it would be a very long line for people."""
 _DRIVER: Final = "asyncpg"
 
-# Whatever a reader of lines may take for the end of one, or a terminal for a command.
+# What a reader of lines may take for the end of one, or a terminal for a command.
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -26,7 +26,7 @@ Identify = Callable[[str, str, int | None, int], dict[str, str]]
 
 
 def on_one_line(text: str) -> str:
-    """The text with every control character escaped as JSON does it: one event, one line, whatever a payload holds."""
+    """The text with every control character escaped as JSON does it: one event, one line, with any payload."""
     return _CONTROLS.sub(_escaped, text)
 
 
@@ -41,12 +41,12 @@ class Format(StrEnum):
     CONSOLE = "console"
 
 
-def _nobody(execution: str, node: str, item: int | None, attempt: int) -> dict[str, str]:
+def _no_names(execution: str, node: str, item: int | None, attempt: int) -> dict[str, str]:
     return {}
 
 
 @contextmanager
-def logs_to(stream: TextIO, form: Format, identify: Identify = _nobody) -> Iterator[None]:
+def logs_to(stream: TextIO, form: Format, identify: Identify = _no_names) -> Iterator[None]:
     """Everything Ropewalk logs goes to this stream, ours and what nodes write alike."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_OneLine(_formatter(form, identify)))

@@ -44,7 +44,7 @@ class Metrics:
         self.request_time = self._spreads("http_request_seconds", "How long requests took.", _DELAYS, "operation")
         self._waiting = self._gauge("queue_waiting", "Executions that wait for a slot, up to 10,000.")
         self._full = self._gauge("workspaces_at_capacity", "Workspaces whose executions wait for a slot, up to 100.")
-        self._letters = self._gauge("dead_letters", "Dead letters nobody has resolved, up to 100,000.")
+        self._dead_letters = self._gauge("dead_letters", "Dead letters that are not resolved, up to 100,000.")
         self._set_aside = self._gauge(
             "executions_set_aside", "Executions set aside after deaths of workers, up to 1,000."
         )
@@ -84,12 +84,12 @@ class Metrics:
         answer[1].observe(seconds)
 
     def count_stale_writes(self, count: Callable[[], int]) -> None:
-        """Shows what somebody else counts: writes of a worker that was taken over from."""
+        """Shows what the store counts: writes of a worker that was taken over from."""
         about = "Writes refused because another worker had taken over."
         self.registry.register(_Counted("ropewalk_stale_writes_refused", about, count))
 
     def count_rewinds(self, count: Callable[[], int]) -> None:
-        """Shows what somebody else counts: how often the database went back in time."""
+        """Shows what the store counts: how often the database went back in time."""
         about = "How often this process found that the database went back in time."
         self.registry.register(_Counted("ropewalk_store_rewinds", about, count))
 
@@ -100,7 +100,7 @@ class Metrics:
             return
         self._waiting.set(sample.waiting)
         self._full.set(sample.at_capacity)
-        self._letters.set(sample.dead_letters)
+        self._dead_letters.set(sample.dead_letters)
         self._set_aside.set(sample.set_aside)
         for state in ("CLOSED", "OPEN", "HALF_OPEN"):
             self._breakers.labels(state).set(sample.breakers.get(state, 0))
@@ -124,7 +124,7 @@ class Metrics:
 
 
 class _Counted(Collector):
-    """What somebody else counts."""
+    """A counter that another object keeps."""
 
     def __init__(self, name: str, about: str, count: Callable[[], int]) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The figures again, sent by OTLP to whoever does not come for them."""
+"""The figures again, sent by OTLP to a collector that does not scrape them."""
 
 import time
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prometheus_client.samples import Sample as Point
 
 PATIENCE: Final = 5.0
-"""How long a receiver may take (s); nobody who leaves waits longer for one that is away."""
+"""How long a receiver may take (s); a process that leaves waits no longer for one that is away."""
 MISSING: Final = "OTLP needs more packages than are installed: pip install 'ropewalk[otel]'"
 
 

@@ -52,7 +52,7 @@ class Spans:
         self._tell(RUN, _execution_context(accepted), span_id(run.id), (run.started_at, ended), about, status)
 
     def execution(self, accepted: ExecutionAccepted, state: ExecutionState, ended_at: int) -> None:
-        """One execution, from its acceptance on; under whatever started it, if that was told."""
+        """One execution, from its acceptance on; below the span that started it, if the start named one."""
         about = {
             "ropewalk.workspace": accepted.workspace,
             "ropewalk.workflow": accepted.workflow,

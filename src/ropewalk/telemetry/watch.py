@@ -175,7 +175,7 @@ class Watch:
 
 
 def _tell(event: str, accepted: ExecutionAccepted, **more: Any) -> None:
-    # Asked first: there may be thousands a second, and mostly nobody reads them.
+    # Asked first: there may be thousands a second, and mostly no handler wants them.
     if _log.isEnabledFor(logging.INFO):
         _log.info(
             event,

@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from ropewalk.access.rates import Rate
-from ropewalk.configuration import SETTINGS, Kind, Setting, resolve
+from ropewalk.configuration import resolve
 from ropewalk.core.breaker import BreakerPolicies, BreakerPolicy, BreakerRule
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidInput
 from ropewalk.core.rate_limit import RateLimit
 from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.settings import SETTINGS, Kind, Setting
 from ropewalk.wiring import Settings
 from tests.cli.conftest import Invoke
 

@@ -148,7 +148,7 @@ def test_many_expressions_are_not_evaluated_briefly():
     ],
 )
 @pytest.mark.parametrize("rows", [1_000, 10_000])
-def test_one_pass_over_a_large_list_fits_whatever_its_length(source, rows):
+def test_one_pass_over_a_large_list_of_any_length_fits(source, rows):
     assert value_of(source, input=[{"a": number, "b": "t"} for number in range(rows)])
 
 

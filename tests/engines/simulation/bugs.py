@@ -21,7 +21,7 @@ BUGS: Final = (
     Bug("key never given back", projecting._put_live, 'rows.append(("delete_live", (live.id,)))', "pass"),
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
     Bug("letters of the last process not read", Letters.catch_up,
-        "in await inbox.letters_for(self._engine.store, self._engine.store.worker)", "in ()"),
+        "in await inbox.messages_for(self._engine.store, self._engine.store.worker)", "in ()"),
     Bug("lost attempts not told at the opening", Recovery._end_attempts, "in live.found_running", "in ()"),
     Bug("kept in memory after a failed commit", Recovery.drop, "engine.memory.forget(live)", "pass"),
     Bug("not taken up after a failed commit", Recovery.lost_the_store,

@@ -11,7 +11,7 @@ from typing import Any
 from ropewalk.store.access import Batch, Row, Value
 from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.sqlite import SqliteStore
-from ropewalk.store.sqlite.store import SqliteTransaction
+from ropewalk.store.sqlite.transaction import SqliteTransaction
 
 
 class Fate(StrEnum):

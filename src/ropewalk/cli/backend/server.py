@@ -11,7 +11,7 @@ import msgspec
 from ropewalk.cli.backend.profiles import Server, token_for
 from ropewalk.cli.backend.queries import Json, Search
 from ropewalk.client import AsyncClient
-from ropewalk.client.answers import LetterProgress, Worker
+from ropewalk.client.answers import DeadLetterProgress, Worker
 from ropewalk.client.dlq import STOPPED
 from ropewalk.client.refusals import path_of
 from ropewalk.core import log
@@ -165,11 +165,11 @@ def _is_wanted(worker: Worker) -> bool:
     return worker["isAlive"] or (worker["slots"] > 0 and worker["silence"] is not None)
 
 
-def _progress(each: LetterProgress) -> Progress:
+def _progress(each: DeadLetterProgress) -> Progress:
     return Progress(each["id"] or "", each["executionId"] or "", Outcome(each["outcome"]), each["reason"])
 
 
-def _less(left: int | None, each: LetterProgress) -> int | None:
+def _less(left: int | None, each: DeadLetterProgress) -> int | None:
     """How many may still be taken up; one that fails again was before."""
     return left if left is None or each["outcome"] == Outcome.FAILED else left - 1
 

@@ -2,7 +2,7 @@
 
 Knowing every node's ancestors would be quadratic. Only referenced nodes matter, so each of these gets a bit, and the
 bits flow along the edges, in blocks of nodes that lie close together in the topological order. A block's pass ends with
-the last node that asks: references to near ancestors, whatever their number, cost one pass over the graph in all, and
+the last node that asks: references to near ancestors, in any number, cost one pass over the graph in all, and
 references right across it one pass per block.
 """
 

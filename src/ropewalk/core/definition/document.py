@@ -18,7 +18,7 @@ from ropewalk.core.errors import InvalidDefinition, InvalidInput, Unfinished
 from ropewalk.core.schema import Allowance, validate
 
 CHECKED_AT_ONCE = 100_000
-"""An input that counts more (see `brief.py`) takes long to check, whatever its schema."""
+"""An input that counts more (see `brief.py`) takes long to check, with any schema."""
 
 
 class Definition:

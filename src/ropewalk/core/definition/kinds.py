@@ -187,7 +187,7 @@ class Anything:
 
 
 class Apart:
-    """A list of records checked by whoever knows the rules between them."""
+    """A list of records, checked by the module that knows the rules between them."""
 
     def __init__(self, element: "Record") -> None:
         self.element = element
@@ -214,7 +214,7 @@ class Free(Anything):
 
 
 class Parameters:
-    """An object that is looked into by whoever knows the node type."""
+    """An object that is looked into by the code that knows the node type."""
 
     def check(self, value: JSON, path: Path, report: Report) -> None:
         if not isinstance(value, dict):

@@ -14,7 +14,7 @@ _NO_PORT = f"a port cannot be named '{ERROR_PORT}', which is the edge of failure
 
 
 class Ports(Struct, frozen=True):
-    """The ports of one node: its own, which nobody may know, and those of every node like it.
+    """The ports of one node: its own, which may be unknown, and those of every node like it.
 
     `wrong` is what its own have wrong with them.
     """
@@ -58,7 +58,7 @@ def _own_ports(node: dict[str, Any], node_type: NodeTypeInfo) -> tuple[dict[str,
         return None, None
     try:
         own = _named(node_type.ports_with(parameters))
-    except Exception as error:  # noqa: BLE001 -- somebody's node type may raise anything
+    except Exception as error:  # noqa: BLE001 -- a user's node type may raise anything
         why = step(f"{type(error).__name__}: {error}", LONGEST_REASON)
         return None, f"the node type {shown(node_type.name)} cannot say which ports these parameters give it: {why}"
     return own, _NO_PORT if own is not None and ERROR_PORT in own else None

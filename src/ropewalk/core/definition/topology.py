@@ -1,7 +1,7 @@
 """The bare graph of a workflow: integer nodes in document order, edges as adjacency tuples.
 
 Everything here is linear in nodes and edges (the order adds a heap's logarithm) and iterative, so that a graph of
-100,000 nodes is an ordinary one, whatever its shape.
+100,000 nodes is an ordinary one, in any shape.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

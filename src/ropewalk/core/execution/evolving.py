@@ -6,27 +6,10 @@ One function per event; the events of the whole and of people's verbs are in `ev
 from collections import deque
 from typing import Any
 
+from ropewalk.core import events
 from ropewalk.core.commands import CancelChild, PauseChild, RunNode, StartChild
 from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT
-from ropewalk.core.events import (
-    Blob,
-    ItemFailed,
-    ItemsGivenUp,
-    ItemsStarted,
-    ItemSucceeded,
-    MapExpanded,
-    NodeFailed,
-    NodesSkipped,
-    NodesStarted,
-    NodeSucceeded,
-    RunFailed,
-    RunReleased,
-    RunReturned,
-    RunStarted,
-    RunWaiting,
-    SignalReceived,
-    given,
-)
+from ropewalk.core.events import Blob, given
 from ropewalk.core.execution import mending
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import ENDED, RUNNING, Map, NodeError, Phase, Work
@@ -42,7 +25,7 @@ def value_of(output: Any, blob: Blob | None) -> Any:
     return output if blob is None else blob
 
 
-def nodes_started(x: Progress, event: NodesStarted) -> None:
+def nodes_started(x: Progress, event: events.NodesStarted) -> None:
     indexes, works = x.plan.index, x.works
     started = [works[indexes[node]] for node in event.nodes]
     if x.is_simple:
@@ -84,17 +67,17 @@ def _go_on(x: Progress, work: Work) -> None:
     x.feed(work.node)
 
 
-def nodes_skipped(x: Progress, event: NodesSkipped) -> None:
+def nodes_skipped(x: Progress, event: events.NodesSkipped) -> None:
     for node in event.nodes:
         x.nodes[x.plan.index[node]] = NodeState.SKIPPED
     x.to_skip.clear()
 
 
-def node_succeeded(x: Progress, event: NodeSucceeded) -> None:
+def node_succeeded(x: Progress, event: events.NodeSucceeded) -> None:
     succeed_node(x, x.works[x.plan.index[event.node]], event)
 
 
-def succeed_node(x: Progress, work: Work, event: NodeSucceeded) -> None:
+def succeed_node(x: Progress, work: Work, event: events.NodeSucceeded) -> None:
     """The node is done: its last attempt was under way or has waited, or its map is over."""
     index = work.node
     del x.works[index]
@@ -109,8 +92,8 @@ def succeed_node(x: Progress, work: Work, event: NodeSucceeded) -> None:
     settle_node(x, index, output, event.ports)
 
 
-def _answered(x: Progress, work: Work, event: NodeSucceeded) -> None:
-    """Whatever the node waited for has come, or will not be waited for any longer."""
+def _answered(x: Progress, work: Work, event: events.NodeSucceeded) -> None:
+    """What the node waited for has come, or will not be waited for any longer."""
     if event.ports == EXPIRED:
         stop_waiting(x, work)
     else:
@@ -130,7 +113,7 @@ def settle_node(x: Progress, index: int, output: Any, ports: tuple[str, ...]) ->
         x.open_up(ready)
 
 
-def node_failed(x: Progress, event: NodeFailed) -> None:
+def node_failed(x: Progress, event: events.NodeFailed) -> None:
     index = x.plan.index[event.node]
     work = x.works[index]
     stop_waiting(x, work, event.child)
@@ -148,7 +131,9 @@ def node_failed(x: Progress, event: NodeFailed) -> None:
         x.unhandled[index] = x.new_failures[index] = None
 
 
-def _note_inputs(work: Work, event: NodeFailed | ItemFailed | RunFailed | RunWaiting) -> None:
+def _note_inputs(
+    work: Work, event: events.NodeFailed | events.ItemFailed | events.RunFailed | events.RunWaiting
+) -> None:
     """What was recorded once is what later attempts are given."""
     inputs = given(event)
     if inputs is not None:
@@ -166,7 +151,7 @@ def stop_waiting(x: Progress, work: Work, ended: ExecutionState | None = None) -
 # Maps
 
 
-def map_expanded(x: Progress, event: MapExpanded) -> None:
+def map_expanded(x: Progress, event: events.MapExpanded) -> None:
     index = x.plan.index[event.node]
     work = x.works[index]
     x.leave(work)
@@ -175,14 +160,14 @@ def map_expanded(x: Progress, event: MapExpanded) -> None:
     x.feed(index)
 
 
-def items_started(x: Progress, event: ItemsStarted) -> None:
+def items_started(x: Progress, event: events.ItemsStarted) -> None:
     works = x.maps[x.plan.index[event.node]].works
     for item in event.items:
         x.start(works[item])
         x.commands.append(RunNode(event.node, works[item].attempt, item))
 
 
-def item_succeeded(x: Progress, event: ItemSucceeded) -> None:
+def item_succeeded(x: Progress, event: events.ItemSucceeded) -> None:
     index = x.plan.index[event.node]
     work = x.maps[index].works[event.item]
     x.leave(work)
@@ -193,7 +178,7 @@ def item_succeeded(x: Progress, event: ItemSucceeded) -> None:
         mending.succeeded(x, index, event.item)
 
 
-def item_failed(x: Progress, event: ItemFailed) -> None:
+def item_failed(x: Progress, event: events.ItemFailed) -> None:
     index = x.plan.index[event.node]
     map_ = x.maps[index]
     work = map_.works[event.item]
@@ -207,7 +192,7 @@ def item_failed(x: Progress, event: ItemFailed) -> None:
         mending.failed(x, index, event.item)
 
 
-def items_given_up(x: Progress, event: ItemsGivenUp) -> None:
+def items_given_up(x: Progress, event: events.ItemsGivenUp) -> None:
     map_ = x.maps[x.plan.index[event.node]]
     map_.give_up()
     for item in event.items:
@@ -223,13 +208,13 @@ def items_given_up(x: Progress, event: ItemsGivenUp) -> None:
 # Runs
 
 
-def run_started(x: Progress, event: RunStarted) -> None:
+def run_started(x: Progress, event: events.RunStarted) -> None:
     work = _work(x, event)
     x.start(work)
     x.commands.append(RunNode(event.node, work.attempt, event.item))
 
 
-def run_failed(x: Progress, event: RunFailed) -> None:
+def run_failed(x: Progress, event: events.RunFailed) -> None:
     work = _work(x, event)
     x.leave(work)
     _note_inputs(work, event)
@@ -240,7 +225,7 @@ def run_failed(x: Progress, event: RunFailed) -> None:
         x.set_timer(work, event.retry_at)
 
 
-def run_waiting(x: Progress, event: RunWaiting) -> None:
+def run_waiting(x: Progress, event: events.RunWaiting) -> None:
     work = _work(x, event)
     x.leave(work)
     _note_inputs(work, event)
@@ -252,7 +237,7 @@ def run_waiting(x: Progress, event: RunWaiting) -> None:
     elif isinstance(event.wait, RateLimitWait):
         work.reserved = event.wait
     if x.ending is not None:
-        return  # nobody would answer any more
+        return  # no answer would come any more
     begin_waiting(x, work)
     if event.due is not None:
         x.set_timer(work, event.due)
@@ -269,20 +254,20 @@ def begin_waiting(x: Progress, work: Work) -> None:
         x.listeners.setdefault(work.wait.name, deque()).append(work)
 
 
-def run_returned(x: Progress, event: RunReturned) -> None:
+def run_returned(x: Progress, event: events.RunReturned) -> None:
     work = _work(x, event)
     x.leave(work)
     work.again = True
     x.queue(work)
 
 
-def run_released(x: Progress, event: RunReleased) -> None:
+def run_released(x: Progress, event: events.RunReleased) -> None:
     work = _work(x, event)
     x.leave(work)
     x.queue(work)
 
 
-def signal_received(x: Progress, event: SignalReceived) -> None:
+def signal_received(x: Progress, event: events.SignalReceived) -> None:
     x.signals.setdefault(event.name, deque()).append(event.payload)
 
 
@@ -295,7 +280,10 @@ def _use_signal(x: Progress, work: Work) -> None:
             del x.signals[work.wait.name]
 
 
-def _work(x: Progress, event: RunStarted | RunFailed | RunWaiting | RunReturned | RunReleased) -> Work:
+def _work(
+    x: Progress,
+    event: events.RunStarted | events.RunFailed | events.RunWaiting | events.RunReturned | events.RunReleased,
+) -> Work:
     work = x.work(event.node, event.item)
     assert work is not None, f"{event} names no work"
     return work

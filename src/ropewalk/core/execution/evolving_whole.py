@@ -1,57 +1,25 @@
-"""What the events of the whole execution and of people's verbs change, and the table of all events."""
+"""What the events of the whole execution and of people's verbs change, and the table of all events.
+
+Those by which an execution ends are in `evolving_end.py`.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StopRun
-from ropewalk.core.events import (
-    CancelRequested,
-    ChildResumed,
-    DeadlinePassed,
-    Event,
-    ExecutionAccepted,
-    ExecutionCancelled,
-    ExecutionFailed,
-    ExecutionPaused,
-    ExecutionReopened,
-    ExecutionResumed,
-    ExecutionStarted,
-    ExecutionSucceeded,
-    ExecutionTimedOut,
-    ItemFailed,
-    ItemsGivenUp,
-    ItemsStarted,
-    ItemSucceeded,
-    MapExpanded,
-    NodeFailed,
-    NodeFixed,
-    NodeRequeued,
-    NodesCarriedOver,
-    NodesReset,
-    NodesSkipped,
-    NodesStarted,
-    NodeSucceeded,
-    RunFailed,
-    RunReleased,
-    RunReturned,
-    RunStarted,
-    RunWaiting,
-    SignalReceived,
-    SlotReleased,
-    SlotTaken,
-    StopRequested,
-)
+from ropewalk.core import events
+from ropewalk.core.commands import PauseChild, ReopenChild, ResumeChild
+from ropewalk.core.events import Event
 from ropewalk.core.execution import evolving as node
+from ropewalk.core.execution import evolving_end as end
 from ropewalk.core.execution import mending
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.execution.work import Map, Phase, Work
+from ropewalk.core.execution.work import Map, Work
 from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import ChildWait
 
 # Looked up in every execution; an enum's members are slow to reach through their class.
-RUNNING, SUCCESS = ExecutionState.RUNNING, ExecutionState.SUCCESS
-OPEN: Final = (NodeState.WAITING, NodeState.READY, NodeState.RUNNING)
+RUNNING: Final = ExecutionState.RUNNING
 
 
 def evolve(x: Progress, event: Event) -> None:
@@ -67,11 +35,11 @@ def record(x: Progress, event: Event) -> None:
     EVOLVE[type(event)](x, event)
 
 
-def _accepted(x: Progress, event: ExecutionAccepted) -> None:
+def _accepted(x: Progress, event: events.ExecutionAccepted) -> None:
     x.accepted = event
 
 
-def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
+def _carried_over(x: Progress, event: events.NodesCarriedOver) -> None:
     # In graph order, so that a node is opened before its own result settles it.
     skipped = dict.fromkeys(event.skipped)
     for index in x.plan.order:
@@ -85,7 +53,7 @@ def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
     x.to_skip[:] = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
 
 
-def _started(x: Progress, event: ExecutionStarted) -> None:
+def _started(x: Progress, event: events.ExecutionStarted) -> None:
     x.state = RUNNING
     x.started_at = x.started_at or event.at
     x.about = None
@@ -94,16 +62,16 @@ def _started(x: Progress, event: ExecutionStarted) -> None:
     x.slot_answered()
 
 
-def _slot_taken(x: Progress, event: SlotTaken) -> None:
+def _slot_taken(x: Progress, event: events.SlotTaken) -> None:
     x.has_slot = True
     x.slot_answered()
 
 
-def _slot_released(x: Progress, event: SlotReleased) -> None:
+def _slot_released(x: Progress, event: events.SlotReleased) -> None:
     x.has_slot = False
 
 
-def _paused(x: Progress, event: ExecutionPaused) -> None:
+def _paused(x: Progress, event: events.ExecutionPaused) -> None:
     x.is_paused_by_parent = event.by == BY_PARENT
     if x.state is ExecutionState.PAUSED:
         return  # a person has paused it before, and its own children with it
@@ -111,16 +79,16 @@ def _paused(x: Progress, event: ExecutionPaused) -> None:
     x.remaining = None if x.deadline is None else max(0, x.deadline - event.at)
     x.deadline = None
     x.slot_answered()
-    x.commands.extend(PauseChild(wait.child) for wait in _children(x))
+    x.commands.extend(PauseChild(wait.child) for wait in end.children(x))
 
 
-def _resumed(x: Progress, event: ExecutionResumed) -> None:
+def _resumed(x: Progress, event: events.ExecutionResumed) -> None:
     x.state = ExecutionState.RUNNING if x.is_started else ExecutionState.PENDING
     _set_deadline(x, event.deadline)
     x.remaining = None
     x.is_paused_by_parent = False
     x.was_resumed = True
-    x.commands.extend(ResumeChild(wait.child) for wait in _children(x))
+    x.commands.extend(ResumeChild(wait.child) for wait in end.children(x))
 
 
 def _set_deadline(x: Progress, deadline: int | None) -> None:
@@ -129,99 +97,10 @@ def _set_deadline(x: Progress, deadline: int | None) -> None:
         x.is_timed = True
 
 
-def _children(x: Progress) -> list[ChildWait]:
-    return [work.wait for work in x.waiting.values() if isinstance(work.wait, ChildWait)]
-
-
-# Ending
-
-
-def _stop_requested(x: Progress, event: StopRequested) -> None:
-    _begin_ending(x, ExecutionState.FAILED, event.grace_until)
-    if event.grace_until is not None:
-        # It ends within the grace: its time limit decides nothing any more.
-        x.deadline = None
-        _stop_runs(x)
-
-
-def _cancel_requested(x: Progress, event: CancelRequested) -> None:
-    x.deadline = None
-    _begin_ending(x, ExecutionState.CANCELLED, event.grace_until)
-    _stop_runs(x)
-
-
-def _deadline_passed(x: Progress, event: DeadlinePassed) -> None:
-    x.deadline = None
-    _begin_ending(x, ExecutionState.TIMEOUT, event.grace_until)
-    _stop_runs(x)
-
-
-def _begin_ending(x: Progress, state: ExecutionState, grace_until: int | None) -> None:
-    """Nothing starts any more; waits are dropped, children told to stop."""
-    if x.ending is None:
-        x.commands.extend(CancelChild(wait.child) for wait in _children(x))
-    x.ending = state
-    x.grace_until = grace_until
-    x.is_timed = True
-    for work in list(x.waiting.values()):
-        if not isinstance(work.wait, ChildWait):
-            x.leave(work)
-
-
-def _stop_runs(x: Progress) -> None:
-    x.commands.extend(
-        StopRun(x.plan.ids[work.node], work.attempt, work.item)
-        for work in x.active_works()
-        if work.phase is Phase.RUNNING
-    )
-
-
-def _succeeded(x: Progress, event: ExecutionSucceeded) -> None:
-    _close(x, SUCCESS)
-
-
-def _failed(x: Progress, event: ExecutionFailed) -> None:
-    _close(x, ExecutionState.FAILED)
-
-
-def _cancelled(x: Progress, event: ExecutionCancelled) -> None:
-    _close(x, ExecutionState.CANCELLED)
-
-
-def _timed_out(x: Progress, event: ExecutionTimedOut) -> None:
-    _close(x, ExecutionState.TIMEOUT)
-
-
-def _close(x: Progress, state: ExecutionState) -> None:
-    """The execution is over."""
-    if x.place is None:
-        _close_nodes(x)
-    x.timers.clear()
-    x.state = state
-    x.is_ended = True
-    x.has_slot = x.is_paused_by_parent = False
-    x.ending = x.deadline = x.grace_until = x.remaining = None
-    x.commands.append(Finish(state))
-
-
-def _close_nodes(x: Progress) -> None:
-    """What did not get its turn is cancelled, unless a failure stands before it."""
-    if x.ending is not None or x.open_nodes:
-        x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
-    if x.works or x.maps:
-        x.called_off.update((wait.child, None) for wait in _children(x))
-        for work in x.active_works():
-            x.leave(work)
-    x.ready.clear()
-    x.ready_first.clear()
-    x.going_on.clear()
-    x.open_nodes = 0
-
-
 # Reopening
 
 
-def _reopened(x: Progress, event: ExecutionReopened) -> None:
+def _reopened(x: Progress, event: events.ExecutionReopened) -> None:
     x.state = ExecutionState.PENDING
     x.opening += 1
     x.is_started = x.is_ended = x.was_resumed = False
@@ -246,7 +125,7 @@ def _revive(x: Progress, index: int) -> None:
         x.nodes[index] = NodeState.WAITING
 
 
-def _reset(x: Progress, event: NodesReset) -> None:
+def _reset(x: Progress, event: events.NodesReset) -> None:
     for name in event.nodes:
         index = x.plan.index[name]
         map_ = x.maps.get(index)
@@ -294,7 +173,7 @@ def _unfail(x: Progress, index: int) -> None:
     x.errors.pop(index, None)
 
 
-def _requeued(x: Progress, event: NodeRequeued) -> None:
+def _requeued(x: Progress, event: events.NodeRequeued) -> None:
     index = x.plan.index[event.node]
     if event.item is None:
         work = x.works[index]
@@ -324,7 +203,7 @@ def _go_on(x: Progress, index: int) -> None:
         mending.go_on(x, index)
 
 
-def _fixed(x: Progress, event: NodeFixed) -> None:
+def _fixed(x: Progress, event: events.NodeFixed) -> None:
     index = x.plan.index[event.node]
     output = node.value_of(event.output, event.blob)
     if event.item is None:
@@ -338,7 +217,7 @@ def _fixed(x: Progress, event: NodeFixed) -> None:
         _go_on(x, index)
 
 
-def _child_resumed(x: Progress, event: ChildResumed) -> None:
+def _child_resumed(x: Progress, event: events.ChildResumed) -> None:
     index = x.plan.index[event.node]
     if event.item is None:
         wait = _wait_again(x, x.works[index])
@@ -354,38 +233,38 @@ def _child_resumed(x: Progress, event: ChildResumed) -> None:
 
 
 EVOLVE: Final[dict[type, Callable[[Progress, Any], None]]] = {
-    ExecutionAccepted: _accepted,
-    NodesCarriedOver: _carried_over,
-    ExecutionStarted: _started,
-    SlotTaken: _slot_taken,
-    SlotReleased: _slot_released,
-    ExecutionPaused: _paused,
-    ExecutionResumed: _resumed,
-    StopRequested: _stop_requested,
-    CancelRequested: _cancel_requested,
-    DeadlinePassed: _deadline_passed,
-    ExecutionSucceeded: _succeeded,
-    ExecutionFailed: _failed,
-    ExecutionCancelled: _cancelled,
-    ExecutionTimedOut: _timed_out,
-    ExecutionReopened: _reopened,
-    NodesStarted: node.nodes_started,
-    NodesSkipped: node.nodes_skipped,
-    NodeSucceeded: node.node_succeeded,
-    NodeFailed: node.node_failed,
-    NodesReset: _reset,
-    NodeRequeued: _requeued,
-    NodeFixed: _fixed,
-    ChildResumed: _child_resumed,
-    MapExpanded: node.map_expanded,
-    ItemsStarted: node.items_started,
-    ItemSucceeded: node.item_succeeded,
-    ItemFailed: node.item_failed,
-    ItemsGivenUp: node.items_given_up,
-    RunStarted: node.run_started,
-    RunFailed: node.run_failed,
-    RunWaiting: node.run_waiting,
-    RunReturned: node.run_returned,
-    RunReleased: node.run_released,
-    SignalReceived: node.signal_received,
+    events.ExecutionAccepted: _accepted,
+    events.NodesCarriedOver: _carried_over,
+    events.ExecutionStarted: _started,
+    events.SlotTaken: _slot_taken,
+    events.SlotReleased: _slot_released,
+    events.ExecutionPaused: _paused,
+    events.ExecutionResumed: _resumed,
+    events.StopRequested: end.stop_requested,
+    events.CancelRequested: end.cancel_requested,
+    events.DeadlinePassed: end.deadline_passed,
+    events.ExecutionSucceeded: end.succeeded,
+    events.ExecutionFailed: end.failed,
+    events.ExecutionCancelled: end.cancelled,
+    events.ExecutionTimedOut: end.timed_out,
+    events.ExecutionReopened: _reopened,
+    events.NodesStarted: node.nodes_started,
+    events.NodesSkipped: node.nodes_skipped,
+    events.NodeSucceeded: node.node_succeeded,
+    events.NodeFailed: node.node_failed,
+    events.NodesReset: _reset,
+    events.NodeRequeued: _requeued,
+    events.NodeFixed: _fixed,
+    events.ChildResumed: _child_resumed,
+    events.MapExpanded: node.map_expanded,
+    events.ItemsStarted: node.items_started,
+    events.ItemSucceeded: node.item_succeeded,
+    events.ItemFailed: node.item_failed,
+    events.ItemsGivenUp: node.items_given_up,
+    events.RunStarted: node.run_started,
+    events.RunFailed: node.run_failed,
+    events.RunWaiting: node.run_waiting,
+    events.RunReturned: node.run_returned,
+    events.RunReleased: node.run_released,
+    events.SignalReceived: node.signal_received,
 }

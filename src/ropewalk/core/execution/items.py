@@ -21,7 +21,7 @@ from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 
 def give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp | None, now: int,
                  child: ChildEnded | None) -> None:  # fmt: skip
-    """An item has failed for good; one too many stops its map, unless that goes on whatever fails."""
+    """An item has failed for good; one too many stops its map, unless that goes on after failures."""
     map_, node = x.maps[work.node], x.plan.ids[work.node]
     is_too_many = map_.failures + 1 > map_.limit
     letter = why if why is GaveUp.MANUAL or _is_letter(x, work.node, is_too_many=is_too_many) else None

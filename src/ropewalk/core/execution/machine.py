@@ -8,7 +8,8 @@ applying it: deciding live and folding a log go through the same functions. If t
 durable, throw the instance away and fold the log again.
 
 The state is in `progress.py`; the rules are in `deciding.py` (reports, arrivals), `verbs.py` (people) and
-`settling.py` (what every signal ends with); what each event changes is in `evolving.py` and `evolving_whole.py`.
+`settling.py` (what every signal ends with); what each event changes is in `evolving.py`, `evolving_whole.py` and
+`evolving_end.py`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +78,7 @@ class Execution(Progress):
 
     @classmethod
     def on_the_beaten_way(cls, plan: Plan) -> Self:
-        """The same at less cost for one of many of a plan; nobody but the machine may look at where its nodes are."""
+        """The same at less cost for one of many of a plan; only the machine may look at where its nodes are."""
         if plan.trail is None:
             plan.trail = trail.Trail(cls(plan))
         return cls(plan, plan.trail.start)
@@ -88,7 +89,7 @@ class Execution(Progress):
 
     def handle_all(self, signals: Sequence[Signal], now: int) -> list[Event]:
         """The same for reports that came together: what follows from all of them is decided once."""
-        # Event time never goes back, whatever the worker believes.
+        # Event time never goes back, though a worker's clock may.
         if now < self._latest:
             now = self._latest
         self._latest = now
@@ -115,7 +116,7 @@ class Execution(Progress):
             settle(self, now)
 
     def _leave_the_way(self, place: trail.Place, signals: Sequence[Signal], now: int) -> None:
-        """Decide by the rules; what follows is remembered for whoever comes to this place after."""
+        """Decide by the rules; what follows is remembered for the executions that come to this place later."""
         self.lay_out()
         before = len(self.commands)
         self._decide(signals, now)

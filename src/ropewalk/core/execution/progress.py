@@ -47,8 +47,8 @@ class Progress:
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.outputs: dict[int, Any] = {}
-        # Values too large for the log, by hash: whoever evaluates expressions puts here what they need, and takes it
-        # away again; what the output of the whole needs stays.
+        # Values too large for the log, by hash: the code that evaluates expressions puts here what they need, and takes
+        # it away again; what the output of the whole needs stays.
         self.blobs: dict[str, Any] = {}
         # How many more attempts the worker has hands for; set by it before a signal, None for any number.
         self.room: int | None = None
@@ -85,7 +85,7 @@ class Progress:
         # Those that came last, and (the last one first) those before them. No deque: an empty one takes 600 bytes.
         self.ready: list[tuple[Work, int]] = []
         self.ready_first: list[tuple[Work, int]] = []
-        # Those that have begun and go on, where `maxParallel` keeps a place for them: they wait behind nobody.
+        # Those that have begun and go on, where `maxParallel` keeps a place for them: they wait behind no others.
         self.going_on: list[tuple[Work, int]] = []
         self.ready_count = self.running = self.open_nodes = 0
         # Those that have begun and wait or back off, and those that have begun and are in line again.
@@ -117,7 +117,7 @@ class Progress:
         self.deadline: int | None = None
         self.grace_until: int | None = None
         self.remaining: int | None = None
-        # Whoever accepts an execution queues it: the first slot is asked for already.
+        # An accepted execution is in the queue: its first slot is asked for already.
         self._slot_asked = True
 
     # Questions
@@ -289,7 +289,7 @@ class Progress:
         self.running += 1
 
     def leave(self, work: Work) -> None:
-        """Take an attempt out of whatever it was in."""
+        """Take an attempt out of the collection it is in."""
         self.is_simple = False
         phase = work.phase
         if phase is RUNNING:

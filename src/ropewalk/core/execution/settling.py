@@ -249,12 +249,12 @@ def _wait_is_over(x: Progress, work: Work, now: int) -> None:
     elif work.item is None and EXPIRED[0] in x.plan.port_names[work.node]:
         succeed(x, work, Succeeded(node, work.attempt, ports=EXPIRED), now)
     else:
-        error = RunError(ErrorType.TIMEOUT, "nobody answered in time")
+        error = RunError(ErrorType.TIMEOUT, "no answer came in time")
         give_up(x, work, Failed(node, work.attempt, error), GaveUp.MAX_RETRIES, now)
 
 
 def release(x: Progress, work: Work, now: int) -> None:
-    """A held attempt gets back in line, under its number; whoever folds the log knows that it need not wait."""
+    """A held attempt gets back in line, under its number; a fold of the log knows that it need not wait."""
     record(x, RunReleased(now, x.plan.ids[work.node], work.attempt, work.item))
 
 

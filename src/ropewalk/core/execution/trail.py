@@ -2,8 +2,8 @@
 
 Most executions of a workflow go the same way: a node succeeds at its first attempt, and the same nodes start. A *place*
 is how far such an execution has come, a *step* what follows there from certain reports; both are shared by all that
-pass by. Whoever comes to a place first decides by the rules, and what was decided is remembered, if it could not have
-been otherwise. Whoever comes after takes the step, and keeps nothing of its own but its outputs.
+pass by. The execution that comes to a place first decides by the rules, and what was decided is remembered, if it could
+not have been otherwise. An execution that comes later takes the step, and keeps nothing of its own but its outputs.
 
 Anything else (a failure, a wait, a person, a time limit, too few hands) leads off the way: the state is laid out in
 full, and the rules decide from then on. So there is one set of rules, and a step is never anything but what they said.
@@ -53,7 +53,7 @@ class Place:
         self.undecided, self.dead = x.frontier.counters()
         self.ports = dict(x.ports)
         self.ready = tuple([work.node for work, _ in x.ready])
-        # Never changed: whoever changes something has its own.
+        # Never changed: an execution that changes something has its own.
         self.works = {node: trail.shared(work) for node, work in x.works.items()}
         self.steps: dict[Reports | None, Step] = {}
         self.trail = trail

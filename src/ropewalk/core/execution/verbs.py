@@ -72,7 +72,7 @@ def abandon(x: Progress, request: Abandon, now: int) -> None:
 
 
 def retry(x: Progress, request: Retry, now: int) -> None:
-    """Every unhandled failed node, and whatever was cancelled, again; at most once for each end that a parent knows."""
+    """Every unhandled failed node, and what was cancelled, again; at most once for each end that a parent knows."""
     if request.opening is not None and request.opening < x.opening:
         if x.is_ended:
             x.commands.append(Finish(x.state))

@@ -108,7 +108,7 @@ class Map:
         self.count = count
         self.width = width
         self.limit = limit
-        # Whether every item is tried whatever failed.
+        # Whether every item is tried, also after failures.
         self.goes_on = goes_on
         # How many changes to other maps its list was made with.
         self.as_of = as_of

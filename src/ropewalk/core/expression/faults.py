@@ -13,7 +13,7 @@ class ExpressionError(RopewalkError):
 
 
 class Refused(Exception):
-    """An operation declines its operands; whoever knows the place turns this into an `ExpressionError`."""
+    """An operation declines its operands; the caller, which knows the place, makes an `ExpressionError` of this."""
 
     def __init__(self, message: str) -> None:
         self.message = message

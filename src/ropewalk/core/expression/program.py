@@ -13,7 +13,7 @@ from ropewalk.core.expression.run import MAX_STEPS, MAX_TREE_STEPS, Run, Scope
 from ropewalk.core.expression.syntax import Literal, Lookup, Name, Node
 from ropewalk.core.expression.values import JSON, measure
 
-# Within every limit, whatever their value.
+# Within every limit, with any value.
 _SMALL: Final = (bool, type(None))
 
 

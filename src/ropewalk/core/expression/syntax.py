@@ -85,7 +85,7 @@ class Call(Node, frozen=True):
 
 
 class Piped(Node, frozen=True):
-    """The first argument of a piped call: whatever came down the pipe."""
+    """The first argument of a piped call: the value that came down the pipe."""
 
 
 class Pipe(Node, frozen=True):

@@ -7,49 +7,14 @@ events that changed them, so the cost of keeping the tables is that of the event
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from ropewalk.core import events
 from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.core.events import (
-    CancelRequested,
-    ChildResumed,
-    DeadlinePassed,
-    Event,
-    ExecutionAccepted,
-    ExecutionCancelled,
-    ExecutionFailed,
-    ExecutionPaused,
-    ExecutionReopened,
-    ExecutionResumed,
-    ExecutionStarted,
-    ExecutionSucceeded,
-    ExecutionTimedOut,
-    ItemFailed,
-    ItemsGivenUp,
-    ItemsStarted,
-    ItemSucceeded,
-    MapExpanded,
-    NodeFailed,
-    NodeFixed,
-    NodeRequeued,
-    NodesCarriedOver,
-    NodesReset,
-    NodesSkipped,
-    NodesStarted,
-    NodeSucceeded,
-    RunFailed,
-    RunReleased,
-    RunReturned,
-    RunStarted,
-    RunWaiting,
-    SignalReceived,
-    SlotReleased,
-    SlotTaken,
-    StopRequested,
-    given,
-)
+from ropewalk.core.events import Event, given
 from ropewalk.core.plan import Plan
+from ropewalk.core.rows import verbs
 from ropewalk.core.rows.books import Books, Key, Lane
 from ropewalk.core.rows.tables import ExecutionRow, LetterRow, NodeRow, Rows, RunRow
-from ropewalk.core.state import ExecutionState, GaveUp, NodeState, Resolution, RunState
+from ropewalk.core.state import ExecutionState, GaveUp, NodeState, RunState
 from ropewalk.core.waits import ChildWait
 
 
@@ -65,7 +30,7 @@ class Projection(Books):
 
 
 class RunProjection(Projection):
-    """The runs and dead letters only, for whoever keeps just those as rows: nodes are a fold away."""
+    """The runs and dead letters only, for an engine that keeps just those as rows: nodes are a fold away."""
 
     __slots__ = ("_unkept",)
 
@@ -112,7 +77,7 @@ def rows(plan: Plan, events: Iterable[Event]) -> Rows:
 # The execution as a whole
 
 
-def _accepted(p: Books, event: ExecutionAccepted) -> None:
+def _accepted(p: Books, event: events.ExecutionAccepted) -> None:
     row = ExecutionRow(event.execution, event.workspace, event.workflow, event.version, event.hash, event.at)
     row.trigger, row.payload = event.trigger, event.payload
     row.input, row.vars = event.input, event.vars
@@ -120,7 +85,7 @@ def _accepted(p: Books, event: ExecutionAccepted) -> None:
     p.accept(row)
 
 
-def _carried_over(p: Books, event: NodesCarriedOver) -> None:
+def _carried_over(p: Books, event: events.NodesCarriedOver) -> None:
     # In graph order, so that a node is opened before its own result settles it.
     skipped = dict.fromkeys(event.skipped)
     for index in p.plan.order:
@@ -132,22 +97,22 @@ def _carried_over(p: Books, event: NodesCarriedOver) -> None:
             p.decide(index, event.ports.get(name, ()))
 
 
-def _started(p: Books, event: ExecutionStarted) -> None:
+def _started(p: Books, event: events.ExecutionStarted) -> None:
     row = p.execution
     row.state = ExecutionState.RUNNING
     row.started = event.at if row.started is None else row.started
     p.is_started = True
 
 
-def _paused(p: Books, event: ExecutionPaused) -> None:
+def _paused(p: Books, event: events.ExecutionPaused) -> None:
     p.execution.state = ExecutionState.PAUSED
 
 
-def _resumed(p: Books, event: ExecutionResumed) -> None:
+def _resumed(p: Books, event: events.ExecutionResumed) -> None:
     p.execution.state = ExecutionState.RUNNING if p.is_started else ExecutionState.PENDING
 
 
-def _ending(p: Books, event: StopRequested | CancelRequested | DeadlinePassed) -> None:
+def _ending(p: Books, event: events.StopRequested | events.CancelRequested | events.DeadlinePassed) -> None:
     """Waits are dropped; what waits for a child is over when the child is."""
     p.is_ending = True
     waiting = [key for key, lane in p.open.items() if lane.run.state is RunState.WAITING and not lane.waits_for_child]
@@ -155,21 +120,21 @@ def _ending(p: Books, event: StopRequested | CancelRequested | DeadlinePassed) -
         p.end(key, RunState.CANCELLED, event.at)
 
 
-def _succeeded(p: Books, event: ExecutionSucceeded) -> None:
+def _succeeded(p: Books, event: events.ExecutionSucceeded) -> None:
     p.execution.output, p.execution.blob = event.output, event.blob
     _close(p, ExecutionState.SUCCESS, event.at)
 
 
-def _failed(p: Books, event: ExecutionFailed) -> None:
+def _failed(p: Books, event: events.ExecutionFailed) -> None:
     p.execution.error = event.error
     _close(p, ExecutionState.FAILED, event.at)
 
 
-def _cancelled(p: Books, event: ExecutionCancelled) -> None:
+def _cancelled(p: Books, event: events.ExecutionCancelled) -> None:
     _close(p, ExecutionState.CANCELLED, event.at)
 
 
-def _timed_out(p: Books, event: ExecutionTimedOut) -> None:
+def _timed_out(p: Books, event: events.ExecutionTimedOut) -> None:
     p.execution.error = event.error
     _close(p, ExecutionState.TIMEOUT, event.at)
 
@@ -193,7 +158,7 @@ def _close_nodes(p: Books, is_cut_short: bool, at: int) -> None:
             p.set_node(index, NodeState.BLOCKED)
 
 
-def _reopened(p: Books, event: ExecutionReopened) -> None:
+def _reopened(p: Books, event: events.ExecutionReopened) -> None:
     row = p.execution
     row.state = ExecutionState.PENDING
     row.finished = row.error = row.output = row.blob = None
@@ -208,14 +173,14 @@ def _reopened(p: Books, event: ExecutionReopened) -> None:
             p.withdraw(index, NodeState.WAITING)
 
 
-def _nothing(p: Books, event: SlotTaken | SlotReleased | SignalReceived) -> None:
+def _nothing(p: Books, event: events.SlotTaken | events.SlotReleased | events.SignalReceived) -> None:
     """No row shows it."""
 
 
 # Nodes and maps
 
 
-def _nodes_started(p: Books, event: NodesStarted) -> None:
+def _nodes_started(p: Books, event: events.NodesStarted) -> None:
     for node in event.nodes:
         index = p.plan.index[node]
         row = p.set_node(index, NodeState.RUNNING)
@@ -224,12 +189,12 @@ def _nodes_started(p: Books, event: NodesStarted) -> None:
             p.start(index, None, event.at)
 
 
-def _nodes_skipped(p: Books, event: NodesSkipped) -> None:
+def _nodes_skipped(p: Books, event: events.NodesSkipped) -> None:
     for node in event.nodes:
         p.settle(p.plan.index[node], NodeState.SKIPPED, event.at)
 
 
-def _node_succeeded(p: Books, event: NodeSucceeded) -> None:
+def _node_succeeded(p: Books, event: events.NodeSucceeded) -> None:
     index = p.plan.index[event.node]
     if index not in p.expanded:
         p.succeed((index, None), event)
@@ -237,7 +202,7 @@ def _node_succeeded(p: Books, event: NodeSucceeded) -> None:
     p.decide(index, event.ports)
 
 
-def _node_failed(p: Books, event: NodeFailed) -> None:
+def _node_failed(p: Books, event: events.NodeFailed) -> None:
     index = p.plan.index[event.node]
     if index not in p.expanded:
         p.fail((index, None), event)
@@ -246,27 +211,27 @@ def _node_failed(p: Books, event: NodeFailed) -> None:
         p.decide_failed(index)
 
 
-def _map_expanded(p: Books, event: MapExpanded) -> None:
+def _map_expanded(p: Books, event: events.MapExpanded) -> None:
     index = p.plan.index[event.node]
     p.expanded[index] = None
     p.succeed((index, None), event)
 
 
-def _items_started(p: Books, event: ItemsStarted) -> None:
+def _items_started(p: Books, event: events.ItemsStarted) -> None:
     index = p.plan.index[event.node]
     for item in event.items:
         p.start(index, item, event.at)
 
 
-def _item_succeeded(p: Books, event: ItemSucceeded) -> None:
+def _item_succeeded(p: Books, event: events.ItemSucceeded) -> None:
     p.succeed((p.plan.index[event.node], event.item), event)
 
 
-def _item_failed(p: Books, event: ItemFailed) -> None:
+def _item_failed(p: Books, event: events.ItemFailed) -> None:
     p.fail((p.plan.index[event.node], event.item), event)
 
 
-def _items_given_up(p: Books, event: ItemsGivenUp) -> None:
+def _items_given_up(p: Books, event: events.ItemsGivenUp) -> None:
     for item in event.items:
         lane = p.lanes[p.plan.index[event.node], item]
         error = lane.run.error
@@ -287,114 +252,58 @@ def gave_up_for(error_type: ErrorType) -> GaveUp:
 # Runs
 
 
-def _run_started(p: Books, event: RunStarted) -> None:
+def _run_started(p: Books, event: events.RunStarted) -> None:
     p.start(p.plan.index[event.node], event.item, event.at, event.attempt)
 
 
-def _run_failed(p: Books, event: RunFailed) -> None:
+def _run_failed(p: Books, event: events.RunFailed) -> None:
     lane = p.end((p.plan.index[event.node], event.item), RunState.FAILED, event.at, event.error)
     lane.run.retry_after = event.retry_at
     p.note_inputs(lane, given(event))
 
 
-def _run_waiting(p: Books, event: RunWaiting) -> None:
+def _run_waiting(p: Books, event: events.RunWaiting) -> None:
     key = (p.plan.index[event.node], event.item)
     p.wait(key, given(event), is_for_child=isinstance(event.wait, ChildWait))
 
 
-def _run_pending(p: Books, event: RunReturned | RunReleased) -> None:
+def _run_pending(p: Books, event: events.RunReturned | events.RunReleased) -> None:
     p.pend((p.plan.index[event.node], event.item))
 
 
-# People's verbs
-
-
-def _reset(p: Books, event: NodesReset) -> None:
-    for name in event.nodes:
-        index = p.plan.index[name]
-        if index in p.expanded:
-            for item in list(p.items.get(index, ())):
-                _begin_again(p, (index, item), event.at)
-            p.withdraw(index, NodeState.READY)
-        else:
-            is_waiting = _begin_again(p, (index, None), event.at)
-            p.withdraw(index, NodeState.RUNNING if is_waiting else NodeState.READY)
-
-
-def _begin_again(p: Books, key: tuple[int, int | None], at: int) -> bool:
-    """A failed child that can be reopened is waited for again; anything else is tried anew."""
-    child = p.lanes[key].child
-    if child is not None and child.is_reopenable:
-        p.wait_again(key)
-        return True
-    p.resolve(key, Resolution.REQUEUED, at, p.by)
-    return False
-
-
-def _requeued(p: Books, event: NodeRequeued) -> None:
-    index = p.plan.index[event.node]
-    p.resolve((index, event.item), Resolution.REQUEUED, event.at, event.by)
-    _take_up(p, index)
-
-
-def _take_up(p: Books, index: int) -> None:
-    """A node that had failed is back in line; a map that had not goes on as it is."""
-    if p.node_state(index) is NodeState.FAILED:
-        p.withdraw(index, NodeState.READY)
-
-
-def _fixed(p: Books, event: NodeFixed) -> None:
-    index = p.plan.index[event.node]
-    p.resolve((index, event.item), Resolution.FIXED, event.at, event.by)
-    if event.item is not None:
-        _take_up(p, index)
-        return
-    p.settle(index, NodeState.SUCCESS, event.at)
-    p.decide(index, event.ports)
-
-
-def _child_resumed(p: Books, event: ChildResumed) -> None:
-    index = p.plan.index[event.node]
-    p.wait_again((index, event.item))
-    if event.item is None:
-        p.withdraw(index, NodeState.RUNNING)
-    else:
-        _take_up(p, index)
-
-
 FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
-    ExecutionAccepted: _accepted,
-    NodesCarriedOver: _carried_over,
-    ExecutionStarted: _started,
-    SlotTaken: _nothing,
-    SlotReleased: _nothing,
-    ExecutionPaused: _paused,
-    ExecutionResumed: _resumed,
-    StopRequested: _ending,
-    CancelRequested: _ending,
-    DeadlinePassed: _ending,
-    ExecutionSucceeded: _succeeded,
-    ExecutionFailed: _failed,
-    ExecutionCancelled: _cancelled,
-    ExecutionTimedOut: _timed_out,
-    ExecutionReopened: _reopened,
-    NodesStarted: _nodes_started,
-    NodesSkipped: _nodes_skipped,
-    NodeSucceeded: _node_succeeded,
-    NodeFailed: _node_failed,
-    NodesReset: _reset,
-    NodeRequeued: _requeued,
-    NodeFixed: _fixed,
-    ChildResumed: _child_resumed,
-    MapExpanded: _map_expanded,
-    ItemsStarted: _items_started,
-    ItemSucceeded: _item_succeeded,
-    ItemFailed: _item_failed,
-    ItemsGivenUp: _items_given_up,
-    RunStarted: _run_started,
-    RunFailed: _run_failed,
-    RunWaiting: _run_waiting,
-    RunReturned: _run_pending,
-    RunReleased: _run_pending,
-    SignalReceived: _nothing,
+    events.ExecutionAccepted: _accepted,
+    events.NodesCarriedOver: _carried_over,
+    events.ExecutionStarted: _started,
+    events.SlotTaken: _nothing,
+    events.SlotReleased: _nothing,
+    events.ExecutionPaused: _paused,
+    events.ExecutionResumed: _resumed,
+    events.StopRequested: _ending,
+    events.CancelRequested: _ending,
+    events.DeadlinePassed: _ending,
+    events.ExecutionSucceeded: _succeeded,
+    events.ExecutionFailed: _failed,
+    events.ExecutionCancelled: _cancelled,
+    events.ExecutionTimedOut: _timed_out,
+    events.ExecutionReopened: _reopened,
+    events.NodesStarted: _nodes_started,
+    events.NodesSkipped: _nodes_skipped,
+    events.NodeSucceeded: _node_succeeded,
+    events.NodeFailed: _node_failed,
+    events.NodesReset: verbs.reset,
+    events.NodeRequeued: verbs.requeued,
+    events.NodeFixed: verbs.fixed,
+    events.ChildResumed: verbs.child_resumed,
+    events.MapExpanded: _map_expanded,
+    events.ItemsStarted: _items_started,
+    events.ItemSucceeded: _item_succeeded,
+    events.ItemFailed: _item_failed,
+    events.ItemsGivenUp: _items_given_up,
+    events.RunStarted: _run_started,
+    events.RunFailed: _run_failed,
+    events.RunWaiting: _run_waiting,
+    events.RunReturned: _run_pending,
+    events.RunReleased: _run_pending,
+    events.SignalReceived: _nothing,
 }

@@ -1,7 +1,7 @@
 """The rows a log stands for: one execution, its nodes, its runs, its dead letters.
 
 The tables people read are a fold of the log and nothing else; `projection.py` folds. Ids follow from the log as well:
-whoever folds it, whenever, names every run and dead letter the same.
+every fold of it, at any time, names every run and dead letter the same.
 """
 
 from functools import lru_cache

@@ -43,7 +43,7 @@ def _bound(fits: Callable[[Any, Any], bool], words: str) -> Rule:
 
 
 def _is_multiple(value: float, unit: float) -> bool:
-    # Through text, since 0.3 is a multiple of 0.1 for whoever wrote both; integers may be too long for text.
+    # Through text, since 0.3 is a multiple of 0.1 for an author who wrote both; integers may be too long for text.
     parts = [Fraction(number) if isinstance(number, int) else Fraction(repr(number)) for number in (value, unit)]
     return parts[0] % parts[1] == 0
 

@@ -35,7 +35,7 @@ from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.engines.native.stored import admitted
 from ropewalk.store import inbox
 from ropewalk.store.errors import StoreCorrupted
-from ropewalk.store.inbox import Letter
+from ropewalk.store.inbox import InboxMessage
 from ropewalk.store.rows import NewSignal
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Letters:
 
     async def catch_up(self) -> None:
         """Tell what was written down and may not have been told: by others, by the last process, before a failure."""
-        for letter in await inbox.letters_for(self._engine.store, self._engine.store.worker):
+        for letter in await inbox.messages_for(self._engine.store, self._engine.store.worker):
             if (signal := _opened(letter.signal)) is not None:
                 self._send(letter, signal)
             elif letter.id not in self._unread:
@@ -121,14 +121,14 @@ class Letters:
     def deliver(self, post: Sequence[tuple[str, str, Said]]) -> None:
         """These are durable: tell them."""
         for letter, execution, signal in post:
-            self._send(Letter(letter, execution, "", None, 0), signal)
+            self._send(InboxMessage(letter, execution, "", None, 0), signal)
 
-    def _send(self, letter: Letter, signal: Said) -> None:
+    def _send(self, letter: InboxMessage, signal: Said) -> None:
         if letter.id not in self._under_way:
             self._under_way.add(letter.id)
             self._engine.children.spawn(self._deliver(letter, signal))
 
-    async def _deliver(self, letter: Letter, signal: Said) -> None:
+    async def _deliver(self, letter: InboxMessage, signal: Said) -> None:
         """Tell it, as soon as the store lets us; what is not told before the process ends is told by the next."""
         try:
             for pause in chain(PAUSES, repeat(PAUSES[-1])):
@@ -160,7 +160,7 @@ class Letters:
         with suppress(RopewalkError):  # it was not told then: whoever takes the execution up reads the inbox again
             await self._engine.commit.settled()
 
-    async def _hand_over(self, letter: Letter, signal: Said) -> None:
+    async def _hand_over(self, letter: InboxMessage, signal: Said) -> None:
         try:
             live = await self._addressee(letter, signal)
         except NotFound:
@@ -180,7 +180,7 @@ class Letters:
         else:
             self.tell(letter.id, live, signal)
 
-    async def _forget(self, letter: Letter, signal: Said) -> None:
+    async def _forget(self, letter: InboxMessage, signal: Said) -> None:
         """There is nobody to be told; a child that is about to start is to hear it all the same."""
         # Whoever is started anew needs no retry.
         may_come = _is_verb_of_parent(signal) and not isinstance(signal, Retry)
@@ -192,7 +192,7 @@ class Letters:
         if may_come:
             raise NotYet
 
-    async def _addressee(self, letter: Letter, signal: Said) -> Live | None:
+    async def _addressee(self, letter: InboxMessage, signal: Said) -> Live | None:
         """Whom it is for, in memory and ours; None if it was told already."""
         engine = self._engine
         while True:
@@ -207,7 +207,7 @@ class Letters:
                     raise NotYet
                 return live if waits else None
 
-    async def _turn(self, letter: Letter, signal: Said) -> tuple[bool, bool]:
+    async def _turn(self, letter: InboxMessage, signal: Said) -> tuple[bool, bool]:
         """Whether it has yet to be told, and nothing that its parent said before."""
         store = self._engine.store
         if letter.wants_answer or not _is_verb_of_parent(signal):
@@ -216,7 +216,7 @@ class Letters:
                    if _is_verb_of_parent(_opened(sent.signal))]  # fmt: skip
         return letter.id in waiting, waiting[:1] == [letter.id]
 
-    async def _start_child(self, letter: Letter, live: Live, command: StartChild) -> None:
+    async def _start_child(self, letter: InboxMessage, live: Live, command: StartChild) -> None:
         """The parent stays ours meanwhile, so that nobody else starts the child as well."""
         live.pins += 1
         try:
@@ -238,7 +238,7 @@ class Letters:
 
     # Requests from elsewhere, with an answer
 
-    async def _answer(self, letter: Letter, signal: Signal | Discard) -> None:
+    async def _answer(self, letter: InboxMessage, signal: Signal | Discard) -> None:
         engine = self._engine
         async with engine.dlq.turn(letter.execution, signal):
             try:

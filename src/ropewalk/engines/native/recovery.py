@@ -24,7 +24,7 @@ from ropewalk.store import audit, offers, suspicion
 from ropewalk.store import live as owned
 from ropewalk.store.access import Rewind
 from ropewalk.store.errors import StaleWriter
-from ropewalk.store.rows import Suspect
+from ropewalk.store.rows import LiveRow, Suspect
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -325,7 +325,7 @@ class Recovery:
             self.suspect_strays()
             raise
 
-    def _is_in_hand(self, row: owned.Live) -> bool:
+    def _is_in_hand(self, row: LiveRow) -> bool:
         """Whether somebody here sees to it. One that was only loaded, and has a slot or nothing to do, is not."""
         memory = self._engine.memory
         if row.execution in self._lost or self._engine.claims.owes(row.execution):

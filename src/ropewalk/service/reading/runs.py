@@ -31,6 +31,7 @@ from ropewalk.service.reading.recorded import (
 from ropewalk.store import executions, explain, live, runs
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Blobs, Reader
+from ropewalk.store.rows import RunEntry
 
 MOST_SHARED: Final = 10_000
 MOST_SEARCHED: Final = 50
@@ -82,7 +83,7 @@ def _fits(row: RunRow, wanted: Wanted) -> bool:
     return wanted.node in (None, row.node) and wanted.state in (None, row.state)
 
 
-def _row(run: runs.Run) -> RunRow:
+def _row(run: RunEntry) -> RunRow:
     """What the table has, as the fold would say it."""
     error = None if run.error_type is None else RunError(ErrorType(run.error_type), run.error or "")
     return RunRow(

@@ -9,7 +9,7 @@ create table blob_reference (
 create index blob_reference_by_execution on blob_reference (execution);
 create index blob_reference_by_end on blob_reference (until) where until is not null;
 
--- Nobody wrote down who names the blobs there are: they are kept for good.
+-- Which executions name the blobs there are was not written down until now: they are kept for good.
 insert into blob_reference (hash, execution)
 select hash, '' from blob;
 

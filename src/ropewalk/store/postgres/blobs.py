@@ -1,6 +1,6 @@
 """Values too large for the log, kept in the database, where every worker can read them.
 
-Whoever puts one says so first, in the blob's row, and that is durable before the bytes are looked at: who removes it
+A worker that puts one says so first, in the blob's row, and that is durable before the bytes are looked at: removing it
 deletes that row before the bytes, in one transaction, unless it was put lately. So the two wait for each other at the
 row; either the bytes stay, or both are gone and the bytes are written anew.
 """
@@ -24,7 +24,7 @@ class Keeper(Protocol):
         """The first row the statement gives, if any."""
 
     async def keep(self, name: str, *arguments: Value) -> None:
-        """Carries one statement out that anyone may."""
+        """Carries one statement out that any worker may."""
 
     def now(self) -> int:
         """The store's time (µs)."""
@@ -41,7 +41,7 @@ class PostgresBlobs:
     async def put(self, value: bytes | bytearray | memoryview) -> Blob:
         """Keeps the value; durable on return."""
         blob = self._checked(value)
-        # No fence: under its hash it is the same whoever writes it.
+        # No fence: under its hash it is the same from any worker.
         await self._keeper.keep("insert_blob", *self._mark(blob.hash, blob.size))
         await self._keeper.keep("insert_blob_content", blob.hash, bytes(value))
         return blob
@@ -80,7 +80,7 @@ class PostgresBlobs:
             yield chunk
 
     async def remove(self, tx: Transaction, digest: str) -> bool:
-        """The value goes together with its row, which whoever puts it again would have kept."""
+        """The value goes together with its row; a worker that puts it again would have kept that row."""
         await tx.execute("remove_blob_content", digest)
         return True
 

@@ -51,7 +51,7 @@ _SHARED: Final = {
     "synchronous_commit": "on",
     "statement_timeout": "30s",
     "lock_timeout": "10s",
-    # A worker that was stopped inside a transaction must not hold up those who take over from it.
+    # A worker that was stopped inside a transaction must not hold up the workers that take over from it.
     "idle_in_transaction_session_timeout": "5s",
     "jit": "off",
 }
@@ -102,7 +102,7 @@ class Address(Struct, frozen=True):
 
     @asynccontextmanager
     async def new_enough(self) -> AsyncIterator[None]:
-        """Whoever is not let in for a setting that the server has never heard of learns how old that is."""
+        """Says which version a server has that refuses the connection for a setting it does not know: it is too old."""
         try:
             yield
         except asyncpg.UndefinedObjectError:
@@ -170,7 +170,7 @@ def parsed(url: str, *, is_pooled: bool) -> Address:
 
 
 async def bounded(connection: Connection) -> None:
-    """No transaction on it lasts for long, whatever its client does.
+    """No transaction on it lasts for long, also when its client hangs.
 
     A worker stopped in the middle of a message keeps its locks, and neither a statement nor a session is idle then.
     PostgreSQL before 17 cannot tell; behind a pooler the session is not ours.
@@ -179,7 +179,7 @@ async def bounded(connection: Connection) -> None:
 
 
 async def closed(connection: Connection | None) -> None:
-    """Hangs up, politely if there is someone to be polite to."""
+    """Hangs up, politely if the server is there."""
     if connection is None or connection.is_closed():
         return
     try:
@@ -189,7 +189,7 @@ async def closed(connection: Connection | None) -> None:
 
 
 async def begun(connection: Connection, words: str) -> str:
-    """Opens a transaction; who is interrupted in that leaves none open, though the driver knows of none yet."""
+    """Opens a transaction; a task interrupted meanwhile leaves none open, though the driver knows of none yet."""
     try:
         status: str = await connection.execute(words)
     except (asyncio.CancelledError, TimeoutError):
@@ -199,7 +199,7 @@ async def begun(connection: Connection, words: str) -> str:
 
 
 async def undone(connection: Connection) -> None:
-    """Whatever is open on the connection is rolled back; a connection that cannot do that is thrown away."""
+    """What is open on the connection is rolled back; a connection that cannot do that is thrown away."""
     try:
         if connection.is_closed() or not connection.is_in_transaction():
             return

@@ -21,12 +21,12 @@ LOST: Final = (
     asyncpg.TooManyConnectionsError,
     asyncpg.InternalClientError,  # what the driver says when the server's last words found it idle
 )
-"""The connection is gone, or could not be made; whether the last statement was carried out nobody knows."""
+"""The connection is gone, or could not be made; whether the last statement was carried out is unknown."""
 REPEATABLE: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 """Nothing of the transaction was kept, for no fault of its own."""
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
-# The second is what its pool says of one that the server closed while somebody had it and asked nothing.
+# The second is what its pool says of one that the server closed while it was lent and idle.
 _CLOSED: Final = re.compile("closed|released back to the pool")
 _TAKEN: Final = (asyncpg.UniqueViolationError, asyncpg.ForeignKeyViolationError)
 _DAMAGED: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
@@ -47,7 +47,7 @@ def translated(error: Exception, place: str) -> RopewalkError:
     if isinstance(error, asyncpg.DiskFullError):
         return StoreFull(f"there is no room left for {place}: make some on its disk, then try again")
     if isinstance(error, _SLOW):
-        return StoreBusy(f"{place} took too long ({error}): someone keeps it locked, or it has too much to do")
+        return StoreBusy(f"{place} took too long ({error}): another transaction locks it, or it has too much to do")
     return _about_access(error, place) or _about_connection(error, place) or StoreDefect(str(error))
 
 
@@ -83,7 +83,7 @@ def _about_connection(error: Exception, place: str) -> StoreUnavailable | None:
 
 @contextmanager
 def at_the_door(place: str) -> Iterator[None]:
-    """Whatever the driver or the network raises inside leaves in our words."""
+    """What the driver or the network raises inside leaves as one of our errors."""
     try:
         yield
     except DRIVER_ERRORS as error:

@@ -83,7 +83,7 @@ class Heartbeat:
         await asyncio.to_thread(self._is_up.wait)
 
     async def close(self) -> None:
-        """Says that the worker is gone, so that nobody waits for its lease, and ends the thread."""
+        """Says that the worker is gone, so that the others do not wait for its lease, and ends the thread."""
         self._is_leaving = True
         if self._loop is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # it ended by itself this very moment
@@ -96,7 +96,7 @@ class Heartbeat:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             try:
                 runner.run(self._live())
-            except Exception:  # noqa: BLE001 -- whatever it is, the worker gives up, and the log says why
+            except Exception:  # noqa: BLE001 -- after any failure the worker gives up, and the log says why
                 _log.exception("the heartbeat of %s failed", self._worker)
             finally:
                 if not self._has_left:
@@ -126,7 +126,7 @@ class Heartbeat:
         self._wake.clear()
 
     async def _try_to_renew(self) -> bool | None:
-        """Whether the lease is renewed; None if it is someone else's."""
+        """Whether the lease is renewed; None if another worker has taken over."""
         asked_at = ticks()
         try:
             # A second try on another connection is worth more than a long wait on this one.
@@ -193,7 +193,7 @@ class Heartbeat:
             connection.terminate()
 
     def _cut_off(self, _: Connection) -> None:
-        """The lock went with the connection: get both back before anyone believes us dead."""
+        """The lock went with the connection: get both back before the other workers believe this one dead."""
         self.has_lock = False
         self._wake.set()
 
@@ -205,5 +205,5 @@ class Heartbeat:
                     await connection.execute(statements()["leave_worker"], self._worker, self._epoch)
                 await closed(connection)
         except DRIVER_ERRORS:
-            # Nobody to tell: the others find out by the lease.
+            # The others cannot be told: they find out by the lease.
             self._hang_up()

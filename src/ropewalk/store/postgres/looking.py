@@ -1,4 +1,4 @@
-"""What someone who only looks wants to know: the server, who is alive on it, and the values too large for the log."""
+"""What a command that only looks asks for: the server, who is alive on it, and the values too large for the log."""
 
 from typing import Final
 
@@ -51,10 +51,10 @@ class Server(Struct, frozen=True):
 
 
 async def look_at(reader: PostgresReader) -> Server:
-    """The server as it is now, whatever is in the database."""
+    """The server as it is now, with any content of the database."""
     [about] = await reader.ask(_SERVER)
     denied = [row[0] for row in await reader.ask(_DENIED)]
-    # Whoever may only read sees how far it is all the same.
+    # A user that may only read sees how far it is all the same.
     is_hidden = any(each.startswith("migration: ") and "select" in each for each in denied)
     is_ours = bool(await reader.ask(_TABLE)) and not is_hidden
     taken = len(await reader.fetch("applied_migrations")) if is_ours else 0
@@ -62,7 +62,7 @@ async def look_at(reader: PostgresReader) -> Server:
 
 
 async def any_reader(url: str, *, pooled: bool = False) -> PostgresReader:
-    """A reader of whatever database is there, also one without our tables."""
+    """A reader of any database, also one without our tables."""
     reader = PostgresReader(parsed(url, is_pooled=pooled))
     try:
         await reader.connect()

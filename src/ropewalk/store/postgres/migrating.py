@@ -9,7 +9,7 @@ from ropewalk.store.postgres.connection import Connection, statements
 
 DATABASE_TIME: Final = "cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)"
 
-# Whoever else is taking steps is waited for.
+# Another process that is taking steps is waited for.
 _LOCK: Final = 0x726F7065_77616C6B
 _TEXT: Final = re.compile(r"\btext\b")
 
@@ -74,7 +74,7 @@ async def _take_step(connection: Connection, step: Migration) -> None:
 
 
 def with_byte_order(statement: str) -> str:
-    """The same step with text that compares by its bytes, whatever the database was created with."""
+    """The same step with text that compares by its bytes, also in a database created with another order."""
     if not statement.startswith(("create table", "alter table")):
         return statement
     return _TEXT.sub('text collate "C"', statement)

@@ -53,7 +53,7 @@ class Notices:
     async def _run(self) -> None:
         pause = _FIRST_PAUSE
         while True:
-            with suppress(*DRIVER_ERRORS):  # only hints: whoever missed one looks for itself
+            with suppress(*DRIVER_ERRORS):  # only hints: a worker that missed one polls
                 connection = await self._address.connect(_HINTING, f"ropewalk {self._worker} notices")
                 pause = _FIRST_PAUSE
                 try:
@@ -67,7 +67,7 @@ class Notices:
         channel = f"ropewalk_{await connection.fetchval('select current_schema()')}"[:63]
         connection.add_termination_listener(lambda _: self._wake.set())
         await connection.add_listener(channel, lambda *heard: self._hear(heard[3].split("\n")))
-        # Whatever was hinted at while nobody listened.
+        # Stands for all hints that were given while this worker did not listen.
         self._hear([ANY, CONNECTED])
         while not connection.is_closed():
             if self._topics:

@@ -1,4 +1,4 @@
-"""Reading the shared store, by a worker beside its writing, or by anyone else."""
+"""Reading the shared store, by a worker beside its writing, or by a process that only reads."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ class Pool:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Makes the first connection, so that whatever is wrong with the address is said now."""
+        """Makes the first connection, so that a wrong address is said now."""
         self._pool = await asyncpg.create_pool(
             self.address.url,
             # None that it must have: the driver would look for it in vain, and loudly, while the server is away.
@@ -86,14 +86,14 @@ class Pool:
         try:
             yield connection
         finally:
-            # One that cannot be put in order is thrown away by its pool. That is no news to whoever had it: what was
-            # asked was answered or not, and whoever was told to stop waiting is to stop.
+            # A connection that cannot be put in order is thrown away by its pool. The caller need not hear of that: its
+            # question was answered or not, and a cancelled caller is to stop.
             with suppress(*DRIVER_ERRORS):
                 await self._pool.release(connection, timeout=RELEASE_SECONDS)
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[Connection]:
-        """The same for statements alone: whatever goes wrong leaves in our words, and a pooler does no harm."""
+        """The same for statements alone: what goes wrong leaves as one of our errors, and a pooler does no harm."""
         async with self.connection() as connection:
             with at_the_door(self.address.place):
                 async with self.address.whole(connection, self.settings, self._name):
@@ -132,7 +132,7 @@ class PostgresReader:
 
     @classmethod
     async def open(cls, url: str, *, pooled: bool = False) -> Self:
-        """A reader of the store at this address, whoever works on it."""
+        """A reader of the store at this address, beside any workers."""
         address = parsed(url, is_pooled=pooled)
         reader = cls(address)
         try:

@@ -5,17 +5,10 @@ connection of a small pool, whose first statement asks whether this worker may s
 """
 
 import asyncio
-import os
-import re
-import secrets
-import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Self
 
-from msgspec import Struct
-
-from ropewalk.core.canonical import writable
 from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.clock import SharedClock, ticks
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable, WentBack
@@ -27,6 +20,7 @@ from ropewalk.store.postgres.heartbeat import HELD, Heartbeat, lock_key
 from ropewalk.store.postgres.migrating import DATABASE_TIME, migrate
 from ropewalk.store.postgres.notices import Notices
 from ropewalk.store.postgres.reader import Pool, PostgresReader
+from ropewalk.store.postgres.registration import Registration, checked_name, unique_name
 from ropewalk.store.postgres.transaction import PostgresTransaction
 from ropewalk.store.postgres.writer import PATIENCE_SECONDS, Writer, refused, taken_over
 
@@ -34,25 +28,10 @@ LEASE_SECONDS: Final = 15.0
 BEAT_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.5
 _MIGRATION: Final = "ropewalk migration"
-_NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
-
-
-class Registration(Struct, frozen=True):
-    """What others are told of a worker."""
-
-    id: str
-    version: str
-    pool: str
-    slots: int
-
-
-def _unique() -> str:
-    host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:100]
-    return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def _no_one(_: object) -> None:
-    """Nobody wants to know."""
+    """The default of `on_lost` and `on_hint`: the engine has not asked to be called yet."""
 
 
 class PostgresStore:
@@ -109,9 +88,7 @@ class PostgresStore:
 
         `pooled`: a transaction pooler is in between, so there is no session to keep anything in.
         """
-        about = Registration(_unique() if worker is None else worker, version, pool, slots)
-        if not _NAME.fullmatch(about.id):
-            raise ValueError(f"a worker's name is of letters, digits and _.:- only: {about.id[:80]!r}")
+        about = Registration(unique_name() if worker is None else checked_name(worker), version, pool, slots)
         store = cls(parsed(url, is_pooled=pooled), about, lease_seconds, beat_seconds, patience_seconds)
         try:
             await store._connect()
@@ -125,12 +102,12 @@ class PostgresStore:
         return store
 
     async def rejoin(self) -> None:
-        """Comes back under another name: what the old one owned is for whoever takes over from it."""
+        """Comes back under another name: what the old one owned is left to the worker that takes over from it."""
         async with self._turn:
             self._require_open()
             await self._part()
             await self._look_back()
-            self.worker, self.epoch = _unique(), 0
+            self.worker, self.epoch = unique_name(), 0
             await self._pool.rename(self._changes)
             await self._join()
             self._lost = None
@@ -152,8 +129,7 @@ class PostgresStore:
         async with self._pool.asking() as connection:
             now = await connection.fetchval(f"select {DATABASE_TIME}")
             self._clock.learn(now, ticks())
-            worker = self._registration
-            about = (writable(socket.gethostname()), os.getpid(), worker.version, worker.pool, worker.slots, now)
+            about = self._registration.row(now)
             self.epoch = await connection.fetchval(statements()["register_worker"], self.worker, *about)
         self._writer = Writer(
             self._address, self.worker, self.epoch, self._require_usable,
@@ -175,7 +151,7 @@ class PostgresStore:
         return refused(row, self.worker, self.epoch, self._answered())
 
     async def _look_back(self) -> None:
-        """What the old name knew must be there, whatever the lease was lost for."""
+        """What was committed under the old name must be there, for any reason the lease was lost."""
         if not self.epoch:
             return  # it tried to come back under this name, and never was
         async with self._pool.asking() as connection:
@@ -222,13 +198,13 @@ class PostgresStore:
     async def departed(self) -> list[str]:
         """The workers whose session the database has seen end a while ago, though they never said that they leave.
 
-        Whoever only lost its connection is back within a second or two, also after a restart of the database.
+        A worker that only lost its connection is back within a second or two, also after a restart of the database.
         """
         watched = [worker for (worker,) in await self._reader.fetch("watched_workers")]
         held = {key for (key,) in await self._reader.ask(HELD)}
         now = ticks()
         if self._heartbeat is None or not self._heartbeat.has_lock:
-            # Whatever took our own session from us may have taken theirs.
+            # The cause that ended our own session may have ended theirs.
             held.update(map(lock_key, watched))
         self._vanished = {worker: self._vanished.get(worker, now) for worker in watched if lock_key(worker) not in held}
         return [worker for worker, since in self._vanished.items() if now - since >= GRACE_SECONDS * 1_000_000]
@@ -245,7 +221,7 @@ class PostgresStore:
         worker = self.worker
         async with self._turn:
             if worker != self.worker:
-                # Decided on what was owned under the old name, and may be anyone's by now.
+                # Decided on what was owned under the old name, and may be another worker's by now.
                 self.stale_writes += 1
                 raise StoreUnavailable(f"{worker} has come back as {self.worker}: nothing of this was written")
             await finished(asyncio.ensure_future(self._write(batch)))
@@ -280,7 +256,7 @@ class PostgresStore:
             return
 
     async def keep(self, name: str, *arguments: Value) -> None:
-        """Carries one statement out that anyone may, this worker or the one that took over from it."""
+        """Carries one statement out that any worker may, this one or the one that took over from it."""
         async with self._pool.asking() as connection:
             await connection.execute(statements()[name], *arguments)
 
@@ -290,7 +266,7 @@ class PostgresStore:
             self._notices.hint(topic)
 
     async def close(self) -> None:
-        """Leaves: whoever waits for this worker's executions need not wait for its lease. Twice is once."""
+        """Leaves: other workers can take this one's executions without waiting for its lease. Twice is once."""
         if self._is_closed:
             return
         async with self._turn:
@@ -320,7 +296,7 @@ class PostgresStore:
         return f"ropewalk {self.worker} changes"
 
     async def _begin(self, connection: Connection) -> None:
-        """Opens the transaction and keeps everyone from taking over until its end, in one round trip."""
+        """Opens the transaction and keeps the other workers from taking over until its end, in one round trip."""
         check = statements()["check_epoch"].replace("$1", f"'{self.worker}'").replace("$2", str(self.epoch))
         opening = self._address.beginning(CHANGING, self._changes)
         status = await begun(connection, f"{opening}; {check}")
@@ -365,7 +341,7 @@ class PostgresStore:
             self._lost = why
             if isinstance(why, WentBack):
                 self._note(why)
-            with suppress(RuntimeError):  # the loop has ended, and nobody is left to be told
+            with suppress(RuntimeError):  # the loop has ended, and there is no engine to be told
                 self._loop.call_soon_threadsafe(lambda: self.on_lost(str(why)))
 
     def _heard(self, topics: list[str]) -> None:

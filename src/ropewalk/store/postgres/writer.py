@@ -1,4 +1,4 @@
-"""Group commits on a connection of their own: one statement, one round trip, written once whatever the answer's fate.
+"""Group commits on a connection of their own: one statement, one round trip, written once even if the answer is lost.
 
 Every commit leaves its number in the worker's row, under the condition that the number before is still there. So when a
 connection dies in mid-commit, the row tells whether the commit was carried out; and if the server is still busy with
@@ -38,7 +38,7 @@ _USUAL: Final = (
 )
 """What a commit is made of when executions begin, go on, and end."""
 _LARGEST_COMMIT: Final = 2**20
-"""So many bytes most commits have at most."""
+"""Most commits have no more bytes than this."""
 _NEVER: Final = -1
 """The number of no commit."""
 _UNWRITABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
@@ -118,7 +118,7 @@ class Writer:
                 self._expected = await self._last_commit(connection)
                 self._require_known(self._expected, attempt)
             if self._expected != self._number:
-                # Nobody knows until the answer is here.
+                # Unknown until the answer is here.
                 before, self._expected = self._expected, None
                 is_done = await self._carry_out(connection, attempt, before)
                 self._expected = self._number if is_done else None
@@ -186,11 +186,11 @@ class Writer:
     async def _learn_types(self, connection: Connection, names: Sequence[str]) -> None:
         for name in names:
             if name not in self._types:
-                # Without a name: behind a pooler the server may have one like it from someone else.
+                # Without a name: behind a pooler the server may have one like it from another client.
                 plain = await connection.prepare(statements()[name], name="")
                 self._types[name] = tuple(parameter.name for parameter in plain.get_parameters())
 
-    # Who we are, and whether we are still here
+    # The connection, and whether this worker may still write
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():

@@ -1,9 +1,9 @@
--- put_acl: a workflow is shared with somebody, in this role from now on.
+-- put_acl: a workflow is shared with a subject, in this role from now on.
 insert into acl (workspace, workflow, subject, role, created_at, created_by)
 values ($1, $2, $3, $4, $5, $6)
 on conflict (workspace, workflow, subject) do update set role = excluded.role;
 
--- get_acl: what somebody is for a workflow.
+-- get_acl: the role of a subject for a workflow.
 select workspace, workflow, subject, role, created_at, created_by
   from acl
  where workspace = $1 and workflow = $2 and subject = $3;
@@ -15,14 +15,14 @@ select workspace, workflow, subject, role, created_at, created_by
  order by subject
  limit $4;
 
--- shared_with: the workflows of a workspace that are shared with somebody, after a cursor. Uses acl_by_subject.
+-- shared_with: the workflows of a workspace that are shared with a subject, after a cursor. Uses acl_by_subject.
 select workspace, workflow, subject, role, created_at, created_by
   from acl
  where subject = $1 and workspace = $2 and workflow > $3
  order by workflow
  limit $4;
 
--- shared_workspaces: the workspaces where something is shared with somebody, after a cursor. Uses acl_by_subject.
+-- shared_workspaces: the workspaces where something is shared with a subject, after a cursor. Uses acl_by_subject.
 select distinct workspace
   from acl
  where subject = $1 and workspace > $2

@@ -29,7 +29,7 @@ select node, item, attempt, workspace, subject, filter, scope
  order by node, item;
 
 -- audited_blob: the size of a blob, and how often it is said that the log of an execution names it; what is older than
--- such sayings is named by nobody in particular.
+-- such sayings is named by no execution in particular.
 select size, (select count(*) from blob_reference
                where hash = $1 and execution in ($2, '') and until is null)
   from blob
@@ -62,21 +62,21 @@ select distinct execution
  order by execution
  limit $2;
 
--- executions_in_live: who is under way, after a cursor.
+-- executions_in_live: the executions under way, after a cursor.
 select execution
   from live
  where execution > $1
  order by execution
  limit $2;
 
--- executions_in_queue: who is in the queue, after a cursor.
+-- executions_in_queue: the executions in the queue, after a cursor.
 select id
   from queue
  where id > $1
  order by id
  limit $2;
 
--- executions_in_event_wait: who waits for events, after a cursor.
+-- executions_in_event_wait: the executions that wait for events, after a cursor.
 select distinct execution
   from event_wait
  where execution > $1
@@ -90,7 +90,7 @@ select distinct execution
  order by execution
  limit $2;
 
--- executions_in_inbox: who has yet to be told something, after a cursor. Uses inbox_by_execution.
+-- executions_in_inbox: the executions that have yet to be told something, after a cursor. Uses inbox_by_execution.
 select distinct execution
   from inbox
  where execution > $1 and answer is null
@@ -120,7 +120,7 @@ select object, verb, count(*)
  where verb in ({{each_of_the_list}})
  group by object, verb;
 
--- strange_owners: who owns something and does not exist.
+-- strange_owners: executions whose owner does not exist.
 select execution, owner
   from live
  where owner is not null and not exists (select 1 from worker where worker.id = live.owner)

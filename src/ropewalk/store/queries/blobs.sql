@@ -1,4 +1,4 @@
--- insert_blob: a blob exists, and was put then; whoever removes one that is old waits for this, and leaves it.
+-- insert_blob: a blob exists, and was put then; a transaction that removes an old one waits for this, and leaves it.
 insert into blob (hash, size, created_at)
 values ($1, $2, $3)
 on conflict (hash) do update

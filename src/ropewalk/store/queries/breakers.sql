@@ -8,7 +8,7 @@ on conflict (workspace, target) do update
        next_retry = excluded.next_retry, probe_until = excluded.probe_until, probes = excluded.probes,
        answered = excluded.answered;
 
--- ensure_breaker: there is a row for the target, of one that nobody has called.
+-- ensure_breaker: there is a row for the target, though it was never called.
 insert into breaker (workspace, target, state, failure_count, success_count)
 values ($1, $2, 'CLOSED', 0, 0)
 on conflict (workspace, target) do nothing;

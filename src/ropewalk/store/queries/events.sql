@@ -8,7 +8,7 @@ on conflict (execution, node, item) do update
 delete from event_wait
  where execution = $1 and node = $2 and item = $3;
 
--- list_event_waits: who waits for events in a workspace. Uses event_wait_by_workspace.
+-- list_event_waits: the executions that wait for events in a workspace. Uses event_wait_by_workspace.
 select execution, node, item, attempt, subject, filter, scope
   from event_wait
  where workspace = $1

@@ -17,7 +17,7 @@ select {{execution}}
   from execution
  where workspace = $1 and id = $2;
 
--- load_execution: one execution, for whoever executes it.
+-- load_execution: one execution, for the worker that executes it.
 select {{execution}}
   from execution
  where id = $1;

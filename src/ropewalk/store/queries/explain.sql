@@ -1,5 +1,5 @@
 -- queue_place: how many go before an entry that waits, and how many wait, among the first of its workspace.
--- Only so many are counted: a queue may be long, and nobody asks whether he is the 90,000th. Uses queue_by_claim.
+-- Only so many are counted: a queue may be long, and a place beyond that tells a reader nothing. Uses queue_by_claim.
 select count(*) filter (where is_new < $2
                            or (is_new = $2 and (priority > $3
                                or (priority = $3 and (enqueued_at < $4
@@ -11,14 +11,14 @@ select count(*) filter (where is_new < $2
          order by is_new, priority desc, enqueued_at, id
          limit $6) as first;
 
--- slots_held: who has the slots of a workspace, those accepted first before the others. Uses live_by_slot.
+-- slots_held: the executions with the slots of a workspace, those accepted first before the others. Uses live_by_slot.
 select execution, owner
   from live
  where workspace = $1 and has_slot = 1
  order by execution
  limit $2;
 
--- key_held: who has a concurrency key, an ancestor before its descendants. Uses live_by_key.
+-- key_held: the executions with a concurrency key, an ancestor before its descendants. Uses live_by_key.
 select execution, owner
   from live
  where workspace = $1 and concurrency_key = $2 and has_key > 0

@@ -3,7 +3,7 @@ select epoch, commits
   from worker
  where id = $1;
 
--- leave_worker: the worker is gone, and nobody need wait for its lease to end.
+-- leave_worker: the worker is gone, and the others need not wait for its lease to end.
 update worker
    set heartbeat_at = 0, has_lock = 0
  where id = $1 and epoch = $2;

@@ -1,8 +1,8 @@
--- insert_inbox: someone tells an execution something.
+-- insert_inbox: an execution is to be told something.
 insert into inbox (id, execution, signal, sent_at)
 values ($1, $2, $3, $4);
 
--- ask_inbox: the same, by someone who waits for the answer.
+-- ask_inbox: the same, by a worker that waits for the answer.
 insert into inbox (id, execution, signal, sent_at, sent_by, wants_answer)
 values ($1, $2, $3, $4, $5, 1);
 
@@ -16,7 +16,7 @@ select answer
   from inbox
  where id = $1;
 
--- drop_answers: answers nobody has come for since then.
+-- drop_answers: answers that no worker has asked for since then.
 delete from inbox
  where wants_answer = 1 and sent_at < $1;
 
@@ -24,11 +24,11 @@ delete from inbox
 delete from inbox
  where id = $1;
 
--- forget_inbox: there is nobody to be told.
+-- forget_inbox: the execution to be told does not exist.
 delete from inbox
  where id = $1;
 
--- forget_unless_coming: there is no such child, nor will there be. The letter by which one is started goes with the
+-- forget_unless_coming: there is no such child, nor will there be. The message by which one is started goes with the
 -- commit by which it is there, so in every moment there is one or the other. Nearly never asked: reads every letter.
 delete from inbox
  where id = $1
@@ -45,7 +45,7 @@ select id, execution, signal, sent_at
  order by sent_at, id
  limit $2;
 
--- letters_for: what the executions of one worker, and those nobody has in hand, have yet to be told, in order.
+-- messages_for: what the executions of one worker, and those without an owner, have yet to be told, in order.
 select inbox.id, inbox.execution, inbox.signal, inbox.sent_by, inbox.wants_answer
   from inbox
   left join live on live.execution = inbox.execution
@@ -53,7 +53,7 @@ select inbox.id, inbox.execution, inbox.signal, inbox.sent_by, inbox.wants_answe
  order by inbox.id
  limit $2;
 
--- letter_waits: whether it has yet to be told.
+-- message_waits: whether it has yet to be told.
 select 1
   from inbox
  where id = $1 and answer is null;

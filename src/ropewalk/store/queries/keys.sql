@@ -2,7 +2,7 @@
 insert into api_key (id, workspace, name, hash, role, scopes, pools, is_root, created_at, created_by, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
--- get_key: one key, whoever's it is.
+-- get_key: one key, of any workspace.
 select id, workspace, name, hash, role, scopes, pools, is_root, created_at, created_by, expires_at, last_used_at,
        revoked_at
   from api_key
@@ -16,7 +16,7 @@ select id, workspace, name, hash, role, scopes, pools, is_root, created_at, crea
  order by id desc
  limit $3;
 
--- has_keys: whether anybody was ever given one.
+-- has_keys: whether a key was ever made.
 select 1
   from api_key
  limit 1;

@@ -5,17 +5,17 @@ execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concur
 insert into live (execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
--- update_live: who has it, how far it is, when to wake it, what it holds.
+-- update_live: its owner, how far it is, when to wake it, what it holds.
 update live
    set owner = $1, last_seq = $2, wake_at = $3, has_slot = $4, has_key = $5
  where execution = $6;
 
--- reopen_live: the same for one that was over; whoever held it to tell it something did not know its priority.
+-- reopen_live: the same for one that was over; the row that held it to tell it something did not have its priority.
 update live
    set owner = $1, last_seq = $2, wake_at = $3, has_slot = $4, has_key = $5, priority = $6
  where execution = $7;
 
--- count_live: how far it is; whose it is, and what it holds, is as somebody else may have written it meanwhile.
+-- count_live: how far it is; its owner, and what it holds, stay as another transaction may have written them meanwhile.
 update live
    set last_seq = $1
  where execution = $2;
@@ -46,7 +46,7 @@ update live
    set owner = $1, fence = fence + 1
  where execution = $2 and owner is null;
 
--- hold_ended: one that is over is somebody's for as long as it takes to tell it something. Nothing if it is not over.
+-- hold_ended: one that is over has an owner for as long as it takes to tell it something. Nothing if it is not over.
 insert into live (execution, workspace, owner, fence, last_seq, wake_at, has_slot, has_key, concurrency_key, priority)
 select id, workspace, $1, 1, 0, null, 0, 0, concurrency_key, 5
   from execution
@@ -83,7 +83,7 @@ update live
  where execution in ({{each_of_the_list}});
 
 -- claim_keyed_live: the same for one with a key, in the place after those that hold it: its ancestors.
--- Nobody wakes what has an owner; when to wake it stays for the case that it is not dispatched.
+-- No worker wakes what has an owner; when to wake it stays for the case that it is not dispatched.
 update live
    set owner = $1, fence = fence + 1, has_slot = 1,
        has_key = case when concurrency_key is null or has_key > 0
@@ -103,12 +103,12 @@ update live
                       then 0 else has_key end
  where execution = $1 and owner = $2;
 
--- abandon_live: its owner cannot read it; it has no slot, and nobody is to wake it.
+-- abandon_live: its owner cannot read it; it has no slot, and no worker is to wake it.
 update live
    set owner = null, wake_at = null, has_slot = 0
  where execution = $1 and owner = $2;
 
--- postpone_live: it cannot be woken now; nobody is to try before then.
+-- postpone_live: it cannot be woken now; no worker is to try before then.
 update live
    set wake_at = $1
  where execution = $2 and owner is null;

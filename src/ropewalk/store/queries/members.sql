@@ -3,7 +3,7 @@ insert into member (workspace, subject, role, created_at, created_by)
 values ($1, $2, $3, $4, $5)
 on conflict (workspace, subject) do update set role = excluded.role;
 
--- get_member: what somebody is in a workspace.
+-- get_member: the role of a subject in a workspace.
 select workspace, subject, role, created_at, created_by
   from member
  where workspace = $1 and subject = $2;
@@ -15,7 +15,7 @@ select workspace, subject, role, created_at, created_by
  order by subject
  limit $3;
 
--- memberships: the workspaces somebody is a member of, after a cursor. Uses member_by_subject.
+-- memberships: the workspaces a subject is a member of, after a cursor. Uses member_by_subject.
 select workspace, subject, role, created_at, created_by
   from member
  where subject = $1 and workspace > $2

@@ -11,7 +11,7 @@ select id, slots, (select count(*) from live where live.workspace = workspace.id
  order by id
  limit $1;
 
--- count_dead_letters: how many dead letters nobody has resolved, counted up to a bound. By workspace, for the index.
+-- count_dead_letters: how many dead letters are not resolved, counted up to a bound. By workspace, for the index.
 select count(*)
   from (select 1
           from workspace

@@ -1,5 +1,5 @@
 -- written_rows: what the tables say about these executions ($1: a JSON list), and how many bytes their logs have, for
--- whoever takes them up.
+-- the worker that takes them up.
 select execution.id, execution.state, execution.started_at, execution.finished_at, execution.error,
        live.owner, live.wake_at, live.has_slot, live.has_key, queue.state,
        coalesce((select sum(length(log.entry)) from log where log.execution = execution.id), 0),

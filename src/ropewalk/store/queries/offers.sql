@@ -2,7 +2,7 @@
 id, execution, workspace, node, item, attempt, pool, work, offered_at, leased_by, lease_until, fence, heartbeat_at,
 is_stopped;
 
--- insert_offer: a run that whoever is of its pool may carry out.
+-- insert_offer: a run that a runner of its pool may carry out.
 insert into offer (id, execution, workspace, node, item, attempt, pool, work, offered_at, fence)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0);
 
@@ -36,7 +36,7 @@ update offer
    set lease_until = $1
  where id = $2 and lease_until > $1;
 
--- unlease_offer: whoever leased it never heard of that; others may have it.
+-- unlease_offer: its runner never heard of the lease; other runners may have it.
 update offer
    set leased_by = null, lease_until = null, heartbeat_at = null
  where id = $1 and leased_by = $2 and fence = $3;
@@ -84,11 +84,11 @@ update offer
    set is_stopped = 1
  where execution = $1 and node = $2 and item = $3 and attempt = $4;
 
--- withdraw_offer: the same for one that nobody has taken.
+-- withdraw_offer: the same for one that no runner has taken.
 delete from offer
  where execution = $1 and node = $2 and item = $3 and attempt = $4 and leased_by is null;
 
--- delete_offers: the execution is over; whatever is reported of it from now on is too late.
+-- delete_offers: the execution is over; what is reported of it from now on is too late.
 delete from offer
  where execution = $1;
 

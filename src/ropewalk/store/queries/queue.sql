@@ -41,8 +41,8 @@ select 1
 -- Those that have not begun come with the first entry of their log, which is all there is of it in most cases.
 -- What was enqueued after the claim began is due as well: a slot may have become free since, and goes to the first in line.
 -- A key may be taken if none but ancestors hold it: its holders are always one line of descent, and siblings come one after
--- the other. What someone has in hand is claimed when he lets go.
--- Locked: whoever comes with a letter between this look and the claim would own it as well.
+-- the other. What a worker has in hand is claimed when that worker lets go.
+-- Locked: a worker that comes with a message between this look and the claim would own it as well.
 select queue.id, queue.workspace, execution.workflow, execution.version, live.fence, live.last_seq, queue.priority,
        queue.is_new, queue.enqueued_at, queue.attempts, live.concurrency_key,
        case when queue.is_new = 1

@@ -14,9 +14,9 @@ select id
  limit $4 {{skip_locked}};
 
 -- removable_executions: those of a range that nothing keeps, and how long their logs are. What keeps one: that it ended
--- since $3 or is not over, a dead letter that waits for a person or was resolved since $4, someone who is about to
--- reopen it (until $5), something it was told since $6; and whatever is above it, for as long as that is kept, since
--- whoever reopens that comes back to it. A child that is not removed yet keeps it too.
+-- since $3 or is not over, a dead letter that waits for a person or was resolved since $4, a caller who is about to
+-- reopen it (until $5), something it was told since $6; and every ancestor, for as long as that is kept, since
+-- reopening an ancestor comes back to it. A child that is not removed yet keeps it too.
 with recursive lineage (execution, kin) as (
     select id, id
       from execution
@@ -85,11 +85,11 @@ delete from run
 delete from dead_letter
  where execution = $1;
 
--- remove_inbox: whatever an execution was told and did not take in. Uses inbox_by_execution.
+-- remove_inbox: what an execution was told and did not take in. Uses inbox_by_execution.
 delete from inbox
  where execution = $1;
 
--- remove_event_waits: whatever events an execution waited for.
+-- remove_event_waits: the events an execution waited for.
 delete from event_wait
  where execution = $1;
 
@@ -106,7 +106,7 @@ delete from dead_letter
                limit $2);
 
 -- forget_audit: at most so many entries from before then, with an id before this one, go, the oldest first. Ids are made of
--- clocks, which may be wrong: what was written since stays, whatever its id says.
+-- clocks, which may be wrong: what was written since stays, with any id.
 delete from audit
  where id in (select id from audit where id < $1 and at < $2 order by id limit $3);
 

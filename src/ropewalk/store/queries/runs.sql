@@ -33,7 +33,7 @@ select execution, node, item, attempt
   from offer
  where id = $1;
 
--- run_lease: who has an attempt that others than the owner of its execution may carry out. Uses offer_by_execution.
+-- run_lease: the holder of an attempt that others than the owner of its execution may carry out. Uses offer_by_execution.
 select leased_by, lease_until, fence, heartbeat_at, pool, offered_at
   from offer
  where execution = $1 and node = $2 and item = $3 and attempt = $4;

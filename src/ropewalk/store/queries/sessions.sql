@@ -1,4 +1,4 @@
--- insert_session: somebody came in by a browser.
+-- insert_session: a person logged in by a browser.
 insert into session (hash, actor, csrf_hash, created_at, expires_at)
 values ($1, $2, $3, $4, $5);
 

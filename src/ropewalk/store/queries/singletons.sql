@@ -6,6 +6,6 @@ on conflict (name) do update
  where singleton.holder = excluded.holder or singleton.until <= $4
 returning holder;
 
--- leave_singleton: it is anyone's again.
+-- leave_singleton: any worker may have it again.
 delete from singleton
  where name = $1 and holder = $2;

@@ -1,4 +1,4 @@
--- register_worker: a worker comes, or comes back; its epoch is raised, so whoever wrote under the old one is refused.
+-- register_worker: a worker comes, or comes back; its epoch is raised, so what is written under the old one is refused.
 insert into worker (id, epoch, host, pid, version, pool, slots, load, started_at, heartbeat_at)
 values ($1, 1, $2, $3, $4, $5, $6, 0, $7, $7)
 on conflict (id) do update
@@ -18,7 +18,7 @@ update worker
    set heartbeat_at = $1
  where id = $2 and epoch = $3;
 
--- raise_epoch: whoever writes as this worker is refused from now on.
+-- raise_epoch: what is written as this worker is refused from now on.
 update worker
    set epoch = epoch + 1
  where id = $1;

@@ -65,7 +65,7 @@ select workflow, version, hash, document, created_at, created_by, bounded_by
  where workflow = $1 and version = $2;
 
 -- versions_of: the versions these executions are of ($1: a JSON list), each as often as it is named.
--- Materialized, so that nobody looks for the executions of every version there is.
+-- Materialized, so that the planner does not look for the executions of every version there is.
 with named as materialized (
     select workflow as named_workflow, version as named_version
       from execution

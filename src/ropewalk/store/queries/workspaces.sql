@@ -20,12 +20,12 @@ update workspace
    set plan = $1, slots = $2
  where id = $3;
 
--- set_slots: another limit in force, whatever the plan.
+-- set_slots: a limit that holds instead of the plan's.
 update workspace
    set slots = $1
  where id = $2;
 
--- workspaces_of: the workspaces somebody has a part in, by id after a cursor: a home, a role, or something shared.
+-- workspaces_of: the workspaces a subject has a part in, by id after a cursor: a home, a role, or something shared.
 select id, plan, slots, created_at, rate_limits
   from workspace
  where id in (select workspace from member where subject = $1

@@ -47,7 +47,7 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
         self._end = 2
         self.forms: tuple[Form, ...] = ()
         self.arguments: tuple[Any, ...] = ()
-        # Whatever else is wrong with the rows, the driver says so when it is given them one by one.
+        # Anything else that is wrong with the rows, the driver says when it is given them one by one.
         with suppress(ValueError, TypeError, ArithmeticError, LookupError, StoreDefect):
             told = [self._tell(name, rows) for name, rows in batch if rows]
             self.forms = tuple([form for form, _ in told])
@@ -100,7 +100,7 @@ class Commits:
         self._texts: dict[tuple[Form, ...], str] = {}
 
     def write(self, message: Message, mark: int | None) -> None:
-        """Writes the message, and the store's time if there is a mark; refused if someone has taken over."""
+        """Writes the message, and the store's time if there is a mark; refused if another process has taken over."""
         text = self._texts.get(message.forms) or self._make(message.forms)
         # For one row: `execute` asks for the interpreter once more, to learn the number of a row that has none.
         self._connection.executemany(text, ((*self._who, mark, *message.arguments),))

@@ -1,7 +1,7 @@
 """Setting the time of a store back to that of the machine, when the machine's clock was ahead once.
 
 Store time never goes back by itself, so that nothing is dated before what it follows. Executions keep that for
-themselves: one that has an event of the future is dated no earlier than that event, whatever the time of the store is.
+themselves: one that has an event of the future is dated no earlier than that event, at any time of the store.
 """
 
 import time

@@ -20,13 +20,13 @@ FLOOR: Final = (3, 37, 0)
 BUSY_TIMEOUT_MS: Final = 1000
 _MAGIC: Final = b"SQLite format 3\0"
 
-# One writer, in one process: there is nobody to lock rows against.
+# One writer, in one process: there is no other transaction to lock rows against.
 _MARKERS: Final = {
     "skip_locked": "",
     "for_update": "",
     "for_key_share": "",
     "each_of_the_list": "select value from json_each($1)",
-    # Whoever had a transaction open here is gone with it.
+    # A session that had a transaction open here is gone together with the process.
     "hang_up": "select 1 where $1 is null",
 }
 
@@ -123,7 +123,7 @@ def connect_reader(path: str) -> sqlite3.Connection:
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:
     address = f"file:{quote(os.path.realpath(path))}?mode={mode}"
-    # Never used by two threads at once: whoever has the store's turn has the connection.
+    # Never used by two threads at once: the task that has the store's turn has the connection.
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, cached_statements=512)
 
 

@@ -50,7 +50,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def is_unsure(error: sqlite3.Error) -> bool:
-    """Whether nobody knows what is on the disk now: after a failed sync only recovery at the next opening tells."""
+    """Whether it is unknown what is on the disk now: after a failed sync only recovery at the next opening tells."""
     return _code(error) in _UNSURE
 
 
@@ -79,7 +79,7 @@ def _not_allowed(path: str, reason: str) -> str:
 
 @contextmanager
 def at_the_door(path: str, on_trouble: Callable[[RopewalkError], None] | None = None) -> Iterator[None]:
-    """Whatever the driver or the file system raises inside leaves in our words.
+    """What the driver or the file system raises inside leaves as one of our errors.
 
     Of a database that is known to be one of ours, `on_trouble` is told first.
     """

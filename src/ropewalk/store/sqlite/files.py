@@ -1,8 +1,8 @@
 """Which files a store is made of, and whether they are still at their paths.
 
-A process that has a database open goes on writing to the file it opened, whatever is at the path by now: after a
-restore under a living process its commits would be in a file that no other process opens. And a log (`-wal`) has
-nothing in it that says which database it belongs to: SQLite would apply it to whatever database lies beside it.
+A process that has a database open goes on writing to the file it opened, also when another is at the path by now:
+after a restore under a living process its commits would be in a file that no other process opens. And nothing in a
+log (`-wal`) says which database it belongs to: SQLite would apply it to any database that lies beside it.
 """
 
 import logging

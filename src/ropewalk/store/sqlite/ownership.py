@@ -1,4 +1,4 @@
-"""One process owns a store: whoever holds the lock on `<database>.lock`.
+"""One process owns a store: the one that holds the lock on `<database>.lock`.
 
 The lock is the kernel's, so it is gone the moment its holder is, however it died. What is written in the file is for
 people and for the command line, and means nothing unless the lock is held.
@@ -19,9 +19,9 @@ from ropewalk.store import private_files
 from ropewalk.store.errors import StoreInUse
 from ropewalk.store.sqlite.files import Files
 
-# Always written whole and in one piece, so that nobody reads the end of an older text.
+# Always written whole and in one piece, so that no reader gets the end of an older text.
 _SIZE: Final = 1024
-# Someone who only looks holds the lock for a moment; that must not turn an owner away.
+# A process that only looks holds the lock for a moment; that must not turn an owner away.
 _TRIES: Final = 10
 _PAUSE: Final = 0.02
 
@@ -90,7 +90,7 @@ class Ownership:
 
 
 def owner_info(path: str) -> OwnerInfo | None:
-    """Who owns the store now; None if nobody does."""
+    """Who owns the store now; None if no process does."""
     try:
         descriptor = os.open(lock_path(path), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def is_owned_here(path: str) -> bool:
 
 
 def lock_path(path: str) -> str:
-    """The lock file of a database, the same by whatever link one comes."""
+    """The lock file of a database, the same through every link to it."""
     return f"{os.path.realpath(path)}.lock"
 
 

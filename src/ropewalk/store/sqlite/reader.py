@@ -27,7 +27,7 @@ class SqliteReader:
 
     @classmethod
     async def open(cls, path: str) -> Self:
-        """A reader of the store at `path`, whoever owns it."""
+        """A reader of the store at `path`, beside any owner."""
         with at_the_door(path):
             check_path(path, create=False)
             return cls(path)

@@ -1,13 +1,8 @@
-"""Writing the store: one connection, one turn at a time, group commits.
+"""The store of the process that owns it: one connection writes, in one turn at a time, group commits.
 
 Every transaction takes the turn (first come, first served), starts by asking whether this process may still write, and
-is on the disk when it returns. A small one is committed on the calling thread, since a hop to another costs more than
-the commit; a large one on the writer's thread, so that the loop lives on.
-
-A COMMIT that fails is rolled back, and that is definite: the next one overwrites whatever reached the write-ahead log.
-The exception is a sync that failed: nobody knows what is on the disk, so the store refuses to write until it is opened
-anew, and recovery tells. A store in which damage was found, in reading or in writing, is not written any more either,
-nor is one whose files are no longer at their path. That is asked after every commit and before it is acknowledged.
+is on the disk when it returns (`writer`). A small one is committed on the calling thread, since a hop to another costs
+more than the commit; a large one on the writer's thread, so that the loop lives on.
 """
 
 import asyncio
@@ -23,67 +18,29 @@ from functools import partial
 from typing import Final, Self
 
 from ropewalk.core.canonical import writable
-from ropewalk.core.errors import RopewalkError
 from ropewalk.store.access import Batch, Rewind, Row, Value
 from ropewalk.store.blobs import BlobFiles
 from ropewalk.store.clock import ticks
 from ropewalk.store.errors import StaleWriter, StoreDamaged, StoreUnavailable
 from ropewalk.store.finishing import finished
-from ropewalk.store.sqlite.bulk import Commits, Message, carry_out
+from ropewalk.store.sqlite.bulk import Message
 from ropewalk.store.sqlite.connection import check_path, connect_writer, statements
-from ropewalk.store.sqlite.faults import at_the_door, is_stale, is_unsure, translated
+from ropewalk.store.sqlite.faults import at_the_door
 from ropewalk.store.sqlite.ownership import Ownership
 from ropewalk.store.sqlite.reader import SqliteReader
 from ropewalk.store.sqlite.soundness import Soundness
-from ropewalk.store.texts import normal, normal_rows
+from ropewalk.store.sqlite.transaction import SqliteTransaction
+from ropewalk.store.sqlite.writer import MARK_EVERY, Writer, taken_over
 
 WORKER: Final = "local"
 INLINE_ROWS: Final = 256
 """So many rows are written, in about a millisecond, before a thread gets its turn beside a busy loop."""
 INLINE_BYTES: Final = 64 * 1024
 """So much of log entries is written without a thread."""
-SLOW: Final = 5_000
-"""A disk that takes longer over a commit (µs) is waited for by the thread, until it is faster again."""
 MUCH_AHEAD: Final = 5_000_000
-"""How far (µs) store time may be ahead of the machine's before anybody is told."""
-MARK_EVERY: Final = 50_000
-"""Store time is left in the database at most this often (µs), with a commit that happens anyway."""
+"""How far (µs) store time may be ahead of the machine's before a warning says so."""
 
 _log = logging.getLogger("ropewalk.store")
-
-
-class SqliteTransaction:
-    """One transaction, between `async with store.transaction()` and its end."""
-
-    def __init__(self, store: "SqliteStore") -> None:
-        self.worker = store.worker
-        self._store: SqliteStore | None = store
-
-    async def fetch(self, name: str, *arguments: Value) -> list[Row]:
-        """Every row the statement gives, what was written before in this transaction included."""
-        return self._opened().execute(name, arguments).fetchall()
-
-    async def fetch_one(self, name: str, *arguments: Value) -> Row | None:
-        """The first row the statement gives, if any."""
-        rows = await self.fetch(name, *arguments)
-        return rows[0] if rows else None
-
-    async def execute(self, name: str, *arguments: Value) -> int:
-        """Carries the statement out; how many rows it touched."""
-        return self._opened().execute(name, arguments).rowcount
-
-    async def execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Carries the statement out once per row."""
-        await self._opened().execute_many(name, rows)
-
-    def end(self) -> None:
-        """Nothing more may be done with it."""
-        self._store = None
-
-    def _opened(self) -> "SqliteStore":
-        if self._store is None:
-            raise RuntimeError("the transaction is over")
-        return self._store
 
 
 class SqliteStore:
@@ -96,18 +53,15 @@ class SqliteStore:
         self.worker = worker
         self.inline_rows = inline_rows
         self._is_thrown_away = is_thrown_away
-        self.stale_writes = 0
-        # A process that owns its store hears of nobody, and loses it only by a write that is refused.
+        # A process that owns its store hears of no others, and loses it only by a write that is refused.
         self.load = 0
         self.on_hint: Callable[[list[str]], None] = lambda topics: None
         self.on_lost: Callable[[str], None] = lambda why: None
         self.blobs = BlobFiles(f"{os.path.realpath(path)}.blobs")
         self._statements = statements()
-        # Whether the disk took long over the last commit: the loop does not wait for the next one.
-        self._is_slow = False
         self._turn = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
-        # What the thread has begun with before anyone had the turn; whoever gets it waits for that.
+        # What the thread has begun with before any task had the turn; the next task with the turn waits for that.
         self._begun: asyncio.Future[None] | None = None
         self._is_closed = False
         self._soundness = Soundness(path)
@@ -117,10 +71,10 @@ class SqliteStore:
             left = self._ownership.left
             self._connection = connect_writer(path, _time_of_day(wall), left, is_synced=not is_thrown_away)
             undo.callback(self._connection.close)
-            # Asked anew: opening may take a second, and whoever goes by the time of day would be ahead of us for good.
+            # Asked anew: opening may take a second, and a process that goes by the time of day would stay ahead of us.
             self._start_clock(_time_of_day(wall))
             self.epoch = self._register(version)
-            self._commits = Commits(self._connection, worker, self.epoch)
+            self._writer = Writer(self._connection, path, worker, self.epoch, self._soundness, self.now, self._began_at)
             self._reader = SqliteReader(path)
             self._reader.on_trouble = self._soundness.note_reading
             self._ownership.set_files(self._soundness.watch())
@@ -159,12 +113,16 @@ class SqliteStore:
                 self.path, f"{(self._began_at - wall) // 1_000_000:,}",
             )  # fmt: skip
         self._offset = self._began_at - ticks()
-        self._marked = self._now = self._began_at
 
     def _register(self, version: str) -> int:
         row = (self.worker, writable(socket.gethostname()), os.getpid(), version, "default", 0, self._began_at)
         epoch: int = self._connection.execute(self._statements["register_worker"], row).fetchone()[0]
         return epoch
+
+    @property
+    def stale_writes(self) -> int:
+        """How many writes were refused because another process had taken the store over."""
+        return self._writer.stale_writes
 
     def now(self) -> int:
         """Store time (µs): never before anything the store has recorded, and never going back."""
@@ -183,18 +141,18 @@ class SqliteStore:
     rewinds: Sequence[Rewind] = ()
 
     def hint(self, topic: str) -> None:
-        """There is nobody else to tell."""
+        """There is no other worker to tell."""
 
     async def tell_time(self) -> None:
         """There is one clock."""
 
     async def departed(self) -> list[str]:
-        """There is nobody who could."""
+        """There is no other worker that could be gone."""
         return []
 
     async def rejoin(self) -> None:
-        """Whoever lost an embedded store has lost it to another process."""
-        raise StaleWriter(f"{self.path} was taken over by another process; this one writes no more")
+        """A process that lost an embedded store has lost it to another process."""
+        raise StaleWriter(taken_over(self.path))
 
     def set_socket(self, path: str | None) -> None:
         """Says in the lock file where this process can be spoken to."""
@@ -223,12 +181,12 @@ class SqliteStore:
     def write(self, batch: Batch) -> Awaitable[None]:
         """Writes the batch as one transaction, durable on return. Cancelling the wait does not undo the commit.
 
-        A large one is begun with at once if it is nobody else's turn.
+        A large one is begun with at once if no task has the turn.
         """
         message = self.prepared(batch)
         is_small = self._is_brief(sum(len(rows) for _, rows in batch)) and message.size <= INLINE_BYTES
         if not is_small and self._is_at_rest():
-            self._begun = asyncio.get_running_loop().run_in_executor(self._thread, self._write, message)
+            self._begun = asyncio.get_running_loop().run_in_executor(self._thread, self._writer.write, message)
             return finished(self._begun)
         return self._write_in_turn(message, is_small)
 
@@ -237,16 +195,16 @@ class SqliteStore:
         async with self._turn:
             await self._rest()
             if is_small:
-                self._write(message)
+                self._writer.write(message)
             else:
-                await self._in_thread(partial(self._write, message))
+                await self._in_thread(partial(self._writer.write, message))
 
     def _is_brief(self, rows: int) -> bool:
         """Whether writing so many rows keeps the loop for less time than it takes to ask the thread."""
-        return rows <= self.inline_rows and not self._is_slow
+        return rows <= self.inline_rows and not self._writer.is_slow
 
     def _is_at_rest(self) -> bool:
-        """Whether it is nobody's turn, and the thread has nothing to do."""
+        """Whether no task has the turn, and the thread has nothing to do."""
         is_idle = self._begun is None or self._begun.done()
         return is_idle and not self._turn.locked() and self._soundness.stopped is None
 
@@ -257,35 +215,28 @@ class SqliteStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
-        """Several statements as one, durable at the end; undone by an exception. Nobody else writes meanwhile."""
+        """Several statements as one, durable at the end; undone by an exception. No other task writes meanwhile."""
         self._check_turn()
         async with self._turn:
             await self._rest()
             self._soundness.require_usable()
             self._holder = asyncio.current_task()
-            transaction = SqliteTransaction(self)
+            transaction = SqliteTransaction(self._writer, self._execute_many)
             try:
-                self._begin()
+                self._writer.begin()
                 changes = self._connection.total_changes
                 yield transaction
                 await self._finish(self._connection.total_changes - changes)
             except sqlite3.Error as error:
-                raise self._ours(error) from error
+                raise self._writer.ours(error) from error
             finally:
-                self._undo()
+                self._writer.undo()
                 transaction.end()
                 self._holder = None
 
-    def execute(self, name: str, arguments: Sequence[Value]) -> sqlite3.Cursor:
-        """For a transaction: one statement, here and now."""
-        try:
-            return self._connection.execute(self._statements[name], normal(arguments))
-        except sqlite3.Error as error:
-            raise self._ours(error) from error
-
-    async def execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
-        """For a transaction: one statement for many rows, where there is room for it."""
-        work = partial(self._execute_many, name, rows)
+    async def _execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
+        """For a transaction: one statement for many rows, on the thread if they are more than the loop has time for."""
+        work = partial(self._writer.execute_many, name, rows)
         if len(rows) <= self.inline_rows:
             work()
         else:
@@ -312,88 +263,12 @@ class SqliteStore:
             finally:
                 self._ownership.release(is_closed=is_sound)
 
-    # One transaction, step by step
-
-    def _write(self, message: Message) -> None:
-        self._soundness.require_usable()
-        try:
-            self._now = self.now()
-            if message.forms:
-                self._write_at_once(message)
-            else:
-                self._write_row_by_row(message)
-            self._soundness.require_files()
-            self._is_slow = self.now() - self._now > SLOW
-        except sqlite3.Error as error:
-            raise self._ours(error) from error
-        finally:
-            self._undo()
-
-    def _write_at_once(self, message: Message) -> None:
-        mark = self._now if self._is_to_be_marked() else None
-        self._commits.write(message, mark)
-        self._marked = mark or self._marked
-
-    def _write_row_by_row(self, batch: Batch) -> None:
-        self._begin()
-        for name, rows in batch:
-            self._connection.executemany(self._statements[name], normal_rows(rows))
-        self._commit()
-
-    def _begin(self) -> None:
-        """Opens the transaction, and refuses to go on if another process has raised the epoch."""
-        self._connection.execute("begin immediate")
-        self._now = self.now()
-        if not self._is_current():
-            raise self._stale()
-
-    def _stale(self) -> StaleWriter:
-        self.stale_writes += 1
-        return StaleWriter(f"{self.path} was taken over by another process; this one writes no more")
-
-    def _is_to_be_marked(self) -> bool:
-        return self._now - self._marked >= MARK_EVERY
-
-    def _is_current(self) -> bool:
-        if not self._is_to_be_marked():
-            asked = self._connection.execute(self._statements["check_epoch"], (self.worker, self.epoch))
-            return asked.fetchone() is not None
-        marked = self._connection.execute(self._statements["mark_time"], (self._now, self.worker, self.epoch))
-        return marked.rowcount == 1
-
-    def _commit(self) -> None:
-        began = self.now()
-        self._connection.execute("commit")
-        self._is_slow = self.now() - began > SLOW
-        if self._is_to_be_marked():
-            self._marked = self._now
-
     async def _finish(self, changes: int) -> None:
         if self._is_brief(changes):
-            self._commit()
+            self._writer.commit()
         else:
-            await self._in_thread(self._commit)
+            await self._in_thread(self._writer.commit)
         self._soundness.require_files()
-
-    def _undo(self) -> None:
-        """Rolls back what was not committed, if anything."""
-        if self._connection.in_transaction:
-            self._connection.execute("rollback")
-
-    def _execute_many(self, name: str, rows: Sequence[Sequence[Value]]) -> None:
-        try:
-            carry_out(self._connection, name, self._statements[name], rows)
-        except sqlite3.Error as error:
-            raise self._ours(error) from error
-
-    def _ours(self, error: sqlite3.Error) -> RopewalkError:
-        if is_stale(error):
-            return self._stale()
-        ours = translated(error, self.path, is_ours=True)
-        self._soundness.note_damage(ours)
-        if is_unsure(error):
-            self._soundness.note_failed_sync()
-        return ours
 
     async def check(self) -> None:
         """Raises what keeps the store from being read or written now, if anything does."""

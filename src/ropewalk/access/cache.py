@@ -1,7 +1,7 @@
-"""What was looked up a moment ago, and is believed for a few seconds.
+"""What was looked up a moment ago, kept for a few seconds.
 
-A busy caller costs no read per request, and whoever was let go is out on every server within `BELIEVED`. Only what was
-found is believed: what was not is looked up again each time, so a grant holds at once.
+A busy caller costs no read per request, and a caller who lost a role is out on every server within `CACHED_FOR`. Only
+what was found is kept: what was not is looked up again each time, so a grant holds at once.
 """
 
 from collections.abc import Awaitable, Callable, Hashable
@@ -9,15 +9,15 @@ from typing import Final, Generic, TypeVar
 
 from ropewalk.core.duration import SECOND
 
-BELIEVED: Final = 3 * SECOND
+CACHED_FOR: Final = 3 * SECOND
 MOST: Final = 10_000
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Beliefs(Generic[Key, Value]):
-    """Values by key, each believed for a while; at most `most` of them are kept."""
+class Cache(Generic[Key, Value]):
+    """Values by key, each kept for a while, and at most `most` of them."""
 
     def __init__(self, now: Callable[[], int], most: int = MOST) -> None:
         self._now = now
@@ -26,7 +26,7 @@ class Beliefs(Generic[Key, Value]):
         self._forgotten = -1
 
     async def ask(self, key: Key, look_up: Callable[[], Awaitable[Value]]) -> Value:
-        """What is believed, else what the look-up finds; believed from now on unless it is empty."""
+        """What is kept, else what the look-up finds; kept from now on unless it is empty."""
         known = self.get(key)
         if known is not None:
             return known
@@ -37,20 +37,20 @@ class Beliefs(Generic[Key, Value]):
         return found
 
     def get(self, key: Key) -> Value | None:
-        """What is still believed under this key."""
+        """What is still kept under this key."""
         held = self._held.get(key)
         return held[1] if held is not None and self._now() < held[0] else None
 
     def put(self, key: Key, value: Value, since: int, ends: int | None = None) -> None:
-        """Believed for a while, but not past its own end."""
+        """Kept for a while, but not past its own end."""
         if len(self._held) >= self._most:
             self._held.clear()
         # What was looked up before something changed here may be how it was.
-        until = since + BELIEVED if since > self._forgotten else 0
+        until = since + CACHED_FOR if since > self._forgotten else 0
         self._held[key] = (until if ends is None else min(until, ends), value)
 
     def has_known(self, key: Key) -> bool:
-        """Whether this was believed once, be it long ago."""
+        """Whether this was found once, be it long ago."""
         return key in self._held
 
     def forget(self) -> None:

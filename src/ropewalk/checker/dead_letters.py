@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from ropewalk.checker.attempt_rules import budgets
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
-from ropewalk.checker.trace import Kind, Lane, Mark, Step, Trace
+from ropewalk.checker.lanes import Kind, Lane, Mark, Step
+from ropewalk.checker.trace import Trace
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed, given
 from ropewalk.core.retry import is_retryable
@@ -13,14 +14,14 @@ from ropewalk.core.rows import gave_up_for
 from ropewalk.core.state import GaveUp
 
 
-def letters_are_for_what_gave_up(t: Trace, graph: Graph) -> Iterator[Violation]:
+def dead_letters_are_for_what_gave_up(t: Trace, graph: Graph) -> Iterator[Violation]:
     """I-24: a run becomes a dead letter if and only if it failed for good and nothing handled that.
 
     For good: the error is permanent, the budget is used up, a wait ran out, or a person said so. Handled: by an error
-    edge (unless a person gave it up), by a map's tolerance (unless the map keeps all letters), or by a child that keeps
-    its own dead letters. When a map fails, more items than it tolerates have failed, and each of them is a dead letter
-    or has a child; when it succeeds, no more than that. What is mended after that and fails again is one again. A dead
-    letter's inputs are those of its attempts.
+    edge (unless a person gave it up), by a map's tolerance (unless the map keeps all dead letters), or by a child that
+    keeps its own dead letters. When a map fails, more items than it tolerates have failed, and each of them is a dead
+    letter or has a child; when it succeeds, no more than that. What is mended after that and fails again is one again.
+    A dead letter's inputs are those of its attempts.
     """
     done = {move.node: move.seq for move in graph.moves if move.step is Step.SUCCEED} if t.expanded else {}
     for lane in t.lanes.values() if t.has(NodeFailed, ItemFailed) else ():
@@ -88,7 +89,7 @@ def _is_for_good(t: Trace, mark: Mark, before: Mark, used: int) -> bool:
 
 
 def _letter(t: Trace, mark: Mark, event: NodeFailed | ItemFailed, *, is_mended: bool) -> Iterator[Violation]:
-    """Whether there is a letter where there must be one, and for the right reason."""
+    """Whether there is a dead letter where there must be one, and for the right reason."""
     has_error_edge = bool(t.plan.has_error_edge[mark.node]) and not is_mended
     if event.gave_up is not None and event.gave_up is not gave_up_for(event.error.type):
         yield t.violation("I-24", f"{t.name(mark)}: {event.gave_up} after a {event.error.type} error", mark.seq)
@@ -164,7 +165,7 @@ def _gives_up_rightly(t: Trace, node: int, seq: int, event: ItemsGivenUp, done: 
     lanes = t.items.get(node, {})
     failed = sum(_failed_by(lane, seq) is not None for lane in lanes.values())
     limit = t.plan.tolerated(node, t.expanded[node][1].count)
-    # A map that keeps the letters of what it tolerates writes those it has not written when it succeeds.
+    # A map that keeps the dead letters of what it tolerates writes those it has not written when it succeeds.
     is_kept = bool(t.plan.keeps_letters[node]) and bool(event.items) and done.get(node, seq + 1) == seq + 1
     if failed <= limit and not is_kept:
         yield t.violation("I-24", f"{event.node} gave up after {failed} failures, {limit} are tolerated", seq)

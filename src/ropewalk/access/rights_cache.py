@@ -1,24 +1,24 @@
-"""What somebody is in a workspace: by their key, as a member, or because something in it is shared with them."""
+"""What a caller may do in a workspace: by their key, as a member, or because something in it is shared with them."""
 
 from ropewalk.access.actor import Actor
-from ropewalk.access.beliefs import Beliefs
+from ropewalk.access.cache import Cache
 from ropewalk.access.rights import NOTHING, Right
 from ropewalk.store import acl, workspaces
 from ropewalk.store.access import Store
 
 
-class Standings:
+class RightsCache:
     """Looked up once in a while; a key at home costs no read at all."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._roles: Beliefs[tuple[Actor, str], frozenset[Right]] = Beliefs(store.now)
-        self._shares: Beliefs[tuple[Actor, str, str], frozenset[Right]] = Beliefs(store.now)
-        self._parts: Beliefs[tuple[str, str], bool] = Beliefs(store.now)
-        self._workspaces: Beliefs[str, bool] = Beliefs(store.now)
+        self._roles: Cache[tuple[Actor, str], frozenset[Right]] = Cache(store.now)
+        self._shares: Cache[tuple[Actor, str, str], frozenset[Right]] = Cache(store.now)
+        self._parts: Cache[tuple[str, str], bool] = Cache(store.now)
+        self._workspaces: Cache[str, bool] = Cache(store.now)
 
     async def rights_in(self, actor: Actor, workspace: str) -> frozenset[Right]:
-        """What somebody may do in the whole of a workspace; nothing in one that does not exist."""
+        """What the actor may do in the whole of a workspace; nothing in one that does not exist."""
         at_home = actor.rights_at_home(workspace)
         if at_home is None:
             return await self._roles.ask((actor, workspace), lambda: actor.rights_in(self._store, workspace))
@@ -27,12 +27,12 @@ class Standings:
         return at_home if is_there else NOTHING
 
     async def rights_for(self, actor: Actor, workspace: str, workflow: str) -> frozenset[Right]:
-        """What somebody may do with one workflow because it is shared with them."""
+        """What the actor may do with one workflow because it is shared with them."""
         asked = (actor, workspace, workflow)
         return await self._shares.ask(asked, lambda: actor.rights_for(self._store, workspace, workflow))
 
     async def has_shares(self, actor: Actor, workspace: str) -> bool:
-        """Whether anything in this workspace is shared with somebody."""
+        """Whether anything in this workspace is shared with the actor."""
         return await self._parts.ask((actor.subject, workspace), lambda: self._has_shares(actor.subject, workspace))
 
     async def _has_shares(self, subject: str, workspace: str) -> bool:
@@ -43,5 +43,5 @@ class Standings:
 
     def forget(self) -> None:
         """Everything is looked up again: something was changed here."""
-        for beliefs in (self._roles, self._shares, self._parts, self._workspaces):
-            beliefs.forget()
+        for cache in (self._roles, self._shares, self._parts, self._workspaces):
+            cache.forget()

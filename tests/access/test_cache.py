@@ -1,6 +1,6 @@
 """What is believed, for how long, and how much of it."""
 
-from ropewalk.access.beliefs import BELIEVED, Beliefs
+from ropewalk.access.cache import CACHED_FOR, Cache
 from ropewalk.core.duration import SECOND
 
 
@@ -18,16 +18,16 @@ class Source:
 
 
 def test_what_is_let_go_is_out_within_five_seconds():
-    assert BELIEVED < 5 * SECOND
+    assert CACHED_FOR < 5 * SECOND
 
 
 async def test_what_was_found_is_believed_for_a_while_and_looked_up_after():
     source = Source("found")
-    beliefs: Beliefs[str, str] = Beliefs(lambda: source.now)
+    cache: Cache[str, str] = Cache(lambda: source.now)
 
     seen = []
-    for source.now in (0, BELIEVED - 1, BELIEVED):
-        await beliefs.ask("key", source.look_up)
+    for source.now in (0, CACHED_FOR - 1, CACHED_FOR):
+        await cache.ask("key", source.look_up)
         seen.append(source.asked)
 
     assert seen == [1, 1, 2]
@@ -35,39 +35,39 @@ async def test_what_was_found_is_believed_for_a_while_and_looked_up_after():
 
 async def test_what_was_not_found_is_looked_up_each_time():
     source = Source("")
-    beliefs: Beliefs[str, str] = Beliefs(lambda: source.now)
+    cache: Cache[str, str] = Cache(lambda: source.now)
 
-    answers = [await beliefs.ask("key", source.look_up) for _ in range(3)]
+    answers = [await cache.ask("key", source.look_up) for _ in range(3)]
 
     assert (answers, source.asked) == ([""] * 3, 3)
 
 
 def test_nothing_is_believed_past_its_own_end():
     source = Source("found")
-    beliefs: Beliefs[str, str] = Beliefs(lambda: source.now)
-    beliefs.put("key", "value", 0, ends=10)
+    cache: Cache[str, str] = Cache(lambda: source.now)
+    cache.put("key", "value", 0, ends=10)
 
     source.now = 10
 
-    assert beliefs.get("key") is None
+    assert cache.get("key") is None
 
 
 def test_what_was_being_looked_up_while_something_changed_is_not_believed():
     source = Source("found")
     source.now = 5
-    beliefs: Beliefs[str, str] = Beliefs(lambda: source.now)
+    cache: Cache[str, str] = Cache(lambda: source.now)
 
-    beliefs.forget()
-    beliefs.put("key", "how it was", 4)
+    cache.forget()
+    cache.put("key", "how it was", 4)
 
-    assert beliefs.get("key") is None
-    assert beliefs.has_known("key")
+    assert cache.get("key") is None
+    assert cache.has_known("key")
 
 
 def test_there_are_never_more_than_so_many():
-    beliefs: Beliefs[int, str] = Beliefs(lambda: 0, most=10)
+    cache: Cache[int, str] = Cache(lambda: 0, most=10)
 
     for key in range(1_000):
-        beliefs.put(key, "value", 0)
+        cache.put(key, "value", 0)
 
-    assert sum(beliefs.has_known(key) for key in range(1_000)) <= 10
+    assert sum(cache.has_known(key) for key in range(1_000)) <= 10

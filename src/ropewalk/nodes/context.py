@@ -1,0 +1,100 @@
+"""What a run of a node is given beside its parameters: which attempt it is, and what the worker offers."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from ropewalk.core.canonical import writable
+from ropewalk.nodes import lookups
+from ropewalk.nodes.facilities import Facilities
+from ropewalk.nodes.failure import NodeFailure, failure_of
+
+if TYPE_CHECKING:
+    import socket
+
+    import aiohttp
+
+    from ropewalk.nodes.masking import Masking
+    from ropewalk.nodes.smtp import SmtpSettings
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+_log = logging.getLogger("ropewalk.node")
+
+
+class NodeContext(Struct, frozen=True, kw_only=True):
+    """Which attempt this is, and what the worker offers. Times are µs of the store's clock."""
+
+    execution: str
+    workspace: str
+    node: str
+    make_key: Callable[[], str]
+    now: int
+    facilities: Facilities
+    attempt: int = 1
+    item: int | None = None
+    deadline: int | None = None
+    secrets: tuple[str, ...] = ()
+
+    def conceal(self, secret: str | None) -> None:
+        """Masks a secret in everything this run reports from now on: its result, its errors and its log lines."""
+        if secret and secret not in self.secrets:
+            # In place: the runner, which masks what the node returns or raises, has this very context.
+            force_setattr(self, "secrets", (*self.secrets, secret))
+
+    def masked(self, text: str) -> str:
+        """The text without what was concealed; for a node that cuts a text short before it reports it."""
+        return self._masking.text(text) if self.secrets else text
+
+    @property
+    def _masking(self) -> "Masking":
+        from ropewalk.nodes.masking import Masking  # here, since most nodes have no secrets
+
+        return Masking(self.secrets)
+
+    def masked_result(self, result: Any) -> Any:
+        """What the node returned, without what was concealed."""
+        return self._masking.result(result)
+
+    def masked_failure(self, raised: BaseException) -> NodeFailure:
+        """What the node raised, as a failure without what was concealed."""
+        return NodeFailure(self._masking.error(failure_of(raised, self.masked)))
+
+    @property
+    def smtp(self) -> "SmtpSettings | None":
+        """The worker's mail server; its password is concealed."""
+        server = self.facilities.smtp
+        if server is not None:
+            self.conceal(server.password)
+        return server
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this work; made when a node asks, since most never do."""
+        return self.make_key()
+
+    @property
+    def http(self) -> "aiohttp.ClientSession":
+        """The shared session, behind the network guard; names are looked up for this workspace from now on."""
+        lookups.workspace.set(self.workspace)
+        return self.facilities.http
+
+    async def connect(self, host: str, port: int) -> "socket.socket":
+        """A connection to this host, behind the network guard."""
+        lookups.workspace.set(self.workspace)
+        return await self.facilities.guard.connect(host, port)
+
+    def log(self, message: str, /, **fields: Any) -> None:
+        """Writes a structured line that names this attempt."""
+        self.record("info", message, fields)
+
+    def record(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
+        """Writes a structured line of this level."""
+        about = {"execution": self.execution, "workspace": self.workspace, "node": self.node, "attempt": self.attempt}
+        told, message = dict(fields), writable(message)
+        if self.secrets:
+            message, told = self.masked(message), self._masking.value(told)
+        _log.log(LEVELS[level], "%s", message, extra={"about": about | {"item": self.item}, "fields": told})
