@@ -23,7 +23,7 @@ from ropewalk.core.canonical import writable
 from ropewalk.core.definition import DEFAULT_LIMITS, Limits
 from ropewalk.core.duration import parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
-from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
+from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
 from ropewalk.service.retention import Policy, run_forever
 from ropewalk.service.stream_limits import StreamLimits
 from ropewalk.store import workspaces
@@ -33,7 +33,7 @@ from ropewalk.store.address import is_shared, path_of
 if TYPE_CHECKING:
     from ropewalk.access.secret_key import SecretKey
     from ropewalk.api.office import Office
-    from ropewalk.engines.native.engine import NativeEngine
+    from ropewalk.engines.base import Engine
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
     from ropewalk.nodes.smtp import SmtpSettings
@@ -98,7 +98,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     is_thrown_away: bool = False
     key: str | None = None
     key_file: str | None = None
-    native: NativeSettings = NativeSettings()
+    worker: WorkerSettings = WorkerSettings()
     fleet: FleetSettings = FleetSettings()
     limits: Limits = DEFAULT_LIMITS
     default_slots: int | None = None
@@ -118,7 +118,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             db=path_of(said["db"]),
             key=said["key"],
             key_file=said["key_file"],
-            native=_worker(said),
+            worker=_worker(said),
             fleet=FleetSettings(
                 pool=said["pool"], lease_seconds=said["lease"], notify=said["notify"], pooled=said["pooled"]
             ),
@@ -140,8 +140,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         return cls.of(resolve({"db": db}, environment, folder=None))
 
 
-def _worker(said: Configuration) -> NativeSettings:
-    return NativeSettings(
+def _worker(said: Configuration) -> WorkerSettings:
+    return WorkerSettings(
         hands=said["hands"], executions=said["slots"], drain_seconds=said["drain"], runner_lease=said["runner.lease"],
         claim_batch=said["dispatcher.batch"], dispatch_attempts=said["dispatcher.attempts"],
         execution_bytes=said["execution.max_mib"] * 2**20,
@@ -264,12 +264,12 @@ async def open_service(
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)
-            engine = NativeEngine(store, types, facilities, _native(settings), SharedReach(store))
+            engine: Engine = NativeEngine(store, types, facilities, _of_pool(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
             learning = None if load is None else Learning(types, facilities.functions, load)
             service = Service(store, engine, types, env, settings.limits, learning=learning)
             watched = _watched(engine, settings.telemetry, metrics)
-            async with watched, _swept(store, settings), _running(engine), _spoken_to(service, settings):
+            async with watched, _swept(engine, settings), _running(engine), _spoken_to(service, settings):
                 try:
                     yield service
                 finally:
@@ -325,15 +325,12 @@ def _secret_key(settings: Settings) -> "SecretKey":
 
 
 @asynccontextmanager
-async def _watched(
-    engine: "NativeEngine", settings: TelemetrySettings, metrics: "Metrics | None"
-) -> AsyncIterator[None]:
+async def _watched(engine: "Engine", settings: TelemetrySettings, metrics: "Metrics | None") -> AsyncIterator[None]:
     """What the engine does is counted and traced, as far as anybody wants to know; else it has no observer."""
     if metrics is None and settings.otlp_endpoint is None and settings.log is LogForm.PLAIN:
         yield
         return
     # Here, since most commands do without them.
-    from ropewalk.engines.native.observing import watch
     from ropewalk.telemetry.metrics import Metrics
     from ropewalk.telemetry.traces import open_spans
     from ropewalk.telemetry.watch import Watch
@@ -344,7 +341,7 @@ async def _watched(
     kept.count_stale_writes(lambda: engine.store.stale_writes)
     kept.count_rewinds(lambda: len(engine.store.rewinds))
     observer = Watch(kept, spans)
-    watch(engine, observer)
+    engine.observe(observer)
     try:
         async with nullcontext() if endpoint is None else _sent(engine.store, kept, endpoint, settings.service_name):
             yield
@@ -409,7 +406,7 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
             settings.db,
             version=version,
             pool=fleet.pool,
-            slots=settings.native.executions if settings.native.claims else 0,
+            slots=settings.worker.executions if settings.worker.claims else 0,
             lease_seconds=fleet.lease_seconds,
             beat_seconds=fleet.lease_seconds / 3,
             notify=fleet.notify,
@@ -427,10 +424,10 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
         await store.close()
 
 
-def _native(settings: Settings) -> NativeSettings:
+def _of_pool(settings: Settings) -> WorkerSettings:
     """A worker of a pool carries out the runs of its pool, and owns no executions."""
-    native, pool = settings.native, settings.fleet.pool
-    return replace(native, pool=pool, claims=native.claims and pool == DEFAULT_POOL)
+    worker, pool = settings.worker, settings.fleet.pool
+    return replace(worker, pool=pool, claims=worker.claims and pool == DEFAULT_POOL)
 
 
 async def _prepare(store: Store, settings: Settings) -> None:
@@ -441,7 +438,7 @@ async def _prepare(store: Store, settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def _running(engine: "NativeEngine") -> AsyncIterator[None]:
+async def _running(engine: "Engine") -> AsyncIterator[None]:
     try:
         await engine.open()
         yield
@@ -450,14 +447,14 @@ async def _running(engine: "NativeEngine") -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _swept(store: Store, settings: Settings) -> AsyncIterator[None]:
+async def _swept(engine: "Engine", settings: Settings) -> AsyncIterator[None]:
     """What is old goes while a worker lives; not in the first minute, which is all that many have."""
 
     async def sweep() -> None:
         await asyncio.sleep(FIRST_SWEEP)
-        await run_forever(store, settings.retention)
+        await run_forever(engine.store, settings.retention, custody=engine.custody)
 
-    sweeping = asyncio.get_running_loop().create_task(sweep()) if settings.native.claims else None
+    sweeping = asyncio.get_running_loop().create_task(sweep()) if settings.worker.claims else None
     try:
         yield
     finally:

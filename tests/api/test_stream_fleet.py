@@ -12,7 +12,7 @@ from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.office import Office
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import KEY, House
 from tests.api.streams import PATIENCE, Listener, numbers, served
@@ -25,7 +25,7 @@ NODES = 40
 @asynccontextmanager
 async def idle_house(db: str) -> AsyncIterator[House]:
     """A server that executes nothing itself."""
-    async with open_service(Settings(db=db, native=NativeSettings(claims=False))) as service:
+    async with open_service(Settings(db=db, worker=WorkerSettings(claims=False))) as service:
         office = await Office.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)

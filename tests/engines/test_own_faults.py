@@ -215,7 +215,7 @@ async def test_what_could_not_be_told_for_a_fault_is_told_again(world: World, ca
 async def test_what_could_not_be_taken_up_for_a_fault_is_taken_up_later(world: World, caplog: pytest.LogCaptureFixture):
     execution = await world.start(flow(node("a", "gate", value=1)))
     await world.outside.gate().arrived()
-    fails_once(world.service.engine.followers, "catch_up")
+    fails_once(world.service.engine.watching, "catch_up")
     fails_once(world.service.store, "write")
     world.outside.gate().open()
 
@@ -227,7 +227,7 @@ async def test_work_beside_everything_else_that_fails_is_told_of(world: World, c
     async def faulty() -> None:
         raise ZeroDivisionError
 
-    world.service.engine.children.spawn(faulty())
+    world.service.engine.background.spawn(faulty())
     for _ in range(3):
         await asyncio.sleep(0)
 

@@ -78,7 +78,7 @@ async def test_how_long_to_wait_is_forgotten_with_the_first_commit(world: World,
 async def test_what_is_lost_again_while_it_is_taken_up_goes_on(world: World, monkeypatch: pytest.MonkeyPatch):
     execution = await world.start(flow(node("a", "gate", value=1, retry=PATIENT)))
     await world.outside.gate().arrived()
-    refusal, followers = Refusal(world, execution), world.service.engine.followers
+    refusal, followers = Refusal(world, execution), world.service.engine.watching
 
     async def disturbed(_: str) -> None:
         monkeypatch.undo()

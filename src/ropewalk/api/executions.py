@@ -225,7 +225,7 @@ async def get_execution(call: Caller, request: Request, execution_id: ExecutionI
 
 async def _details(call: Call, execution: str) -> dict[str, Any]:
     """An execution as the caller may see it."""
-    store, at_hand = call.office.store, call.service.engine.memory.version_at_hand
+    store, at_hand = call.office.store, call.service.engine.versions.version_at_hand
     about = (store, store.blobs, call.workspace, execution)
     found = await reading.tell_execution(*about, largest=LARGEST_INLINE, at_hand=at_hand)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
@@ -315,5 +315,6 @@ async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeN
         alive=alive,
         lease=lease,
         sight=sight,
-        accepts_only=not call.service.engine.settings.claims,
+        accepts_only=call.service.engine.accepts_only,
+        custody=call.service.engine.custody,
     )

@@ -27,7 +27,7 @@ from ropewalk.cli.session import finish
 from ropewalk.cli.view import LogView
 from ropewalk.cli.watching import interrupts
 from ropewalk.core.errors import InvalidInput
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 from ropewalk.modules import catalogue
 from ropewalk.store import workspaces
 from ropewalk.wiring import LogForm, Settings, open_office
@@ -123,7 +123,7 @@ def _engine_settings(project: Project) -> Settings:
     settings = project.settings
     if project.configuration["dispatcher.enabled"] and not _processes(project):
         return settings
-    return replace(settings, native=replace(settings.native, claims=False, hands=0, executions=0))
+    return replace(settings, worker=replace(settings.worker, claims=False, hands=0, executions=0))
 
 
 def _server_settings(project: Project) -> "ServerSettings":

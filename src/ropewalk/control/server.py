@@ -148,7 +148,7 @@ class ControlServer:
 
     async def _do(self, request: Request, writer: asyncio.StreamWriter) -> Any:
         if isinstance(request, wire.Follow):
-            async for seq, event in self._service.engine.follow(request.execution, request.after):
+            async for seq, event in self._service.follow(request.execution, request.after):
                 writer.write(wire.line_of(Item(msgspec.Raw(log.encode(seq, [event])))))
                 await writer.drain()
             return None
@@ -190,7 +190,7 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.PublishVersion(workflow, number, by):
             return await service.publish_version(workflow, number, by)
         case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
-            version = await service.engine.memory.version(workflow, number)
+            version = await service.engine.versions.version(workflow, number)
             return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)
         case wire.Cancel(execution, by, reason):
             return await service.cancel(execution, by, reason)

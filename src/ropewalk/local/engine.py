@@ -51,7 +51,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
             return LocalExecution(service, accepted)
         execution = str(uuid_utils.uuid7())
         # Before the start: it may have ended when that returns.
-        end = service.engine.followers.expect(execution)
+        end = service.engine.watching.expect(execution)
         await service.start(wanted, input, vars, priority=priority, execution=execution)
         return LocalExecution(service, execution, end)
 
@@ -66,7 +66,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
         """
         service, wanted = self.service, await self._version(workflow, version)
         given = _listed(inputs)
-        expect, started = service.engine.followers.expect, []
+        expect, started = service.engine.watching.expect, []
         async for accepted in start_many(service, wanted, given, vars or {}, priority):
             started += [LocalExecution(service, each, expect(each)) for each in accepted]
         return started
@@ -102,7 +102,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
             known = self.service.types.get(each.name)
             if known is None:
                 self.service.types.register(each)
-                self.service.engine.held.learnt(self.service.workspace, each.name)
+                self.service.engine.publishing.learnt(self.service.workspace, each.name)
             elif known is not each:
                 raise RopewalkError(f"two different node types are named {each.name!r}; rename one of them")
         return workflow.document()

@@ -33,7 +33,7 @@ async def startable(service: Service, workflow: Workflow, version: int | None) -
     wanted = workflow.published if version is None else version
     if wanted is None:
         raise InvalidTransition(f"workflow {workflow.name!r} has no published version: publish one, or name one")
-    return await service.engine.memory.version(workflow.id, wanted)
+    return await service.engine.versions.version(workflow.id, wanted)
 
 
 async def check(service: Service, document: JSON) -> Definition:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.base import Engine
 from ropewalk.service.channels import Batch, Channel, ExecutionChannel
 from ropewalk.service.payloads import said
 from ropewalk.service.rooms import RoomChannel
@@ -202,7 +202,7 @@ class Reader:
 class Streams:
     """Every stream of one server."""
 
-    def __init__(self, engine: NativeEngine, limits: StreamLimits | None = None) -> None:
+    def __init__(self, engine: Engine, limits: StreamLimits | None = None) -> None:
         self._engine = engine
         self.limits = limits or StreamLimits()
         self._channels: dict[Hashable, tuple[Channel, asyncio.Future[None]]] = {}
@@ -227,14 +227,14 @@ class Streams:
         """The stream of one execution: its key, and how it is made."""
         limits = self.limits
         return execution, lambda: ExecutionChannel(
-            self._engine.store, self._engine.followers, execution, most=limits.kept, most_bytes=limits.kept_bytes
+            self._engine.store, self._engine.watching, execution, most=limits.kept, most_bytes=limits.kept_bytes
         )
 
     def of_room(self, workspace: str, workflow: str | None = None) -> tuple[Hashable, Callable[[], Channel]]:
         """The stream of a workspace, or of a workflow."""
         limits = self.limits
         return (workspace, workflow), lambda: RoomChannel(
-            self._engine.store, self._engine.followers, workspace, workflow,
+            self._engine.store, self._engine.watching, workspace, workflow,
             most=limits.kept, most_bytes=limits.kept_bytes,
         )  # fmt: skip
 

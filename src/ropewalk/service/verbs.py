@@ -18,10 +18,7 @@ from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, Discard, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
-from ropewalk.engines.base import Ended, StartRequest, Version
-from ropewalk.engines.native.accepting import AT_ONCE
-from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
-from ropewalk.engines.native.publishing import publish
+from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
@@ -29,7 +26,7 @@ from ropewalk.service.known import KnownWorkflows
 from ropewalk.service.learning import Learning, Learnt
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.saved import SavedDocuments
-from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
+from ropewalk.service.starting import MOST_PROBLEMS, KeysUnderWay, Once, answered, check_inputs, said, start_all
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
 
@@ -81,8 +78,9 @@ def require_startable(workflow: workflows.Workflow) -> None:
 class Service:
     """What may be asked of a Ropewalk, by whoever asks."""
 
-    def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
-                 limits: Limits, workspace: str = "default", learning: Learning | None = None) -> None:  # fmt: skip
+    def __init__(self, store: Store, engine: Engine, types: Registry, env: Mapping[str, str],
+                 limits: Limits, workspace: str = "default", learning: Learning | None = None,
+                 keys: KeysUnderWay | None = None) -> None:  # fmt: skip
         self.store = store
         self.engine = engine
         self.types = types
@@ -91,6 +89,7 @@ class Service:
         self._env = env
         self._limits = limits
         self._learning = learning
+        self.keys_under_way: KeysUnderWay = {} if keys is None else keys
         self.known = KnownWorkflows(store, workspace, lambda: engine.workflow_changes)
         self.saved = SavedDocuments(self._save)
 
@@ -98,7 +97,8 @@ class Service:
         """The same for another workspace."""
         if workspace == self.workspace:
             return self  # what it remembers of its workflows is remembered once
-        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, self._learning)
+        known = (self._learning, self.keys_under_way)
+        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, *known)
 
     # Workflows
 
@@ -107,7 +107,7 @@ class Service:
         # What exactly is wrong with a package is for those who run the server, not for everyone who saves a workflow.
         missing = dict.fromkeys(self.types.missing, "`ropewalk doctor` says why")
         definition = parse_definition(document, self.types.infos(), self._limits, missing)
-        _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
+        _refuse_unserved(definition, has_pools=self.store.is_shared or self.engine.leasing.is_open)
         _refuse_unknown_limits(definition, self.engine.rate_limits.known(self.workspace))
         return definition
 
@@ -128,7 +128,7 @@ class Service:
     async def learn(self, modules: tuple[str, ...], folder: str) -> Learnt:
         """Take the node types of these modules, looked for in `folder` too; a process that takes none says so."""
         if self._learning is not None:
-            await self._learning.take(modules, folder, self.engine.held, self.workspace)
+            await self._learning.take(modules, folder, self.engine.publishing, self.workspace)
         return Learnt(modules if self._learning is None else (), tuple(self.types.infos()))
 
     async def save(self, document: JSON, by: str = "local") -> Version:
@@ -148,7 +148,7 @@ class Service:
             saved = await workflows.save(tx, draft, str(uuid_utils.uuid7()), self.store.now())
             await workflows.publish(tx, saved.workflow, saved.version)
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
-        self.engine.memory.keep(version)
+        self.engine.versions.keep(version)
         self._changed()
         return version
 
@@ -181,7 +181,7 @@ class Service:
         if key is None:
             return await self.engine.start(request)
         once = key if isinstance(key, Once) else Once(key, [said(request)])
-        return (await start_all(self.engine, [request], once))[0]
+        return (await start_all(self.engine, self.keys_under_way, [request], once))[0]
 
     async def start_batch(
         self, starts: Sequence[NewStart], actor: str = "local", once: Once | None = None, trace: str | None = None,
@@ -201,7 +201,7 @@ class Service:
             raise InvalidInput(sorted(problems, key=lambda each: each.path[1])[:MOST_PROBLEMS])
         requests = list(wanted.values())
         try:
-            return await start_all(self.engine, requests, once)
+            return await start_all(self.engine, self.keys_under_way, requests, once)
         except InvalidInput as error:
             raise InvalidInput(await self._unacceptable(requests) or error.problems) from error
 
@@ -212,7 +212,7 @@ class Service:
             if place % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
             try:
-                self.engine.memory.new(request, self.store.now())
+                request.concurrency_key()
             except InvalidInput as error:
                 problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
         return problems[:MOST_PROBLEMS]
@@ -245,11 +245,11 @@ class Service:
         )
 
     async def ended(self, execution: str) -> Ended:
-        return await self.engine.ended(execution)
+        return await self.engine.watching.ended(execution)
 
     def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
         """Every event after the given number, those recorded and those to come, until the end."""
-        return self.engine.follow(execution, after)
+        return self.engine.watching.follow(execution, after)
 
     async def cancel(self, execution: str, by: str = "local", reason: str | None = None) -> bool:
         return await self._tell(execution, Cancel(by, reason), by)
@@ -281,7 +281,7 @@ class Service:
             problems.append(Problem(("subject",), words))
         if problems:
             raise InvalidInput(problems)
-        return await publish(self.engine, self.workspace, subject, payload, by)
+        return await self.engine.publishing.publish(self.workspace, subject, payload, by)
 
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""
@@ -304,7 +304,7 @@ class Service:
         """A new execution that keeps every result but those of `node` and of what is behind it."""
         story = await reading.recorded(self.store, execution)
         accepted = story.accepted
-        wanted = await self.engine.memory.version(accepted.workflow, version or accepted.version)
+        wanted = await self.engine.versions.version(accepted.workflow, version or accepted.version)
         carried = carry_over(story.folded(), node, wanted.plan, self.store.now())
         return await self._again(story, wanted, by, (carried,), bounded_by)
 
@@ -313,7 +313,7 @@ class Service:
         story = await reading.outlined(self.store, execution)
         if not story.folded().is_ended:
             raise InvalidTransition("cannot replay: the execution has not ended")
-        version = await self.engine.memory.version(story.accepted.workflow, story.accepted.version)
+        version = await self.engine.versions.version(story.accepted.workflow, story.accepted.version)
         carried = (NodesCarriedOver(self.store.now(), execution, {}),)
         return await self._again(story, version, by, carried, bounded_by)
 
@@ -357,5 +357,6 @@ class Service:
 
     async def sweep(self, policy: Policy, position: Position = START, by: str = "local") -> Swept:
         """Remove some of what is old by this policy, from there on; how much, and where to go on."""
-        about = (self.workspace, by)
-        return await sweep(self.store, self.store.now(), policy, position, limit=policy.step, on_behalf=about)
+        about, custody = (self.workspace, by), self.engine.custody
+        now, step = self.store.now(), policy.step
+        return await sweep(self.store, now, policy, position, limit=step, on_behalf=about, custody=custody)

@@ -25,7 +25,7 @@ BUGS: Final = (
     Bug("lost attempts not told at the opening", Recovery._end_attempts, "in live.found_running", "in ()"),
     Bug("kept in memory after a failed commit", Recovery.drop, "engine.memory.forget(live)", "pass"),
     Bug("not taken up after a failed commit", Recovery.lost_the_store,
-        "engine.children.spawn(self._recover(live.id, live.setbacks, reports))", "pass"),
+        "engine.background.spawn(self._recover(live.id, live.setbacks, reports))", "pass"),
     Bug("promised hands leaked", Recovery.drop, "engine.hands.promised -= sum(", "_ = sum("),
     Bug("wake-up of the parked not written", projecting._put_live, "None if x.has_slot else x.wake_at", "None"),
     Bug("hungry executions forgotten", NativeEngine._remember_hungry, "self._hungry.append(live)", "pass"),

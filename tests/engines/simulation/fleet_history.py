@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
-from ropewalk.engines.native import followers
+from ropewalk.engines import watching
 from tests.engines.judging import ask, judge
 from tests.engines.simulation import shared
 from tests.engines.simulation.fleet import WORKSPACES, Fleet
@@ -69,11 +69,11 @@ class Complaints(logging.Handler):
 @contextmanager
 def _patient_followers() -> Iterator[None]:
     """Looking ten times a second at what nobody writes would take most of a history's time."""
-    every, followers.EVERY = followers.EVERY, FOLLOWED_EVERY
+    every, watching.EVERY = watching.EVERY, FOLLOWED_EVERY
     try:
         yield
     finally:
-        followers.EVERY = every
+        watching.EVERY = every
 
 
 def _tidy_up(loop: VirtualLoop, fleet: Fleet) -> None:

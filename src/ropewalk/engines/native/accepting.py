@@ -5,12 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ropewalk.engines.base import StartRequest
+from ropewalk.engines.base import AT_ONCE, StartRequest
 from ropewalk.engines.native.projecting import RowsByStatement, put_rows
 from ropewalk.store.access import Transaction
-
-AT_ONCE = 10
-"""After so many everything else on the loop has its turn: the key of each may be an expression."""
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -30,9 +27,3 @@ async def accept(engine: "NativeEngine", tx: Transaction, requests: Sequence[Sta
     for statement, some in batch.items():
         await tx.execute_many(statement, some)
     return ids
-
-
-def accepted(engine: "NativeEngine") -> None:
-    """The transaction is through: someone may claim them."""
-    engine.claims.asked()
-    engine.store.hint("queue")

@@ -4,10 +4,8 @@ What one execution has to tell another is a letter, written in the commit of the
 decides nothing.
 """
 
-import asyncio
-import logging
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,15 +31,12 @@ if TYPE_CHECKING:
 
 DEEPEST = 16
 
-_log = logging.getLogger("ropewalk.engine")
-
 
 class Children:
     """What executions have to tell each other."""
 
     def __init__(self, engine: "NativeEngine") -> None:
         self._engine = engine
-        self._tasks: set[asyncio.Task[None]] = set()
 
     # What is to be told, written with the events that cause it
 
@@ -181,36 +176,6 @@ class Children:
         if is_told:
             engine.commit.bind(live, parent)
         return events
-
-    def spawn(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Have it done beside everything else; that it failed is told, what then is for the work itself to know."""
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is being told or done beside everything else."""
-        return not self._tasks
-
-    async def idle(self) -> None:
-        """Wait until what is being told or done now is."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed", task.get_coro().__qualname__, exc_info=error)  # type: ignore[union-attr]  # of ours
-
-    async def close(self) -> None:
-        """Stop telling; what was not told is in the inbox, and whoever was to be told it is let go of."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._engine.memory.loaded()
-        for live in list(self._engine.memory.lives.values()):
-            self._engine.let_go(live)
 
 
 def _never_began(command: StartChild, state: ExecutionState, reason: str) -> ChildEnded:

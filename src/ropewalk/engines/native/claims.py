@@ -94,7 +94,7 @@ class Claims:
             return await self._look_up(workspace)
         if now - known[0] > LIMIT_KEPT:
             self._limits[workspace] = (now, known[1])
-            self._engine.children.spawn(self._renew(workspace))
+            self._engine.background.spawn(self._renew(workspace))
         return known[1]
 
     async def _look_up(self, workspace: str) -> int | None:

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.errors import Conflict, Unavailable
-from ropewalk.core.events import Event
 from ropewalk.core.signals import Signal
+from ropewalk.engines.base import Appended
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.projecting import RowsByStatement, put_rows
@@ -38,16 +38,13 @@ _setbacks = attrgetter("setbacks")
 _log = logging.getLogger("ropewalk.engine")
 
 
-class Committed(Struct, frozen=True, gc=False):
+class Committed(Appended, frozen=True, gc=False):
     """What one commit made durable for one execution."""
 
     live: Live
-    last_seq: int
-    events: Sequence[Event]
     commands: Sequence[Command]
     post: Sequence[tuple[str, str, Signal | StartChild]]
     has_slot: bool
-    is_ended: bool
     leaves: bool
     runs: Sequence[Row]
     """The rows of its runs that were written; kept only for an observer."""
@@ -55,11 +52,6 @@ class Committed(Struct, frozen=True, gc=False):
     """What its attempts have reported; told again if the commit fails."""
     failures: Sequence[Told] = ()
     """What there is to log; nothing unless something failed."""
-
-    @property
-    def first_seq(self) -> int:
-        """The number of the first of the events."""
-        return self.last_seq - len(self.events) + 1
 
 
 class Part(Struct):
@@ -378,8 +370,8 @@ class GroupCommit:
         if not self.is_observed:
             runs = ()
         each = Committed(
-            live, x.seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten,
-            live.failures,
+            live.accepted, x, x.seq, live.events, x.is_ended, live, live.commands, post, x.has_slot, leaves, runs,
+            live.unwritten, live.failures,
         )  # fmt: skip
         live.events = live.commands = live.unwritten = live.failures = ()
         if post:

@@ -7,27 +7,40 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import uuid_utils
 
 from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
-from ropewalk.core.events import Event
+from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.signals import Cancel, Discard, Due, Resume, Returned, Signal, Start, check_request
-from ropewalk.engines.base import Ended, NoReach, Observer, Reaches, StartRequest
+from ropewalk.engines.background import Background
+from ropewalk.engines.base import (
+    RATE_LIMITS,
+    WORKFLOWS,
+    Breakers,
+    Custody,
+    Load,
+    NoReach,
+    Observer,
+    Reaches,
+    Remember,
+    StartRequest,
+    Versions,
+)
+from ropewalk.engines.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.computing import Computing
-from ropewalk.engines.native.breakers import SharedBreakers, WorkerBreakers
+from ropewalk.engines.custody import STORED
+from ropewalk.engines.leasing import Leasing
+from ropewalk.engines.native.accepting import accept
 from ropewalk.engines.native.children import Children
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.commit import Committed, GroupCommit
 from ropewalk.engines.native.dlq import LetterDecisions
 from ropewalk.engines.native.evaluating import Evaluating
-from ropewalk.engines.native.followers import Followers
 from ropewalk.engines.native.hands import Hands
-from ropewalk.engines.native.lending import Lending
 from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.losing import cancel_lost
@@ -35,26 +48,22 @@ from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.observing import log_failures, observe
 from ropewalk.engines.native.offers import Offers
 from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
-from ropewalk.engines.native.publishing import Held
-from ropewalk.engines.native.rate_limits import RateLimits
+from ropewalk.engines.native.quiet import next_due, quiet
 from ropewalk.engines.native.recovery import Recovery
 from ropewalk.engines.native.reports import Reports
-from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
 from ropewalk.engines.native.shelf import WorkerShelf
 from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
+from ropewalk.engines.publishing import Publishing
+from ropewalk.engines.rate_limits import RateLimits
+from ropewalk.engines.reporting import Message, Reporting
 from ropewalk.engines.runner import Desk
+from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
+from ropewalk.engines.watching import Watching
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
-from ropewalk.store.access import CONNECTED, Store
+from ropewalk.store.access import CONNECTED, Store, Transaction
 from ropewalk.store.suspicion import SET_ASIDE
-
-Remember = Callable[[str], tuple[Any, ...]]
-"""Gives the row of an idempotency key from the id of the execution that was accepted under it."""
-WORKFLOWS = "workflows"
-"""The topic of hints that one was changed."""
-RATE_LIMITS = "rate-limits"
-"""The topic of hints that those of a workspace were changed."""
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -62,23 +71,27 @@ _log = logging.getLogger("ropewalk.engine")
 class NativeEngine:
     """A worker: executes workflows alone on an embedded store, or with others on a shared one."""
 
-    def __init__(self, store: Store, types: Registry, facilities: Facilities, settings: NativeSettings,
+    def __init__(self, store: Store, types: Registry, facilities: Facilities, settings: WorkerSettings,
                  reaches: Reaches | None = None) -> None:  # fmt: skip
         self.store = store
         self.settings = settings
         self.types = types
         self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
+        self.background = Background()
         self.computing = Computing()
         self.evaluating = Evaluating(self.computing)
         self.memory = Memory(store, self.ownership, self.computing)
         self.memory.on_unwanted = self.let_go
+        self.versions: Versions = self.memory
+        self.custody: Custody = STORED
         self.recovery = Recovery(self)
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
-        self.held = Held(self)
-        self.breakers: WorkerBreakers | SharedBreakers = (
-            SharedBreakers(store, settings.breaker, self.held.may_go)
+        missed = self.recovery.suspect_strays
+        self.publishing = Publishing(store, types, self.computing, self.background, self._deliver, missed)
+        self.breakers: Breakers = (
+            SharedBreakers(store, settings.breaker, self.publishing.may_go)
             if store.is_shared
-            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.held.may_go)
+            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.publishing.may_go)
         )
         self.shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         self.rate_limits = RateLimits(store, settings.rate_limits)
@@ -87,20 +100,20 @@ class NativeEngine:
         self.reports = Reports(self)
         self.hands = Hands(desk, settings.hands, store.now, self.memory.values.load, self.reports.add, self.evaluating)
         self.timers: Timers[Live] = Timers(store.now, self._due)
-        self.followers = Followers(store, self.memory.is_under_way)
+        self.watching = Watching(store, self.memory.is_under_way)
         self.children = Children(self)
         self.letters = Letters(self)
         self.dlq = LetterDecisions(self)
         self.claims = Claims(self)
         self.takeover = Takeover(self)
-        self.offers, self.lending = Offers(self, desk), Lending(self)
+        self.reporting = Reporting(store, self._deliver)
+        self.leasing = Leasing(store, types, self.rate_limits, self.memory.values, self.reporting, self.background,
+                               settings.runner_lease)  # fmt: skip
+        self.offers = Offers(self, desk)
         self.observer: Observer | None = None
         # Asked by executions of actors who are no members of their workspace, and by no other.
         self.reaches = reaches or NoReach()
         self._hungry: deque[Live] = deque()
-        # The idempotency keys under which something is being accepted here; each is done when that is.
-        self.keys_under_way: dict[tuple[str, str, str], asyncio.Future[None]] = {}
-        self.is_closing = False
         # Goes up when others say that they have changed one: what is remembered of them is to be looked up again.
         self.workflow_changes = 0
 
@@ -120,7 +133,7 @@ class NativeEngine:
 
     def _join_the_others(self) -> None:
         self.store.on_hint, self.store.on_lost = self._hinted, self.recovery.lost_the_lease
-        self.followers.open()
+        self.watching.open()
         self.recovery.open()
         if self.settings.claims:
             self.letters.open()
@@ -139,23 +152,23 @@ class NativeEngine:
         if "*" in topics or WORKFLOWS in topics:
             self.workflow_changes += 1
         if "*" in topics or RATE_LIMITS in topics:
-            self.children.spawn(self.rate_limits.look_again())
+            self.background.spawn(self.rate_limits.look_again())
         if CONNECTED in topics:
             # What was asked of the server before may be another answer there.
             self.memory.forget_versions()
             self.recovery.suspect_strays()
-        self.lending.hinted(topics)
-        self.followers.hinted(topics)
+        self.leasing.hinted(topics)
+        self.watching.hinted(topics)
 
     def begin_closing(self) -> None:
         """From now on nothing new begins here."""
-        self.is_closing = self.hands.is_closing = True
+        self.background.is_closing = self.hands.is_closing = True
 
     async def close(self) -> None:
         """Let running nodes finish or hand them back, write everything down, and go."""
         self.begin_closing()
         if self.store.is_shared:
-            self.children.spawn(self.takeover.leave())
+            self.background.spawn(self.takeover.leave())
         for watching in (self.claims, self.takeover, self.letters, self.offers):
             await watching.close()
         with suppress(RopewalkError):  # the log has said why; what runs is drained all the same
@@ -165,7 +178,8 @@ class NativeEngine:
         self.reports.take_all()
         for running in unfinished:
             self.signal(running.live, Returned(running.node, running.attempt, running.item))
-        await self.children.close()
+        await self.background.close()
+        await self._let_go_of_all()
         await self.breakers.close()
         await self.rate_limits.close()
         try:
@@ -173,10 +187,10 @@ class NativeEngine:
         finally:
             self.timers.close()
             self.hands.close()
-            self.followers.close()
+            self.watching.close()
             self.computing.close()
 
-    async def start(self, request: StartRequest, letter: str | None = None, remember: Remember | None = None) -> str:
+    async def start(self, request: StartRequest, letter: str | None = None, *, remember: Remember | None = None) -> str:
         """Accept an execution durably; it starts in the same commit if there is a slot for it.
 
         `letter` asked for it, and is gone from the inbox with the same commit. `remember` gives the row of its
@@ -184,7 +198,7 @@ class NativeEngine:
         """
         if self.commit.is_crowded:
             await self.commit.give_way()
-        if self.is_closing:
+        if self.background.is_closing:
             raise Unavailable("this worker is shutting down; start it again elsewhere or later")
         is_limited = await self.claims.limit(request.workspace) is not None
         live = await self.memory.accept(request, self.store.now())
@@ -283,11 +297,52 @@ class NativeEngine:
             else:
                 self.memory.forget(live)
 
-    async def ended(self, execution: str) -> Ended:
-        return await self.followers.ended(execution)
+    async def accept(self, tx: Transaction, requests: Sequence[StartRequest]) -> list[str]:
+        return await accept(self, tx, requests)
 
-    def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
-        return self.followers.follow(execution, after)
+    def accepted(self) -> None:
+        self.claims.asked()
+        self.store.hint("queue")
+
+    async def settled(self) -> None:
+        await self.commit.settled()
+
+    def spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        self.background.spawn(coroutine)
+
+    def observe(self, observer: Observer) -> None:
+        self.observer = self.leasing.observer = observer
+        self.commit.is_observed = True
+
+    @property
+    def accepts_only(self) -> bool:
+        return not self.settings.claims
+
+    @property
+    def load(self) -> Load:
+        return Load(len(self.memory.lives), self.hands.busy + self.offers.busy)
+
+    def under_way(self, execution: str) -> ExecutionAccepted | None:
+        return self.memory.under_way(execution)
+
+    async def quiet(self) -> None:
+        await quiet(self)
+
+    async def next_due(self) -> int | None:
+        return await next_due(self)
+
+    def look(self) -> None:
+        self.timers.look()
+        self.claims.asked()
+
+    def _deliver(self, post: Sequence[Message]) -> None:
+        self.letters.deliver(post)
+
+    async def _let_go_of_all(self) -> None:
+        """What was not told is in the inbox, and the execution that was to be told is let go of."""
+        await self.memory.loaded()
+        for live in list(self.memory.lives.values()):
+            self.let_go(live)
 
     def audit(self, live: Live, actor: str, verb: str) -> None:
         about = (live.accepted.workspace, actor, verb, live.id)
@@ -350,7 +405,7 @@ class NativeEngine:
         """A commit is durable: say so, and do what it asks for; what fails for one execution stops no other."""
         if self.observer is not None:
             observe(self.observer, committed)
-        now, is_followed = self.store.now(), self.followers.has_listeners
+        now, is_followed = self.store.now(), self.watching.has_listeners
         for each in committed:
             # What is left of them after a failure has not been done, and its hands are free again.
             left = iter(each.commands)
@@ -361,7 +416,7 @@ class NativeEngine:
                 if each.failures:
                     log_failures(each)
                 if is_followed or each.is_ended:
-                    self.followers.publish(each)
+                    self.watching.publish(each)
                 self._follow(each, left, now)
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: what its commit asks for cannot be carried out", each.live.id)
@@ -383,7 +438,7 @@ class NativeEngine:
         if each.is_ended and self.offers.has_others:
             self.store.hint(live.id)
         if live.written.event_waits:
-            self.held.doubt(each)
+            self.publishing.doubt(each, self.breakers)
 
     def _follow(self, each: Committed, commands: Iterator[Command], now: int) -> None:
         live = each.live
@@ -410,7 +465,7 @@ class NativeEngine:
                 self.claims.asked()
                 self.store.hint("queue")
             case EvaluateOutput(seq):
-                self.children.spawn(self._evaluate_output(live, seq))
+                self.background.spawn(self._evaluate_output(live, seq))
             case _:
                 return  # what concerns other executions was written down with the events, and is told from there
 

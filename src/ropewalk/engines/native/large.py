@@ -12,7 +12,7 @@ from ropewalk.core.errors import Unfinished
 from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_later, items_briefly, items_later
 from ropewalk.core.execution.work import Work
-from ropewalk.engines.native.budget import Budget
+from ropewalk.engines.budget import Budget
 from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.live import Live, Load
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, keep

@@ -126,7 +126,7 @@ class Letters:
     def _send(self, letter: Letter, signal: Said) -> None:
         if letter.id not in self._under_way:
             self._under_way.add(letter.id)
-            self._engine.children.spawn(self._deliver(letter, signal))
+            self._engine.background.spawn(self._deliver(letter, signal))
 
     async def _deliver(self, letter: Letter, signal: Said) -> None:
         """Tell it, as soon as the store lets us; what is not told before the process ends is told by the next."""

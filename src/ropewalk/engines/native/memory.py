@@ -17,7 +17,7 @@ from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.computing import Computing
-from ropewalk.engines.native.held_values import HeldValues
+from ropewalk.engines.held_values import HeldValues
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded

@@ -24,17 +24,16 @@ from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import TooMuch
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
-from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
-from ropewalk.engines.native.leased import InHand, Leased, Work
+from ropewalk.core.signals import Failed, Lost, Signal
+from ropewalk.engines.leased import InHand, LeasedRun, Offered
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.settings import DEFAULT_POOL
 from ropewalk.engines.runner import STOPPED, Desk, Outcome, failure, overdue, run_node, with_inputs_at, with_jitter
+from ropewalk.engines.settings import DEFAULT_POOL
 from ropewalk.nodes.failure import NodeFailure, failure_of
-from ropewalk.store import blobs, inbox, offers, workers
-from ropewalk.store.access import Transaction
+from ropewalk.store import offers, workers
 from ropewalk.store.events import item_of, place_of
 from ropewalk.store.offers import Offer, Reported
-from ropewalk.store.rows import NewOffer, NewSignal
+from ropewalk.store.rows import NewOffer
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
@@ -46,15 +45,6 @@ PATIENCE = 1.0
 """How long a run may take to stop when its worker leaves (s)."""
 
 _log = logging.getLogger("ropewalk.engine")
-
-
-class Posted(msgspec.Struct, frozen=True):
-    """How a run ended, written down for the owner of its execution, if it has one."""
-
-    letter: str
-    execution: str
-    signal: Signal
-    owner: str | None
 
 
 class Offers:
@@ -120,7 +110,7 @@ class Offers:
         elif work.item is None and plan.for_each[node] is not None:
             hands.start(live, work, now)  # the list of a map is evaluated by the owner, who needs it
         else:
-            self._engine.children.spawn(self._make(live, command))
+            self._engine.background.spawn(self._make(live, command))
 
     async def _make(self, live: Live, command: RunNode) -> None:
         engine = self._engine
@@ -147,7 +137,7 @@ class Offers:
         work = x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        told = Work(
+        told = Offered(
             plan.types[work.node],
             inputs,
             plan.timeouts[work.node] or DEFAULT_ATTEMPT_TIMEOUT,
@@ -179,7 +169,7 @@ class Offers:
         """Tell whoever has the run to stop."""
         key = (command.node, command.item, command.attempt)
         if key in live.offered:
-            self._engine.children.spawn(self._stop(live, key))
+            self._engine.background.spawn(self._stop(live, key))
 
     async def _stop(self, live: Live, key: offers.Key) -> None:
         try:
@@ -233,7 +223,7 @@ class Offers:
             raise
         for pool, count in sorted(Counter(row.pool for _, row in offered).items()):
             self._engine.store.hint(f"offer {pool}")
-            self._engine.lending.arrived(pool, count)
+            self._engine.leasing.arrived(pool, count)
 
     # The runner's side
 
@@ -255,9 +245,9 @@ class Offers:
         return round(self._engine.store.lease_seconds * SECOND)
 
     def _carry_out(self, offer: Offer) -> None:
-        work = msgspec.json.decode(offer.work, type=Work)
+        work = msgspec.json.decode(offer.work, type=Offered)
         now, loop = self._engine.store.now(), asyncio.get_running_loop()
-        run = Leased(
+        run = LeasedRun(
             offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
             now, now + work.timeout, work.held_since, work.cache_ttl, work.rate_limit, work.inputs_blob, False,
             work.config_hash, work.bounded_by, work.reserved,
@@ -265,7 +255,7 @@ class Offers:
         in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, run, work.timeout))
 
-    async def _run_node(self, run: Leased) -> Outcome:
+    async def _run_node(self, run: LeasedRun) -> Outcome:
         try:
             if run.inputs_at is not None:
                 run.inputs = await self._engine.memory.values.load(run.inputs_at)
@@ -273,7 +263,7 @@ class Offers:
             return failure(run, STOPPED if isinstance(error, asyncio.CancelledError) else failure_of(error))
         return with_inputs_at(await run_node(run, self._desk), run.inputs_at)
 
-    async def _see_through(self, in_hand: InHand, run: Leased, limit: int) -> None:
+    async def _see_through(self, in_hand: InHand, run: LeasedRun, limit: int) -> None:
         """Report how the run ended, or that its time is up: not every node stops when it is told to."""
         offer, attempt = in_hand.offer, in_hand.attempt
         # Its time may begin later than it does.
@@ -285,7 +275,11 @@ class Offers:
         else:
             attempt.cancel()
             signal = Failed(offer.node, offer.attempt, overdue(limit), item_of(offer.item))
-        if self._engine.is_closing and isinstance(signal, Failed) and signal.error.message == STOPPED.message:
+        if (
+            self._engine.background.is_closing
+            and isinstance(signal, Failed)
+            and signal.error.message == STOPPED.message
+        ):
             signal = in_hand.returned()
         await self._report(offer, with_jitter(signal) if isinstance(signal, Failed) else signal)
 
@@ -295,7 +289,7 @@ class Offers:
         try:
             async with store.transaction() as tx:
                 reported = await offers.end(tx, offer, store.now())
-                post = [] if reported is None else [await self.write_letter(tx, offer.execution, signal)]
+                post = [] if reported is None else [await self._engine.reporting.write(tx, offer.execution, signal)]
         except RopewalkError as error:
             _log.warning("execution %s: the run of %s cannot be reported: %s", offer.execution, offer.node, error)
             return
@@ -303,27 +297,8 @@ class Offers:
             self._leased.pop(offer.id, None)
         if reported is None:
             _log.warning("execution %s: the run of %s was reported too late", offer.execution, offer.node)
-        self.send(post)
+        self._engine.reporting.send(post)
         self._wake.set()
-
-    async def write_letter(self, tx: Transaction, execution: str, signal: Signal) -> Posted:
-        """Write down for the owner how a run ended. A large result is known to the store before the owner names it."""
-        store = self._engine.store
-        if isinstance(signal, Succeeded) and signal.blob is not None:
-            await blobs.record(tx, signal.blob, store.now())
-        letter, text = str(uuid_utils.uuid7()), msgspec.json.encode(signal).decode()
-        await inbox.send(tx, NewSignal(letter, execution, text, store.now()))
-        row = await tx.fetch_one("get_live", execution)
-        return Posted(letter, execution, signal, None if row is None else row[2])
-
-    def send(self, post: list[Posted]) -> None:
-        """These are durable: who has the execution here is told, and who has it elsewhere is woken."""
-        store = self._engine.store
-        for each in post:
-            if each.owner == store.worker or not store.is_shared:
-                self._engine.letters.deliver([(each.letter, each.execution, each.signal)])
-            elif each.owner is not None:
-                store.hint(each.owner)
 
     async def _look_after(self) -> None:
         """Keep the own leases, end those of the silent, and see who else is there; from time to time."""
@@ -345,9 +320,9 @@ class Offers:
         engine, post = self._engine, []
         async with engine.store.transaction() as tx:
             for lost in await offers.expired(tx, now, BATCH):
-                signal = engine.lending.ended(lost) or _lost(lost.run)
-                post.append(await self.write_letter(tx, lost.run.execution, signal))
-        self.send(post)
+                signal = engine.leasing.ended(lost) or _lost(lost.run)
+                post.append(await self._engine.reporting.write(tx, lost.run.execution, signal))
+        self._engine.reporting.send(post)
 
     async def _see_others(self, now: int) -> None:
         engine = self._engine

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def is_quiet(engine: "NativeEngine") -> bool:
     """Whether no node runs, nothing is to be committed, and nothing is on its way between executions."""
     is_running = engine.hands.busy or engine.hands.promised or engine.reports.has_any
-    return not is_running and engine.children.is_idle and engine.claims.is_at_rest and engine.commit.is_at_rest
+    return not is_running and engine.background.is_idle and engine.claims.is_at_rest and engine.commit.is_at_rest
 
 
 async def quiet(engine: "NativeEngine") -> None:
@@ -20,7 +20,7 @@ async def quiet(engine: "NativeEngine") -> None:
     while not is_quiet(engine):
         await engine.hands.idle()
         await engine.commit.settled()
-        await engine.children.idle()
+        await engine.background.idle()
         await asyncio.sleep(0)
 
 
@@ -28,9 +28,3 @@ async def next_due(engine: "NativeEngine") -> int | None:
     """The next moment at which time alone changes something, of executions in memory and of parked ones."""
     moments = [each.execution.wake_at for each in engine.memory.lives.values()]
     return min((at for at in (*moments, await live.next_wake(engine.store)) if at is not None), default=None)
-
-
-def look(engine: "NativeEngine") -> None:
-    """Store time has moved: carry out what is due by now."""
-    engine.timers.look()
-    engine.claims.asked()

@@ -57,7 +57,7 @@ class Recovery:
     def open(self) -> None:
         """On a shared store also a worker that claims nothing may come to own something unawares: look for it."""
         if not self._engine.settings.claims:
-            self._engine.children.spawn(self._watch())
+            self._engine.background.spawn(self._watch())
 
     async def _watch(self) -> None:
         while True:
@@ -235,9 +235,9 @@ class Recovery:
             reports = [*live.unwritten, *live.reports] if isinstance(error, Unavailable) else None
             self.drop(live)
             # Whoever is about to go leaves it to the next: nobody would end what is begun now.
-            if live.id not in self._lost and not engine.is_closing:
+            if live.id not in self._lost and not engine.background.is_closing:
                 self._lost.add(live.id)
-                engine.children.spawn(self._recover(live.id, live.setbacks, reports))
+                engine.background.spawn(self._recover(live.id, live.setbacks, reports))
 
     def drop(self, live: Live) -> None:
         """Forget an execution and stop what it runs; the store says whose it is."""
@@ -284,7 +284,7 @@ class Recovery:
                 live = await engine.memory.load(execution)
                 await self._find_offers([live])
                 await self._expect_blobs(live, reports)
-                await engine.followers.catch_up(execution)
+                await engine.watching.catch_up(execution)
             except (NotFound, OwnedElsewhere):
                 return None  # never accepted, or another's by now
             except RopewalkError as error:
@@ -345,7 +345,7 @@ class Recovery:
             _log.error(
                 "worker %s has lost its lease, its executions go on elsewhere: %s", self._engine.store.worker, why
             )
-            self._engine.children.spawn(self._rejoin())
+            self._engine.background.spawn(self._rejoin())
 
     async def _rejoin(self) -> None:
         engine = self._engine
@@ -374,7 +374,7 @@ class Recovery:
         self._rewinds += len(rewinds)
         engine.memory.forget_versions()
         engine.workflow_changes += 1
-        engine.followers.begin_anew()
+        engine.watching.begin_anew()
         for rewind in rewinds:
             _log.error("worker %s: %s; see docs/operations.md, and run `ropewalk check`", rewind.worker, rewind.why)
         try:

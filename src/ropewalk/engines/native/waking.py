@@ -96,7 +96,7 @@ class Waking:
         for first in range(0, len(lives), AT_A_TIME):
             for due in lives[first : first + AT_A_TIME]:
                 is_limited = await self._is_limited(due.accepted.workspace)
-                if engine.is_closing:
+                if engine.background.is_closing:
                     engine.let_go(due)
                 elif engine.memory.owns(due):
                     await self._tell(due, is_limited=is_limited)

@@ -13,8 +13,8 @@ from ropewalk.store.events import item_of
 from ropewalk.store.offers import Offer
 
 
-class Work(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a runner needs to know about a run."""
+class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an offer tells the runner that takes it."""
 
     type: str
     inputs: Any
@@ -30,7 +30,7 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     reserved: RateLimitWait | None = None
 
 
-class Leased(Run, eq=False):
+class LeasedRun(Run, eq=False):
     """A run of somebody else's execution that is carried out here."""
 
     config: str
