@@ -7,7 +7,7 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ import uuid_utils
 from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event
+from ropewalk.core.execution.resuming import first_signals
 from ropewalk.core.signals import Cancel, Discard, Due, Resume, Returned, Signal, Start, check_request
 from ropewalk.engines.base import Ended, NoReach, Observer, Reaches, StartRequest
 from ropewalk.engines.computing import Computing
@@ -438,6 +439,16 @@ class NativeEngine:
         self.signal(live, Start())
         if not live.is_dirty:
             self.commit.add(live)
+
+    def resume(self, live: Live, reports: Iterable[Signal] = (), *, has_slot: bool = True) -> None:
+        """Let an execution go on whose log was folded, in the slot that it has or may take."""
+        for signal in first_signals(live.execution, reports, has_slot=has_slot):
+            live.has_slot |= type(signal) is Start
+            self.signal(live, signal)
+        # The machine has told of its wake-up before the log was folded, and does not tell of it again.
+        live.commands = [*live.commands, WakeAt(live.execution.wake_at)]
+        # Also if nothing came of it, so that its row says so.
+        self.commit.add(live)
 
     def _due(self, live: Live) -> None:
         """Its time has come, or there is room for what it has ready."""

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 import uuid_utils
 
 from ropewalk.core import log
+from ropewalk.core.acceptance import first_events
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
-from ropewalk.core.events import RULES, ExecutionAccepted
+from ropewalk.core.events import ExecutionAccepted
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import StartRequest, Version
@@ -129,30 +129,9 @@ class Memory:
 
     def new(self, request: StartRequest, now: int) -> Live:
         """A new execution, with its first event."""
-        version, bounded_by = request.version, request.bounds()
-        accepted = ExecutionAccepted(
-            now,
-            request.execution or str(uuid_utils.uuid7()),
-            request.workspace,
-            version.workflow,
-            version.version,
-            version.hash,
-            request.trigger,
-            request.payload,
-            request.input,
-            {**version.plan.definition.vars, **request.vars},
-            {} if bounded_by else dict(request.env),
-            request.parent,
-            request.priority,
-            request.concurrency_key(),
-            request.trace,
-            request.once,
-            RULES,
-            bounded_by,
-        )
-        live = Live(version, accepted)
-        # Taken over now, whenever that was looked up: time does not go back within a log.
-        live.events = [accepted, *[msgspec.structs.replace(event, at=now) for event in request.carried]]
+        accepted, events = first_events(request, request.execution or str(uuid_utils.uuid7()), now)
+        live = Live(request.version, accepted)
+        live.events = events
         live.execution.apply(live.events)
         return live
 
