@@ -190,7 +190,7 @@ async def carried_out(service: Service, request: Request) -> Any:
         case wire.PublishVersion(workflow, number, by):
             return await service.publish_version(workflow, number, by)
         case wire.Start(workflow, number, value, overrides, by, priority, key, trace, bounded_by, execution):
-            version = await service.engine.memory.version(workflow, number)
+            version = await service.engine.versions.version(workflow, number)
             return await service.start(version, value, overrides, by, priority, key, trace, bounded_by, execution)
         case wire.Cancel(execution, by, reason):
             return await service.cancel(execution, by, reason)

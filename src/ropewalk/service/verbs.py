@@ -22,6 +22,7 @@ from ropewalk.engines.base import Ended, StartRequest, Version
 from ropewalk.engines.native.accepting import AT_ONCE
 from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
 from ropewalk.engines.native.publishing import publish
+from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
@@ -70,12 +71,6 @@ def _refuse_unknown_limits(definition: Definition, known: Collection[str]) -> No
     ]
     if problems:
         raise InvalidDefinition(problems[:MOST_PROBLEMS])
-
-
-def require_startable(workflow: workflows.Workflow) -> None:
-    """Refuses a new execution, whatever it is made from, of what was archived so that there are none."""
-    if workflow.archived_at is not None:
-        raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
 
 
 class Service:
@@ -148,7 +143,7 @@ class Service:
             saved = await workflows.save(tx, draft, str(uuid_utils.uuid7()), self.store.now())
             await workflows.publish(tx, saved.workflow, saved.version)
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
-        self.engine.memory.keep(version)
+        self.engine.versions.keep(version)
         self._changed()
         return version
 
@@ -304,7 +299,7 @@ class Service:
         """A new execution that keeps every result but those of `node` and of what is behind it."""
         story = await reading.recorded(self.store, execution)
         accepted = story.accepted
-        wanted = await self.engine.memory.version(accepted.workflow, version or accepted.version)
+        wanted = await self.engine.versions.version(accepted.workflow, version or accepted.version)
         carried = carry_over(story.folded(), node, wanted.plan, self.store.now())
         return await self._again(story, wanted, by, (carried,), bounded_by)
 
@@ -313,7 +308,7 @@ class Service:
         story = await reading.outlined(self.store, execution)
         if not story.folded().is_ended:
             raise InvalidTransition("cannot replay: the execution has not ended")
-        version = await self.engine.memory.version(story.accepted.workflow, story.accepted.version)
+        version = await self.engine.versions.version(story.accepted.workflow, story.accepted.version)
         carried = (NodesCarriedOver(self.store.now(), execution, {}),)
         return await self._again(story, version, by, carried, bounded_by)
 

@@ -102,7 +102,7 @@ class Children:
         wait, accepted = command.wait, live.accepted
         if accepted.bounded_by:
             await self._require_reach(accepted, wait.workflow)
-        version = await self._engine.memory.published(accepted.workspace, wait.workflow, wait.version)
+        version = await self._engine.versions.of_name(accepted.workspace, wait.workflow, wait.version)
         request = child_request(accepted, command, version)
         await self._check_input(version, wait.input, live)
         return request

@@ -45,6 +45,7 @@ from ropewalk.engines.native.shelf import WorkerShelf
 from ropewalk.engines.native.takeover import Takeover
 from ropewalk.engines.native.timers import Timers
 from ropewalk.engines.runner import Desk
+from ropewalk.engines.versions import Versions
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
 from ropewalk.store.access import CONNECTED, Store
@@ -71,7 +72,8 @@ class NativeEngine:
         self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
         self.computing = Computing()
         self.evaluating = Evaluating(self.computing)
-        self.memory = Memory(store, self.ownership, self.computing)
+        self.versions = Versions(store, self.computing)
+        self.memory = Memory(store, self.ownership, self.computing, self.versions)
         self.memory.on_unwanted = self.let_go
         self.recovery = Recovery(self)
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
@@ -143,7 +145,7 @@ class NativeEngine:
             self.children.spawn(self.rate_limits.look_again())
         if CONNECTED in topics:
             # What was asked of the server before may be another answer there.
-            self.memory.forget_versions()
+            self.versions.forget()
             self.recovery.suspect_strays()
         self.lending.hinted(topics)
         self.followers.hinted(topics)

@@ -357,7 +357,7 @@ class Recovery:
         """The database went back in time: nothing of what was read before is to be believed, and people must know."""
         engine = self._engine
         self._rewinds += len(rewinds)
-        engine.memory.forget_versions()
+        engine.versions.forget()
         engine.workflow_changes += 1
         engine.followers.begin_anew()
         for rewind in rewinds:
