@@ -49,7 +49,7 @@ async def opened(db: str, lease: float = 120.0) -> AsyncIterator[House]:
 
 async def start(house: House, document: dict[str, Any] | None = None, value: Any = "red") -> str:
     workflow = await house.save(document or painted())
-    return await house.service.start(await house.service.engine.memory.version(workflow, 1), value)
+    return await house.service.start(await house.service.engine.versions.version(workflow, 1), value)
 
 
 async def lease(house: House, token: str | None = None, **body: Any) -> list[dict[str, Any]]:
@@ -436,7 +436,7 @@ async def test_a_rate_limit_that_is_out_of_reach_fails_a_run_before_a_runner_has
     async with opened(each_db) as house:
         await workspaces.change(house.service, "default", None, UNSET, "test", {"slow": RateLimit(1, SECOND)})
         workflow = await house.save(painted(rateLimit="slow"))
-        version = await house.service.engine.memory.version(workflow, 1)
+        version = await house.service.engine.versions.version(workflow, 1)
         execution = await house.service.start(version, "red", bounded_by=("user:ann",))
 
         assert await lease(house, waitSeconds=1) == []

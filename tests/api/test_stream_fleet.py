@@ -50,7 +50,7 @@ async def worker(db: str) -> AsyncIterator[None]:
 async def begun(house: House) -> str:
     """An execution in the hands of the other process, at its wait."""
     workflow = await house.save(chain(NODES, type="noop"))
-    execution = await house.service.start(await house.service.engine.memory.version(workflow, 1))
+    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1))
     async with asyncio.timeout(PATIENCE):
         async for _, event in house.service.follow(execution):
             if type(event).__name__ == "RunWaiting":

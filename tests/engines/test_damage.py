@@ -41,7 +41,7 @@ async def world(db: str) -> AsyncIterator[World]:
 async def spoil(world: World, execution: str, how: str, *, is_first: bool = False) -> None:
     """This befalls the execution, and nobody remembers how it was."""
     await damage(world.service.store, execution, how, is_first=is_first)
-    world.service.engine.memory._versions.clear()
+    world.service.engine.versions.forget()
 
 
 @pytest.mark.parametrize("how", A_FEW)

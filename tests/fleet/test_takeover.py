@@ -101,7 +101,7 @@ async def test_what_the_dead_left_is_read_together_however_much_it_is(
     ids = await under_way(crew, 30, kinds)
     victim.signal(signal.SIGKILL)
     await until(lambda: dead(crew), "the dead one is believed dead")
-    crew.client.engine.memory._versions.clear()
+    crew.client.engine.versions.forget()
     asked = questions_of(crew, monkeypatch)
     await crew.client.engine.takeover.look()
     crew.place.turn_on("gate")

@@ -29,7 +29,6 @@ from ropewalk.core.state import RunState
 from ropewalk.core.trace import read_traceparent
 from ropewalk.engines.base import Version
 from ropewalk.service import explaining, payloads, reading
-from ropewalk.service.definitions import startable
 from ropewalk.service.facts import Sight
 from ropewalk.service.reading import executions as stories
 from ropewalk.service.reading.runs import Wanted
@@ -112,7 +111,7 @@ async def _start(here: Call, body: StartBody, idempotency_key: str | None, trace
     known = None if once is None else await here.service.started(once)
     if known is not None:
         return known[0]
-    version = await startable(here.service, workflow, body.version)
+    version = await here.service.engine.versions.startable(workflow, body.version)
     about = (here.actor.subject, body.priority, once, read_traceparent(traceparent), here.bounded_by)
     return await here.service.start(version, body.input, body.vars, *about)
 
@@ -201,7 +200,7 @@ async def _versions(call: Call, starts: list[NewExecution], known: dict[str, Wor
         wanted = (each.workflow_definition_id, each.version)
         if wanted not in found:
             try:
-                found[wanted] = await startable(call.service, known[wanted[0]], each.version)
+                found[wanted] = await call.service.engine.versions.startable(known[wanted[0]], each.version)
             except (InvalidTransition, NotFound) as error:
                 problems.append(Problem(("starts", place, "version"), str(error)))
     _refuse(problems)

@@ -5,22 +5,18 @@ the same way (watching, leasing, publishing, breakers, rate limits) is a class o
 engine is made of and hands out.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
 from msgspec import Struct
 
+from ropewalk.core.acceptance import StartRequest, Version
 from ropewalk.core.breaker import Wait
-from ropewalk.core.canonical import writable
-from ropewalk.core.errors import ErrorType, InvalidInput, Problem, Unfinished
-from ropewalk.core.events import Blob, Event, ExecutionAccepted, Parent
+from ropewalk.core.errors import ErrorType
+from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
-from ropewalk.core.expression import ExpressionError, Scope
-from ropewalk.core.expression.run import BRIEF_STEPS
-from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Discard, Signal
-from ropewalk.core.state import ExecutionState, TriggerType
+from ropewalk.core.state import ExecutionState
 from ropewalk.store.access import Reader, Row, Store, Transaction
 from ropewalk.telemetry.facts import Fact, Undispatched
 
@@ -29,6 +25,7 @@ if TYPE_CHECKING:
     from ropewalk.engines.leasing import Leasing
     from ropewalk.engines.publishing import Publishing
     from ropewalk.engines.rate_limits import RateLimits
+    from ropewalk.engines.versions import Versions
     from ropewalk.engines.watching import Watching
     from ropewalk.store.auditing import Kept
     from ropewalk.store.live import Live
@@ -41,62 +38,8 @@ AT_ONCE = 10
 """After so many acceptances everything else on the loop has its turn: the key of each may be an expression."""
 Remember = Callable[[str], Row]
 """Gives the row of an idempotency key from the id of the execution that was accepted under it."""
-LONGEST_KEY = 1_000
-"""How many bytes a concurrency key may have: it is in an index, where PostgreSQL has no room for much more, and one
-that does not fit would fail every claim it is part of."""
 
-
-class Version(Struct, frozen=True):
-    """One version of a workflow, ready to be executed; `bounded_by` saved it and reaches less than the workspace."""
-
-    workflow: str
-    version: int
-    hash: str
-    plan: Plan
-    bounded_by: str | None = None
-
-
-class StartRequest(Struct, frozen=True, kw_only=True):
-    """What is to be executed, for whom, and with what; `bounded_by` reach less than the workspace."""
-
-    version: Version
-    workspace: str = "default"
-    input: Any = None
-    vars: Mapping[str, Any] = {}
-    env: Mapping[str, str] = {}
-    trigger: TriggerType = TriggerType.MANUAL
-    payload: Any = None
-    priority: int = 5
-    actor: str = "local"
-    parent: Parent | None = None
-    execution: str | None = None
-    carried: tuple[Event, ...] = ()
-    trace: str | None = None
-    once: str | None = None
-    bounded_by: tuple[str, ...] = ()
-
-    def bounds(self) -> tuple[str, ...]:
-        """The actors that bound what it reaches: those who start it, and who saved the version."""
-        saver = self.version.bounded_by
-        return self.bounded_by if saver is None or saver in self.bounded_by else (*self.bounded_by, saver)
-
-    def concurrency_key(self) -> str | None:
-        """Evaluated at acceptance, on the input only."""
-        template = self.version.plan.concurrency_key
-        if template is None:
-            return None
-        try:
-            key = template.resolve_briefly(Scope(input=self.input))
-        except ExpressionError as error:
-            raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
-        except Unfinished as error:
-            message = f"takes more than {BRIEF_STEPS:,} steps; make the key of a part of the input"
-            raise InvalidInput([Problem(("concurrencyKey",), message)]) from error
-        text = writable(key) if isinstance(key, str) else msgspec.json.encode(key).decode()
-        if (size := len(text.encode())) > LONGEST_KEY:
-            allowed = f"has {size:,} bytes, at most {LONGEST_KEY:,} are allowed"
-            raise InvalidInput([Problem(("concurrencyKey",), allowed)])
-        return text
+__all__ = ["StartRequest", "Version"]  # what a start is made of, for those who ask an engine for one
 
 
 class Reaches(Protocol):
@@ -178,21 +121,6 @@ class Observer(Protocol):
         """Runs were leased, by this worker or through it by a runner, in so much time."""
 
 
-class Versions(Protocol):
-    """The versions of workflows, each compiled once."""
-
-    async def version(self, workflow: str, version: int) -> Version:
-        """A version of a workflow; NotFound if there is none of this number."""
-        ...
-
-    def version_at_hand(self, workflow: str, version: int) -> Version | None:
-        """The same if nothing need be read for it."""
-        ...
-
-    def keep(self, version: Version) -> None:
-        """A version that was just saved is at hand from now on."""
-
-
 class Breakers(Protocol):
     """The health of the targets that nodes call, for all of this engine's workers."""
 
@@ -256,7 +184,7 @@ class Engine(Protocol):
     """Keeps executions going until they end, whatever happens to the process."""
 
     store: Store
-    versions: Versions
+    versions: "Versions"
     computing: "Computing"
     watching: "Watching"
     leasing: "Leasing"

@@ -15,7 +15,6 @@ from ropewalk.local.dlq import DeadLetterVerbs
 from ropewalk.local.execution import LocalExecution
 from ropewalk.local.listing import Json, id_of, id_of_workflow, micros, paged, word
 from ropewalk.service import Service, reading
-from ropewalk.service.definitions import startable
 from ropewalk.service.many import start_many
 from ropewalk.service.queue import queue_item
 from ropewalk.store import executions
@@ -91,7 +90,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
         found = await self.service.known.get(name)
         if found is None:
             raise NotFound(f"there is no workflow {name!r}; Workflow.load reads one from a file")
-        return await startable(self.service, found, number)
+        return await self.service.engine.versions.startable(found, number)
 
     def document_of(self, workflow: Source) -> dict[str, JSON]:
         """The document to be checked, with the functions of a workflow made known before."""

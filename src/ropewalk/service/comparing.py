@@ -10,6 +10,7 @@ from msgspec import Struct
 from ropewalk.core.canonical import writable
 from ropewalk.core.events import Blob
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.resuming import first_signals
 from ropewalk.core.rows import ExecutionRow, LetterRow, Rows, RunRow
 from ropewalk.core.signals import Due
 from ropewalk.core.state import ExecutionState, Resolution, RunState
@@ -101,8 +102,8 @@ def _trace(row: executions.Execution, story: Recorded) -> Row:
 
 def _places(kept: Kept, story: Recorded, machine: Execution, at_rest: bool) -> list[str]:
     """What is not over is among the living, and in the queue exactly while it needs a slot."""
-    # A retry that is due is back in line without an event of its own.
-    machine.handle(Due(), machine.now)
+    for signal in first_signals(machine, has_slot=False):
+        machine.handle(signal, machine.now)
     found = list(_place(kept, story, machine, at_rest))
     return [] if found and _agrees_later(kept, story, at_rest) else found
 

@@ -19,6 +19,7 @@ from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Cancel, Decide, Discard, GiveUp, Pause, Resume, Retry, Signal, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
+from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
@@ -67,12 +68,6 @@ def _refuse_unknown_limits(definition: Definition, known: Collection[str]) -> No
     ]
     if problems:
         raise InvalidDefinition(problems[:MOST_PROBLEMS])
-
-
-def require_startable(workflow: workflows.Workflow) -> None:
-    """Refuses a new execution, whatever it is made from, of what was archived so that there are none."""
-    if workflow.archived_at is not None:
-        raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
 
 
 class Service:

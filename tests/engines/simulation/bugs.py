@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ropewalk.engines.native import projecting
+from ropewalk.engines.native import projecting, recovery
 from ropewalk.engines.native.commit import GroupCommit
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.engines.native.letters import Letters
@@ -22,7 +22,7 @@ BUGS: Final = (
     Bug("letter told and kept", Letters.tell, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
     Bug("letters of the last process not read", Letters.catch_up,
         "in await inbox.letters_for(self._engine.store, self._engine.store.worker)", "in ()"),
-    Bug("lost attempts not told at the opening", Recovery._end_attempts, "in live.found_running", "in ()"),
+    Bug("lost attempts not told at the opening", recovery._ends_of_attempts, "in live.found_running", "in ()"),
     Bug("kept in memory after a failed commit", Recovery.drop, "engine.memory.forget(live)", "pass"),
     Bug("not taken up after a failed commit", Recovery.lost_the_store,
         "engine.background.spawn(self._recover(live.id, live.setbacks, reports))", "pass"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StopRun
+from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StartChild, StopRun
 from ropewalk.core.events import (
     CancelRequested,
     ChildResumed,
@@ -259,7 +259,7 @@ def _reset(x: Progress, event: NodesReset) -> None:
 def _begin_again(x: Progress, work: Work) -> None:
     """Reopen the failed child if there is one to reopen, else try the node anew."""
     if work.child is not None and work.child.is_reopenable:
-        x.commands.append(ReopenChild(_wait_again(x, work).child, work.opening))
+        _reopen_child(x, work)
         _unfail(x, work.node)
         x.nodes[work.node] = NodeState.RUNNING
         x.open_nodes += 1
@@ -274,11 +274,20 @@ def _reset_items(x: Progress, index: int, map_: Map) -> None:
         work = map_.works[item]
         if work.child is not None and work.child.is_reopenable:
             map_.reattach(item)
-            x.commands.append(ReopenChild(_wait_again(x, work).child, work.opening))
+            _reopen_child(x, work)
         else:
             map_.requeue(item).renew()
     _unfail(x, index)
     x.make_ready(index)
+
+
+def _reopen_child(x: Progress, work: Work) -> None:
+    """Have the failed child go on; one that could not be started is started now."""
+    wait = _wait_again(x, work)
+    x.commands += (
+        StartChild(x.plan.ids[work.node], work.attempt, wait, work.item),
+        ReopenChild(wait.child, work.opening),
+    )
 
 
 def _wait_again(x: Progress, work: Work) -> ChildWait:

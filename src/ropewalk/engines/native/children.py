@@ -12,13 +12,20 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.commands import Command, Finish, ReopenChild, StartChild
+from ropewalk.core.commands import Command, Finish, StartChild
 from ropewalk.core.definition.node_type import ARRIVED_PORT
 from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable, Unfinished
-from ropewalk.core.events import Blob, Event, ExecutionAccepted, ExecutionReopened, Parent
-from ropewalk.core.kinship import ENDS, end_of_child, verb_of_parent
+from ropewalk.core.events import Blob, Event, ExecutionAccepted
+from ropewalk.core.kinship import (
+    ENDS,
+    child_request,
+    end_of_child,
+    never_began,
+    reopening_of_child,
+    verb_of_parent,
+)
 from ropewalk.core.reach import refusal, workflow_remedy
-from ropewalk.core.signals import ChildEnded, ChildReopened, Signal
+from ropewalk.core.signals import ChildEnded, Signal
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import StartRequest, Version
 from ropewalk.engines.native.live import Live
@@ -28,8 +35,6 @@ from ropewalk.store import executions, workflows
 
 if TYPE_CHECKING:
     from ropewalk.engines.native.engine import NativeEngine
-
-DEEPEST = 16
 
 
 class Children:
@@ -53,14 +58,6 @@ class Children:
             self._post(live, live.id, command)
         elif (verb := verb_of_parent(command)) is not None:
             self._post(live, *verb)
-            if isinstance(command, ReopenChild):
-                self._start_if_missing(live, command.child)
-
-    def _start_if_missing(self, live: Live, child: str) -> None:
-        """One that could not be started the first time is started now; one that is there hears the retry only."""
-        for command in live.execution.outstanding():
-            if isinstance(command, StartChild) and command.wait.child == child:
-                self._post(live, live.id, command)
 
     def _tell_parent(self, live: Live) -> None:
         parent = live.accepted.parent
@@ -85,14 +82,14 @@ class Children:
             engine.commit.add_row("delete_inbox", (letter,))
             return
         if live.execution.ending is not None:
-            engine.letters.tell(letter, live, _never_began(command, ExecutionState.CANCELLED, "the parent is ending"))
+            engine.letters.tell(letter, live, never_began(command, ExecutionState.CANCELLED, "the parent is ending"))
             return
         try:
             request = await self._request(live, command)
         except Unavailable:
             raise
         except RopewalkError as error:
-            engine.letters.tell(letter, live, _never_began(command, ExecutionState.FAILED, str(error)))
+            engine.letters.tell(letter, live, never_began(command, ExecutionState.FAILED, str(error)))
             return
         await engine.start(request, letter)
 
@@ -100,21 +97,10 @@ class Children:
         wait, accepted = command.wait, live.accepted
         if accepted.bounded_by:
             await self._require_reach(accepted, wait.workflow)
-        version = await self._engine.memory.published(accepted.workspace, wait.workflow, wait.version)
-        parent = self._parent(live, command)
+        version = await self._engine.versions.of_name(accepted.workspace, wait.workflow, wait.version)
+        request = child_request(accepted, command, version)
         await self._check_input(version, wait.input, live)
-        return StartRequest(
-            version=version,
-            workspace=accepted.workspace,
-            input=wait.input,
-            env=accepted.env,
-            trigger=accepted.trigger,
-            priority=accepted.priority,
-            parent=parent,
-            execution=wait.child,
-            trace=accepted.trace,
-            bounded_by=accepted.bounded_by,
-        )
+        return request
 
     async def _require_reach(self, accepted: ExecutionAccepted, named: str) -> None:
         """Refuses, whether there is such a workflow or not, what is not shared with all who bound the parent."""
@@ -129,12 +115,6 @@ class Children:
             check(value, is_brief=True)
         except Unfinished:
             await self._engine.computing.of_execution(live.accepted.workspace, live.id, lambda: check(value))
-
-    def _parent(self, live: Live, command: StartChild) -> Parent:
-        above = live.accepted.parent.ancestors if live.accepted.parent else ()
-        if len(above) + 1 >= DEEPEST:
-            raise InvalidTransition(f"sub-workflows are nested more than {DEEPEST} deep")
-        return Parent(live.id, command.node, command.attempt, command.item, (*above, live.id))
 
     # Ending
 
@@ -160,23 +140,17 @@ class Children:
         """Tell an execution; one that is reopened by it takes its parent along, or the request is refused."""
         engine = self._engine
         events = engine.signal(live, signal)
-        reopened = next((event for event in events if isinstance(event, ExecutionReopened)), None)
-        of = live.accepted.parent
-        if reopened is None or of is None:
+        news = reopening_of_child(live.accepted, events)
+        if news is None:
             return events
-        news = ChildReopened(of.node, of.attempt, reopened.by, of.item)
         if parent is None:
-            self._post(live, of.execution, news)
+            self._post(live, *news)
             return events
         try:
-            is_told = bool(engine.signal(parent, news))
+            is_told = bool(engine.signal(parent, news[1]))
         except InvalidTransition:
             engine.recovery.drop(live)
             raise
         if is_told:
             engine.commit.bind(live, parent)
         return events
-
-
-def _never_began(command: StartChild, state: ExecutionState, reason: str) -> ChildEnded:
-    return ChildEnded(command.node, command.attempt, state, None, reason, command.item)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import (
     InvalidTransition,
@@ -21,7 +20,7 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import Abandon, Due
+from ropewalk.core.signals import Abandon
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.engines.native.waking import Waking
@@ -243,16 +242,8 @@ class Claims:
             engine.recovery.lost_the_store([claimed], error)
 
     def _begin(self, claimed: Live, entry: Claimed) -> None:
-        engine = self._engine
-        # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not
-        # know of it.
         claimed.has_key = entry.has_key
-        engine.signal(claimed, Due())
-        if claimed.execution.needs_slot:
-            engine.take_slot(claimed)
-        engine.commit.add(claimed)
-        # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
-        claimed.commands = [*claimed.commands, WakeAt(claimed.execution.wake_at)]
+        self._engine.resume(claimed)
 
     async def _leave_to_others(self, entry: Claimed, error: UnknownVersion) -> None:
         """A newer Ropewalk has written it, and goes on with it; here it is nobody's fault, and uses no attempt."""

@@ -7,7 +7,7 @@ with a wake-up time, no memory. Whatever was under way when the process died is 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import uuid_utils
@@ -15,6 +15,7 @@ import uuid_utils
 from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, Unreadable, VersionLost
 from ropewalk.core.events import Event, ExecutionAccepted
+from ropewalk.core.execution.resuming import first_signals
 from ropewalk.core.signals import Cancel, Discard, Due, Resume, Returned, Signal, Start, check_request
 from ropewalk.engines.background import Background
 from ropewalk.engines.base import (
@@ -28,7 +29,6 @@ from ropewalk.engines.base import (
     Reaches,
     Remember,
     StartRequest,
-    Versions,
 )
 from ropewalk.engines.breakers import SharedBreakers, WorkerBreakers
 from ropewalk.engines.computing import Computing
@@ -59,6 +59,7 @@ from ropewalk.engines.rate_limits import RateLimits
 from ropewalk.engines.reporting import Message, Reporting
 from ropewalk.engines.runner import Desk
 from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
+from ropewalk.engines.versions import Versions
 from ropewalk.engines.watching import Watching
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store import executions
@@ -80,9 +81,9 @@ class NativeEngine:
         self.background = Background()
         self.computing = Computing()
         self.evaluating = Evaluating(self.computing)
-        self.memory = Memory(store, self.ownership, self.computing)
+        self.versions = Versions(store, self.computing)
+        self.memory = Memory(store, self.ownership, self.computing, self.versions)
         self.memory.on_unwanted = self.let_go
-        self.versions: Versions = self.memory
         self.custody: Custody = STORED
         self.recovery = Recovery(self)
         self.commit = GroupCommit(store, self.memory, self._carry_out, self.recovery.lost_the_store)
@@ -155,7 +156,7 @@ class NativeEngine:
             self.background.spawn(self.rate_limits.look_again())
         if CONNECTED in topics:
             # What was asked of the server before may be another answer there.
-            self.memory.forget_versions()
+            self.versions.forget()
             self.recovery.suspect_strays()
         self.leasing.hinted(topics)
         self.watching.hinted(topics)
@@ -493,6 +494,16 @@ class NativeEngine:
         self.signal(live, Start())
         if not live.is_dirty:
             self.commit.add(live)
+
+    def resume(self, live: Live, reports: Iterable[Signal] = (), *, has_slot: bool = True) -> None:
+        """Let an execution go on whose log was folded, in the slot that it has or may take."""
+        for signal in first_signals(live.execution, reports, has_slot=has_slot):
+            live.has_slot |= type(signal) is Start
+            self.signal(live, signal)
+        # The machine has told of its wake-up before the log was folded, and does not tell of it again.
+        live.commands = [*live.commands, WakeAt(live.execution.wake_at)]
+        # Also if nothing came of it, so that its row says so.
+        self.commit.add(live)
 
     def _due(self, live: Live) -> None:
         """Its time has come, or there is room for what it has ready."""

@@ -10,8 +10,9 @@ import msgspec
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.resuming import Attempt, under_way
 from ropewalk.core.execution.view import Unloaded, blobs_of
-from ropewalk.core.execution.work import Phase, Work
+from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import Expression, ExpressionError, Template, compile_expression
 from ropewalk.core.rows.ledger import RunLedger
 from ropewalk.core.signals import ChildEnded, Signal, Succeeded, Suspended
@@ -103,10 +104,10 @@ class Live:
         # What it has stored (bytes): its log, and the large values that are named there, each once.
         self.stored = self.for_output = 0
         self.blobs: dict[str, None] | None = None
-        # The runs that others have or may take: node, item, attempt.
-        self.offered: set[tuple[str, int | None, int]] = set()
+        # The runs that others have or may take.
+        self.offered: set[Attempt] = set()
         # The runs that were under way when its log was folded, for whoever takes it up.
-        self.found_running: list[tuple[str, int | None, int]] = []
+        self.found_running: list[Attempt] = []
         # How many are at something that needs it to stay.
         self.pins = 0
         # How many commits it is part of are not through, or what they ask for is not done.
@@ -241,11 +242,6 @@ class Fold:
         live = self._live
         live.written = written
         live.is_unconfirmed = True
-        live.found_running = _running(live.execution)
+        live.found_running = under_way(live.execution)
         live.has_key = live.written.live[3] if live.written.live else 0
         return live
-
-
-def _running(x: Execution) -> list[tuple[str, int | None, int]]:
-    works = (work for work in x.active_works() if work.phase is Phase.RUNNING)
-    return [(x.plan.ids[work.node], work.item, work.attempt) for work in works]

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import uuid_utils
 
-from ropewalk.core.commands import RunNode, WakeAt
+from ropewalk.core.commands import RunNode
 from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable, UnknownVersion
-from ropewalk.core.signals import Cancel, Discard, Due, Lost, Resume, Returned, Signal
+from ropewalk.core.execution.resuming import handed_back, lost
+from ropewalk.core.signals import Cancel, Discard, Resume, Signal
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import audit, offers, suspicion
@@ -176,32 +177,16 @@ class Recovery:
 
         With `reports` nothing is lost: they are what the attempts said that have ended, the others are handed back.
         """
-        engine, x = self._engine, live.execution
+        engine = self._engine
         if reports is None:
             live.rows.append(("delete_suspicion", (live.id,)))
         if live.offered:
             engine.offers.watch()
-        has_slot = bool(live.written.live and live.written.live[2])
-        if has_slot:
+        if live.written.live and live.written.live[2]:
             live.has_slot = True
-            self._end_attempts(live, reports)
-            alarms = [command for command in x.outstanding() if isinstance(command, WakeAt)]
-            live.commands = [*live.commands, *alarms]
-            engine.signal(live, Due())
-            if x.needs_slot:  # it was claimed, and never began
-                engine.take_slot(live)
+            live.unwritten = [*live.unwritten, *(reports or ())]
+            engine.resume(live, [*(reports or ()), *_ends_of_attempts(live, is_lost=reports is None)])
         engine.commit.add(live)
-
-    def _end_attempts(self, live: Live, reports: list[Signal] | None) -> None:
-        live.unwritten = [*live.unwritten, *(reports or ())]
-        for report in reports or ():
-            self._engine.signal(live, report)
-        # Only those: others may have told it something since it was loaded, and so have started more.
-        for node, item, attempt in live.found_running:
-            if (node, item, attempt) not in live.offered:
-                lost = Lost(node, attempt, item, random.random())
-                self._engine.signal(live, lost if reports is None else Returned(node, attempt, item))
-        live.found_running = []
 
     async def release_set_aside(self, execution: str, signal: Signal | Discard, by: str) -> None:
         """A person wants an execution back that is set aside: to go on, or to be cancelled."""
@@ -372,7 +357,7 @@ class Recovery:
         """The database went back in time: nothing of what was read before is to be believed, and people must know."""
         engine = self._engine
         self._rewinds += len(rewinds)
-        engine.memory.forget_versions()
+        engine.versions.forget()
         engine.workflow_changes += 1
         engine.watching.begin_anew()
         for rewind in rewinds:
@@ -383,3 +368,13 @@ class Recovery:
                     await audit.note_rewind(tx, str(uuid_utils.uuid7()), rewind)
         except RopewalkError as error:
             _log.error("that the database went back in time cannot be noted in its audit log: %s", error)
+
+
+def _ends_of_attempts(live: Live, *, is_lost: bool) -> list[Signal]:
+    """How those attempts ended that were under way when the log was read, except those that others carry out.
+
+    Only those: others may have told the execution something since, and so have started more.
+    """
+    ended = [attempt for attempt in live.found_running if attempt not in live.offered]
+    live.found_running = []
+    return [lost(attempt, random.random()) if is_lost else handed_back(attempt) for attempt in ended]

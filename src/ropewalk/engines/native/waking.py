@@ -11,10 +11,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
-from ropewalk.core.signals import Due
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.store import live as stored
@@ -140,24 +138,18 @@ class Waking:
     async def _tell(self, due: Live, *, is_limited: bool) -> None:
         engine = self._engine
         try:
-            engine.signal(due, Due())
-            if not is_limited and self._may_take_slot(due):
-                engine.take_slot(due)
-                # So far its next wake-up was for this room to watch; the machine does not tell of it again.
-                due.commands = [*due.commands, WakeAt(due.execution.wake_at)]
+            engine.resume(due, has_slot=not is_limited and self._may_take_slot(due))
         except Exception:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
             _log.exception("execution %s cannot be woken; it is tried again later", due.id)
             engine.recovery.drop(due)
             await self._postpone(due.id, POSTPONED)
-        # Also when nothing came of it, so that its row says so.
-        engine.commit.add(due)
 
     def _may_take_slot(self, due: Live) -> bool:
         """Whether it may start what it has without the queue, as a new start may where nothing limits the workspace."""
         engine = self._engine
         has_room = engine.settings.claims and len(engine.memory.lives) <= engine.settings.executions
         is_free = due.accepted.concurrency_key is None and due.written.queued is None
-        return has_room and is_free and due.execution.needs_slot
+        return has_room and is_free
 
     async def _postpone(self, execution: str, pause: int) -> None:
         """The execution is nobody's, and is not woken before then."""
