@@ -261,10 +261,10 @@ async def test_one_that_is_dropped_once_more_does_not_silence_the_one_taken_up_s
     await world.until(execution, SlotReleased)
     engine = world.service.engine
     dropped = await engine.memory.load(execution)
-    engine.recovery.drop(dropped)
+    engine.deciding.drop(dropped)
     fresh = await engine.memory.load(execution)
-    engine.signal(fresh, Tell("news"))
-    engine.recovery.drop(dropped)
+    engine.deciding.signal(fresh, Tell("news"))
+    engine.deciding.drop(dropped)
     await engine.commit.settled()
 
     assert not fresh.is_dirty

@@ -6,6 +6,7 @@ run, and then it timed out. Reports count only under the fence of the lease and 
 
 import asyncio
 import logging
+import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -20,12 +21,12 @@ from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, InvalidInput, InvalidTransition, Problem, RunError
 from ropewalk.core.reach import refusal
-from ropewalk.core.signals import Failed, Signal, Succeeded, Suspended
+from ropewalk.core.signals import Failed, Lost, Signal, Succeeded, Suspended
 from ropewalk.core.waits import RateLimitWait
 from ropewalk.engines.background import Background
 from ropewalk.engines.base import Observer
 from ropewalk.engines.held_values import HeldValues
-from ropewalk.engines.leased import Offered
+from ropewalk.engines.leased import BATCH, Offered
 from ropewalk.engines.rate_limits import RateLimits
 from ropewalk.engines.reporting import Reporting
 from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
@@ -297,9 +298,16 @@ class Leasing:
         _log.warning("run %s: %s reports too late, and is not listened to", lease.run, lease.runner)
         return LeaseOver("this lease is over: the run was ended, or is somebody else's by now; stop working on it")
 
-    def ended(self, expired: Expired) -> Signal | None:
-        """What became of a run whose lease ended with its time limit; None if its runner was only not heard of."""
-        if not expired.leased_by.startswith(RUNNER) or expired.granted >= self._lease_time:
-            return None
+    async def end_silent(self, now: int) -> None:
+        """A runner or worker that was not heard of in time has lost its runs; their executions are told so."""
+        async with self._store.transaction() as tx:
+            expired = await offers.expired(tx, now, BATCH)
+            post = [await self._reporting.write(tx, each.run.execution, self._ended(each)) for each in expired]
+        self._reporting.send(post)
+
+    def _ended(self, expired: Expired) -> Signal:
+        """What became of a run: its lease ended with its time limit, or its runner was not heard of."""
         run = expired.run
+        if not expired.leased_by.startswith(RUNNER) or expired.granted >= self._lease_time:
+            return Lost(run.node, run.attempt, run.item, random.random())
         return with_jitter(Failed(run.node, run.attempt, OVERDUE, run.item))

@@ -166,7 +166,7 @@ def _left_in_memory(member: Member) -> list[str]:
         "executions": len(engine.memory.lives),
         "attempts": engine.hands.busy,
         "promised hands": engine.hands.promised,
-        "leased runs": engine.offers.busy,
+        "leased runs": engine.leased.busy,
         "requests": member.unanswered(),
     }
     return [f"{number} {name} are left in {member.name}" for name, number in kept.items() if number]

@@ -93,7 +93,7 @@ class Process:
         self.faults.is_dead = True
         await self.actor.end()
         if hasattr(self, "engine"):
-            self.engine.timers.close()
+            self.engine.deciding.timers.close()
             self.engine.hands.close()
         await self._leave()
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
+import uuid_utils
 
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
@@ -147,6 +148,11 @@ class Live:
     def is_recorded_as_owned(self) -> bool:
         """Whether the tables say that a worker has it."""
         return self.owner is not None
+
+    def audit(self, actor: str, verb: str, now: int) -> None:
+        """The next commit says in the audit log who has told it what."""
+        about = (self.accepted.workspace, actor, verb, self.id)
+        self.rows.append(("insert_audit", (str(uuid_utils.uuid7()), now, *about, None, None, None)))
 
     def keep_items(self, node: int, items: list[Any]) -> None:
         """The list of a map stays at hand; those of maps that are done do not."""

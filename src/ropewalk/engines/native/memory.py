@@ -10,13 +10,13 @@ import uuid_utils
 
 from ropewalk.core import log
 from ropewalk.core.acceptance import first_events
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, reading_of
+from ropewalk.core.errors import RopewalkError, Unavailable, reading_of
 from ropewalk.core.events import ExecutionAccepted
-from ropewalk.core.skeleton import skeleton
-from ropewalk.engines.base import StartRequest, Version
+from ropewalk.engines.base import StartRequest
 from ropewalk.engines.computing import Computing
 from ropewalk.engines.held_values import HeldValues
-from ropewalk.engines.native.live import Fold, Live, Written
+from ropewalk.engines.native.folding import Folding
+from ropewalk.engines.native.live import Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
 from ropewalk.engines.native.stored import count
@@ -44,6 +44,7 @@ class Memory:
         self._ownership = ownership
         self.values = HeldValues(store.blobs, computing)
         self._versions = versions
+        self._folding = Folding(store, versions, self.values)
         self._loading: dict[str, asyncio.Future[Any]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
         self._leaving: dict[str, asyncio.Future[None] | None] = {}
@@ -115,7 +116,7 @@ class Memory:
         if request.carried:
             # What another has done may be large results from the beginning.
             count(live, 0, live.events)
-            await self._load_final(live)
+            await self._folding.load_final(live)
         self.lives[live.id] = live
         return live
 
@@ -229,7 +230,7 @@ class Memory:
     async def _fold_one(self, execution: str, written: Written, entries: list[bytes] | None) -> Live | None:
         """One of several is in memory from now on, if it can be; a log that is long has yet to be read."""
         try:
-            live = await self._folded(execution, written, entries)
+            live = await self._folding.folded(execution, written, entries)
             return self._take_in(live, live.owner)
         except Unavailable:
             raise
@@ -254,7 +255,7 @@ class Memory:
     async def _fold_or_release(self, execution: str) -> Live:
         """What we cannot fold another may try to."""
         try:
-            return await self._fold(execution)
+            return await self._folding.fold(execution)
         except RopewalkError:
             await self._release(execution)
             raise
@@ -264,6 +265,18 @@ class Memory:
             self.may_have_strays = True
             with suppress(RopewalkError):  # the first error tells more
                 await self._ownership.release(execution)
+
+    def suspect_strays(self) -> None:
+        """A transaction that gives us executions may be through, though nobody told us."""
+        self.may_have_strays = True
+
+    async def release(self, execution: str) -> None:
+        """Let go of an execution that was dropped and is not to be taken up again."""
+        try:
+            await self._ownership.release(execution)
+        except RopewalkError as error:
+            _log.warning("execution %s is let go of later: %s", execution, error)
+            self.may_have_strays = True
 
     async def load_claimed(self, claimed: Claimed, owner: str) -> Live:
         """The same for one that was claimed under this name; what there is of a new one came with the claim."""
@@ -304,64 +317,13 @@ class Memory:
         try:
             if not is_ours:
                 await self._acquire(execution)
-            live = self._take_in(bones := await self._bones(execution), bones.owner)
+            live = self._take_in(bones := await self._folding.bones(execution), bones.owner)
             end(live)
             return live
         finally:
             del self._loading[execution]
             if live is None or (not live.is_dirty and self.forget(live)):
                 await self._release(execution, is_ours)
-
-    async def _bones(self, execution: str) -> Live:
-        """An execution without its version: all of its log at once, since the log alone tells which nodes there are."""
-        written = await self._written(execution)
-        with reading_of(execution):
-            entries = (await stored_log.whole(self._store, [execution])).get(execution, [])
-            events = list(log.decode_all(entries))
-            accepted = log.acceptance(events)
-            version = Version(accepted.workflow, accepted.version, accepted.hash, skeleton(accepted, events))
-            fold = Fold(version, accepted)
-            fold.add(events, sum(map(len, entries)))
-            written.seal = log.seal_of(entries[-1])
-            return fold.done(written)
-
-    async def _fold(self, execution: str) -> Live:
-        # Whose it is comes first: of one that is ours the log read afterwards is whole.
-        written = await self._written(execution)
-        with reading_of(execution):
-            return await self._folded(execution, written, None)
-
-    async def _written(self, execution: str) -> Written:
-        found = await recorded(self._store, [execution])
-        if execution not in found:
-            raise NotFound(f"there is no execution {execution}")
-        return found[execution].written
-
-    async def _folded(self, execution: str, written: Written, entries: list[bytes] | None) -> Live:
-        """The execution as its log leaves it; the log is read a few megabytes at a time if it is not given."""
-        fold: Fold | None = None
-        pages = stored_log.pages(self._store, execution)
-        page = await pages.next() if entries is None else entries
-        while page:
-            for entry in page:
-                _, events = log.decode(entry)
-                if fold is None:
-                    accepted = log.acceptance(events)
-                    fold = Fold(await self._versions.followed(accepted), accepted)
-                fold.add(events, len(entry))
-                written.seal = log.seal_of(entry)
-            page = await pages.next() if entries is None else []
-        if fold is None:
-            log.acceptance(())
-        assert fold is not None, "an empty log has no acceptance"
-        live = fold.done(written)
-        await self._load_final(live)
-        return live
-
-    async def _load_final(self, live: Live) -> None:
-        """The large results an execution's output is made of must be at hand when its last node ends."""
-        if live.has_large and not live.execution.is_ended:
-            await live.load_output_blobs(self.values.load)
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:

@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 
 from ropewalk.engines.base import Observer
-from ropewalk.engines.native.commit import Committed
+from ropewalk.engines.native.parts import Committed
 from ropewalk.telemetry.facts import Fact, RunFact
 from ropewalk.telemetry.failures import tell
 
