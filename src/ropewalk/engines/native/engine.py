@@ -3,8 +3,9 @@
 A worker owns executions; they live in its memory and no other worker moves them. What only waits is parked: a row
 with a wake-up time, no memory. Whatever was under way when the process died is found again by folding its log.
 
-Parts are made from the bottom up, and each is given those below it that it needs. Four of them speak upwards, by a
-function: a commit is carried out, executions are given up, what is in an inbox is delivered, strays are looked for.
+Parts are made from the bottom up, in five groups, and each is given those below it that it needs. Four things are said
+upwards, by a function: a commit is to be carried out, executions are given up, what is in an inbox is to be delivered,
+strays are to be looked for.
 """
 
 import asyncio
@@ -14,41 +15,19 @@ from contextlib import suppress
 from ropewalk.core.errors import InvalidTransition, RopewalkError, Unavailable, VersionLost
 from ropewalk.core.signals import Cancel, Discard, Resume, Returned, Signal, check_request
 from ropewalk.engines.background import Background
-from ropewalk.engines.base import RATE_LIMITS, WORKFLOWS, Breakers, Custody, Load, NoReach, Observer, Reaches
-from ropewalk.engines.breakers import SharedBreakers, WorkerBreakers
+from ropewalk.engines.base import RATE_LIMITS, WORKFLOWS, Custody, Load, NoReach, Observer, Reaches
 from ropewalk.engines.computing import Computing
 from ropewalk.engines.custody import STORED
-from ropewalk.engines.leased import LeasedRuns
-from ropewalk.engines.leasing import Leasing
-from ropewalk.engines.native.carrying_out import CarryingOut
-from ropewalk.engines.native.children import Children
-from ropewalk.engines.native.claims import Claims
-from ropewalk.engines.native.commit import GroupCommit
-from ropewalk.engines.native.deciding import Deciding
-from ropewalk.engines.native.evaluating import Evaluating
-from ropewalk.engines.native.hands import Hands
-from ropewalk.engines.native.letters import Letters
+from ropewalk.engines.native.dispatch import Dispatch
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.losing import Losing
-from ropewalk.engines.native.memory import Memory
-from ropewalk.engines.native.offers import Offers
-from ropewalk.engines.native.outputs import Outputs
-from ropewalk.engines.native.ownership import OneOfMany, OwnedElsewhere, SoleOwner
+from ropewalk.engines.native.losses import Losses
+from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.engines.native.owning import Owning
 from ropewalk.engines.native.parts import Committed
-from ropewalk.engines.native.recovery import Recovery
-from ropewalk.engines.native.rejoining import Rejoining
-from ropewalk.engines.native.reports import Reports
-from ropewalk.engines.native.setbacks import Setbacks
-from ropewalk.engines.native.shelf import WorkerShelf
-from ropewalk.engines.native.slot_limits import SlotLimits
-from ropewalk.engines.native.starting import Starting
-from ropewalk.engines.native.takeover import Takeover
-from ropewalk.engines.native.telling import Telling
-from ropewalk.engines.native.waking import Waking
+from ropewalk.engines.native.requests import Requests
+from ropewalk.engines.native.runs import Runs
 from ropewalk.engines.publishing import Publishing
-from ropewalk.engines.rate_limits import RateLimits
-from ropewalk.engines.reporting import Message, Reporting
-from ropewalk.engines.runner import Desk
+from ropewalk.engines.reporting import Message
 from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
 from ropewalk.engines.versions import Versions
 from ropewalk.engines.watching import Watching
@@ -70,84 +49,34 @@ class NativeEngine:
         self.observer: Observer | None = None
         # Goes up when others say that they have changed one: what is remembered of them is to be looked up again.
         self.workflow_changes = 0
-        self._make_common(types)
-        self._make_runs(types, facilities)
-        self._make_decisions()
-        self._make_fleet()
-        # Said by the parts themselves, without a step in between.
-        self.start, self.accept = self._starting.start, self._starting.accept
-        self.settled, self.spawn, self.under_way = self.commit.settled, self.background.spawn, self.memory.under_way
-
-    def _make_common(self, types: Registry) -> None:
-        """Memory and commits; and what every engine has."""
-        store = self.store
-        self.ownership = OneOfMany(store) if store.is_shared else SoleOwner(store)
-        self.background = Background()
-        self.computing = Computing()
+        self.background, self.computing = Background(), Computing()
         self.versions = Versions(store, self.computing)
-        self.memory = Memory(store, self.ownership, self.computing, self.versions)
-        self.commit = GroupCommit(store, self.memory, self._carry_out, self._give_up)
+        owning = Owning(store, self.computing, self.versions, self._carry_out, self._give_up)
+        self.memory, self.commit = owning.memory, owning.commit
         self.watching = Watching(store, self.memory.is_under_way)
         missed = self.memory.suspect_strays
         self.publishing = Publishing(store, types, self.computing, self.background, self._deliver, missed)
-
-    def _make_runs(self, types: Registry, facilities: Facilities) -> None:
-        """What carries out attempts: here, and for others."""
-        store, settings, values = self.store, self.settings, self.memory.values
-        self.breakers: Breakers = (
-            SharedBreakers(store, settings.breaker, self.publishing.may_go)
-            if store.is_shared
-            else WorkerBreakers(store, self.commit.add_row, settings.breaker, self.publishing.may_go)
-        )
-        self.rate_limits = RateLimits(store, settings.rate_limits)
-        self._evaluating = Evaluating(self.computing)
-        shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
-        large = (self._evaluating.of_run, settings.execution_bytes)
-        self._desk = Desk(types, facilities, self.breakers, self.rate_limits, shelf, *large)
-        self.reports = Reports()
-        self.hands = Hands(self._desk, settings.hands, store.now, values.load, self.reports.add, self._evaluating)
-        reporting = Reporting(store, self._deliver)
-        self.leased = LeasedRuns(store, settings.pool, self._desk, values, reporting, self.background)
-        self.leasing = Leasing(store, types, self.rate_limits, values, reporting, self.background,
-                               settings.runner_lease)  # fmt: skip
-
-    def _make_decisions(self) -> None:
-        """What executions are told, and what follows."""
-        store, settings, background = self.store, self.settings, self.background
-        memory, commit, give_up = self.memory, self.commit, self._give_up
-        self.deciding = deciding = Deciding(store, memory, commit, self.hands, self.reports, give_up)
-        limits = SlotLimits(store, background)
-        self._starting = Starting(store, settings, background, memory, commit, deciding, limits)
-        self.telling = Telling(store, memory, commit, deciding, self._desk)
-        self._losing = Losing(store, memory, commit, deciding)
-        children = Children(store, self.versions, self.computing, self.reaches, commit, self.telling, self._starting)
-        self.letters = Letters(store, background, memory, commit, deciding, self.telling, self._losing, children)
-        waking = Waking(store, settings, background, self.ownership, memory, commit, deciding, limits)
-        self.claims = Claims(store, settings, self.ownership, memory, commit, deciding, self._losing, waking,
-                             self._find_strays, give_up)  # fmt: skip
-        self.offers = Offers(store, settings.pool, background, self.leasing, self.leased, memory, self.hands,
-                             self.reports, self._evaluating, deciding, give_up)  # fmt: skip
-        outputs = Outputs(background, self._desk, memory, self._evaluating, self.reports, give_up)
-        self._carrying_out = CarryingOut(
-            store, self.watching, self.publishing, self.breakers, memory, deciding, self.claims, self.offers, outputs,
-            self._deliver, give_up,
-        )  # fmt: skip
-
-    def _make_fleet(self) -> None:
-        """What goes on after a loss, and what other workers left behind."""
-        store, memory, deciding, background = self.store, self.memory, self.deciding, self.background
-        self.recovery = Recovery(store, self.ownership, memory, self.commit, deciding, self.letters, self.offers,
-                                 self.claims, self._give_up)  # fmt: skip
-        self._rejoining = Rejoining(store, background, self.versions, self.watching, memory, deciding, self.claims,
-                                    self._workflows_changed)  # fmt: skip
-        self.setbacks = Setbacks(store, background, self.watching, memory, self.commit, deciding, self.letters,
-                                 self.recovery, self._rejoining)  # fmt: skip
-        self.takeover = Takeover(store, self.settings.executions, memory, self.recovery)
+        runs = Runs(store, settings, types, facilities, self.background, self.computing, self.publishing,
+                    self._deliver, owning)  # fmt: skip
+        self.breakers, self.rate_limits, self.deciding = runs.breakers, runs.rate_limits, runs.deciding
+        self.reports, self.hands, self.leased, self.leasing = runs.reports, runs.hands, runs.leased, runs.leasing
+        requests = Requests(store, settings, self.background, self.computing, self.versions, self.reaches, owning, runs)
+        self.telling, self.losing, self.letters = requests.telling, requests.losing, requests.letters
+        dispatch = Dispatch(store, settings, self.background, self.watching, self.publishing, self._deliver,
+                            self._find_strays, owning, runs, requests)  # fmt: skip
+        self.claims, self.offers, self.carrying_out = dispatch.claims, dispatch.offers, dispatch.carrying_out
+        losses = Losses(store, settings, self.background, self.versions, self.watching, self._workflows_changed,
+                        owning, runs, requests, dispatch)  # fmt: skip
+        self.recovery, self.setbacks = losses.recovery, losses.setbacks
+        self.rejoining, self.takeover = losses.rejoining, losses.takeover
+        # Said by the parts themselves, without a step in between.
+        self.start, self.accept = requests.starting.start, requests.starting.accept
+        self.settled, self.spawn, self.under_way = self.commit.settled, self.background.spawn, self.memory.under_way
 
     # What parts say upwards
 
     def _carry_out(self, committed: list[Committed]) -> None:
-        self._carrying_out.carry_out(committed)
+        self.carrying_out.carry_out(committed)
 
     def _give_up(self, lives: list[Live], error: Exception) -> None:
         self.setbacks.give_up(lives, error)
@@ -176,7 +105,7 @@ class NativeEngine:
             self._join_the_others()
 
     def _join_the_others(self) -> None:
-        self.store.on_hint, self.store.on_lost = self._hinted, self._rejoining.lost_the_lease
+        self.store.on_hint, self.store.on_lost = self._hinted, self.rejoining.lost_the_lease
         self.watching.open()
         if self.settings.claims:
             self.letters.open()
@@ -208,7 +137,7 @@ class NativeEngine:
     def observe(self, observer: Observer) -> None:
         """From now on the observer is told of everything that becomes durable."""
         self.commit.is_observed = True
-        self.observer = self._carrying_out.observer = self.claims.observer = observer
+        self.observer = self.carrying_out.observer = self.claims.observer = observer
         self.leasing.observer = self.leased.observer = observer
 
     def begin_closing(self) -> None:
@@ -261,7 +190,7 @@ class NativeEngine:
         except VersionLost:
             if not isinstance(signal, Cancel):
                 raise
-            return await self._losing.cancel(execution, signal, by)
+            return await self.losing.cancel(execution, signal, by)
 
     async def _tell_owned(self, execution: str, signal: Signal | Discard, by: str) -> bool:
         live, above = await self.telling.addressees(execution, signal)

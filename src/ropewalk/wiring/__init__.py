@@ -1,34 +1,23 @@
 """Settings in, objects out: the only place that names concrete things, reads the environment and asks the clock."""
 
 import asyncio
-import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ropewalk.access.rates import Limits as Rates
-from ropewalk.access.rates import Rate
-from ropewalk.access.settings import AccessSettings, Issuer
-from ropewalk.configuration import LONGEST_KEPT, Configuration, Found, Kind, resolve
-from ropewalk.core.breaker import BreakerPolicies
-from ropewalk.core.call_settings import breaker_policies, rate_limits
 from ropewalk.core.canonical import writable
-from ropewalk.core.definition import DEFAULT_LIMITS, Limits
-from ropewalk.core.duration import parse_duration
 from ropewalk.core.errors import InvalidInput, Problem
 from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
-from ropewalk.service.retention import Policy, run_forever
-from ropewalk.service.stream_limits import StreamLimits
+from ropewalk.service.retention import run_forever
 from ropewalk.store import workspaces
 from ropewalk.store.access import Store
-from ropewalk.store.address import is_shared, path_of
+from ropewalk.store.address import is_shared
+from ropewalk.wiring.settings import DEFAULT_DB, FleetSettings, LogForm, MailSettings, Settings, TelemetrySettings
+from ropewalk.wiring.telemetry import watched
 
 if TYPE_CHECKING:
     from ropewalk.access.secret_key import SecretKey
@@ -41,160 +30,9 @@ if TYPE_CHECKING:
     from ropewalk.service.learning import Load
     from ropewalk.telemetry.metrics import Metrics
 
-DEFAULT_DB = "ropewalk.db"
+__all__ = ["DEFAULT_DB", "FleetSettings", "LogForm", "MailSettings", "Settings", "TelemetrySettings"]
+
 FIRST_SWEEP = 60.0
-METRICS_EVERY = 15.0
-SENDING = 10.0
-"""How long the receiver of telemetry is waited for (s)."""
-
-_log = logging.getLogger("ropewalk.telemetry")
-
-
-class FleetSettings(Struct, frozen=True, kw_only=True):
-    """How a worker lives with others on a shared store."""
-
-    pool: str = "default"
-    lease_seconds: float = 15.0
-    notify: bool = True
-    pooled: bool = False
-
-
-class LogForm(StrEnum):
-    """How servers and workers log."""
-
-    PLAIN = "plain"
-    CONSOLE = "console"
-    JSON = "json"
-
-
-class TelemetrySettings(Struct, frozen=True, kw_only=True):
-    """What operators see: figures of a server, where traces go, and how structured the log is."""
-
-    metrics: bool = True
-    log: LogForm = LogForm.PLAIN
-    otlp_endpoint: str | None = None
-    service_name: str = "ropewalk"
-
-
-class MailSettings(Struct, frozen=True, kw_only=True):
-    """The mail server of nodes that name none, and whom their mail is from; without a host there is none."""
-
-    host: str | None = None
-    port: int = 587
-    tls: str = "starttls"
-    username: str | None = None
-    password: str | None = None
-    sender: str | None = None
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """Everything that can be set, with what holds if nothing is.
-
-    `default_slots` limits the workspace of the embedded mode; none does, unless it is measured or tried.
-    `is_thrown_away` is for the file of a test: it is not synced to the disk, and its time can be moved.
-    """
-
-    db: str = DEFAULT_DB
-    is_thrown_away: bool = False
-    key: str | None = None
-    key_file: str | None = None
-    worker: WorkerSettings = WorkerSettings()
-    fleet: FleetSettings = FleetSettings()
-    limits: Limits = DEFAULT_LIMITS
-    default_slots: int | None = None
-    retention: Policy = Policy()
-    access: AccessSettings = AccessSettings()
-    streams: StreamLimits = StreamLimits()
-    telemetry: TelemetrySettings = TelemetrySettings()
-    mail: MailSettings = MailSettings()
-    allow_hosts: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
-
-    @classmethod
-    def of(cls, configuration: Configuration) -> Self:
-        """What a configuration says."""
-        said = configuration
-        return cls(
-            db=path_of(said["db"]),
-            key=said["key"],
-            key_file=said["key_file"],
-            worker=_worker(said),
-            fleet=FleetSettings(
-                pool=said["pool"], lease_seconds=said["lease"], notify=said["notify"], pooled=said["pooled"]
-            ),
-            retention=_retention(said),
-            access=_access(said),
-            streams=StreamLimits(**{name: said[f"streams.{name}"] for name in StreamLimits.__struct_fields__}),
-            telemetry=TelemetrySettings(
-                log=_log_form(said["telemetry.log"]),
-                **{name: said[f"telemetry.{name}"] for name in ("metrics", "otlp_endpoint", "service_name")},
-            ),
-            mail=MailSettings(**{name: said[f"smtp.{name}"] for name in MailSettings.__struct_fields__}),
-            allow_hosts=said["allow_hosts"],
-            env=said["env"],
-        )
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ, db: str | None = None) -> Self:
-        """What the environment says. `ROPEWALK_ENV_NAME` is what expressions see as `env.NAME`, and nothing else is."""
-        return cls.of(resolve({"db": db}, environment, folder=None))
-
-
-def _worker(said: Configuration) -> WorkerSettings:
-    return WorkerSettings(
-        hands=said["hands"], executions=said["slots"], drain_seconds=said["drain"], runner_lease=said["runner.lease"],
-        claim_batch=said["dispatcher.batch"], dispatch_attempts=said["dispatcher.attempts"],
-        execution_bytes=said["execution.max_mib"] * 2**20,
-        breaker=_breakers(said),
-        rate_limits=rate_limits(said["rate_limits"], ("rate_limits",)),
-    )  # fmt: skip
-
-
-def _breakers(said: Configuration) -> BreakerPolicies:
-    numbers = {each.setting.name.removeprefix("breaker."): each for each in said if _is_number_of_breaker(each)}
-    spans = {name: (each.setting.low, each.setting.high) for name, each in numbers.items()}
-    return breaker_policies({name: each.value for name, each in numbers.items()}, said["breaker.rules"], spans)
-
-
-def _is_number_of_breaker(found: Found) -> bool:
-    return found.setting.name.startswith("breaker.") and found.setting.kind in (Kind.INTEGER, Kind.NUMBER)
-
-
-def _retention(said: Configuration) -> Policy:
-    audit = said["retention.audit"]
-    return Policy(
-        executions=parse_duration(said["retention.executions"], longest=LONGEST_KEPT),
-        letters=parse_duration(said["retention.letters"], longest=LONGEST_KEPT),
-        audit=None if audit is None else parse_duration(audit, longest=LONGEST_KEPT),
-    )
-
-
-def _access(said: Configuration) -> AccessSettings:
-    try:
-        issuers = msgspec.convert(said["access.issuers"], tuple[Issuer, ...])
-    except msgspec.ValidationError as error:
-        raise InvalidInput([Problem(("access", "issuers"), str(error))]) from error
-    limits = Rates(
-        per_actor=_rate(said["access.rate_per_actor"]), per_address=_rate(said["access.rate_per_address"]),
-        failures=_per_minute(said["access.failures_per_minute"]),
-    )  # fmt: skip
-    return AccessSettings(issuers=issuers, limits=limits, origins=said["access.origins"])
-
-
-def _log_form(word: str) -> LogForm:
-    try:
-        return LogForm(word)
-    except ValueError as error:
-        known = ", ".join(LogForm)
-        raise InvalidInput([Problem(("telemetry", "log"), f"must be one of {known}, not {word!r}")]) from error
-
-
-def _rate(per_second: int) -> Rate | None:
-    return Rate(per_second, 2 * per_second) if per_second else None
-
-
-def _per_minute(count: int) -> Rate | None:
-    return Rate(count / 60, count) if count else None
 
 
 def node_types(extra: "Iterable[NodeType]" = ()) -> "Registry":
@@ -268,8 +106,12 @@ async def open_service(
             env = {name: writable(value) for name, value in settings.env.items()}
             learning = None if load is None else Learning(types, facilities.functions, load)
             service = Service(store, engine, types, env, settings.limits, learning=learning)
-            watched = _watched(engine, settings.telemetry, metrics)
-            async with watched, _swept(engine, settings), _running(engine), _spoken_to(service, settings):
+            async with (
+                watched(engine, settings.telemetry, metrics),
+                _swept(engine, settings),
+                _running(engine),
+                _spoken_to(service, settings),
+            ):
                 try:
                     yield service
                 finally:
@@ -322,71 +164,6 @@ def _secret_key(settings: Settings) -> "SecretKey":
         return from_file(f"{os.path.realpath(settings.db)}.key")
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return from_file_or_random(os.path.join(home, "ropewalk", "key"))
-
-
-@asynccontextmanager
-async def _watched(engine: "Engine", settings: TelemetrySettings, metrics: "Metrics | None") -> AsyncIterator[None]:
-    """What the engine does is counted and traced, as far as anybody wants to know; else it has no observer."""
-    if metrics is None and settings.otlp_endpoint is None and settings.log is LogForm.PLAIN:
-        yield
-        return
-    # Here, since most commands do without them.
-    from ropewalk.telemetry.metrics import Metrics
-    from ropewalk.telemetry.traces import open_spans
-    from ropewalk.telemetry.watch import Watch
-
-    endpoint = settings.otlp_endpoint
-    spans = None if endpoint is None else open_spans(endpoint, settings.service_name)
-    kept = Metrics() if metrics is None else metrics
-    kept.count_stale_writes(lambda: engine.store.stale_writes)
-    kept.count_rewinds(lambda: len(engine.store.rewinds))
-    observer = Watch(kept, spans)
-    engine.observe(observer)
-    try:
-        async with nullcontext() if endpoint is None else _sent(engine.store, kept, endpoint, settings.service_name):
-            yield
-    finally:
-        await _on_a_thread(observer.close)
-
-
-@asynccontextmanager
-async def _sent(store: Store, metrics: "Metrics", endpoint: str, service_name: str) -> AsyncIterator[None]:
-    """The figures are sent now and then, and at the end."""
-    from ropewalk.service.sampling import Sampler
-    from ropewalk.telemetry.sending import Sender
-
-    sender, sampler = Sender(metrics, endpoint, service_name), Sampler(store)
-
-    async def send() -> None:
-        while True:
-            await asyncio.sleep(METRICS_EVERY)
-            try:
-                metrics.show(await sampler.sample())
-                await _on_a_thread(sender.send)
-            except Exception:  # noqa: BLE001 -- the figures of one moment; those of the next are sent again
-                _log.exception("the metrics cannot be sent now; it is tried again")
-
-    sending = asyncio.get_running_loop().create_task(send())
-    try:
-        yield
-    finally:
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-        await _on_a_thread(sender.close)
-
-
-async def _on_a_thread(send: Callable[[], None]) -> None:
-    """Send something to a receiver that may be silent, or have a name without an answer; abandoned if it takes long."""
-    from ropewalk.nodes.work import Threads  # here, as in `open_service`
-
-    threads = Threads(1)
-    try:
-        async with asyncio.timeout(SENDING):
-            await threads.call(send, {})
-    except TimeoutError:
-        _log.warning("telemetry could not be sent within %g s: is the receiver there?", SENDING)
-    finally:
-        threads.close()
 
 
 @asynccontextmanager
