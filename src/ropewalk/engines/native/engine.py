@@ -52,7 +52,7 @@ class NativeEngine:
         self.background, self.computing = Background(), Computing()
         self.versions = Versions(store, self.computing)
         owning = Owning(store, self.computing, self.versions, self._carry_out, self._give_up)
-        self.memory, self.commit = owning.memory, owning.commit
+        self.ownership, self.memory, self.commit = owning.ownership, owning.memory, owning.commit
         self.watching = Watching(store, self.memory.is_under_way)
         missed = self.memory.suspect_strays
         self.publishing = Publishing(store, types, self.computing, self.background, self._deliver, missed)
