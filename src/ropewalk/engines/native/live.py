@@ -62,6 +62,8 @@ class Written(msgspec.Struct):
     state: ExecutionState | None = None
     # Of the last entry of its log.
     seal: int = 0
+    # How many events of its log the tables have: what is projected a second time changes nothing.
+    seq: int = 0
 
 
 class Live:
@@ -241,6 +243,7 @@ class Fold:
         """The execution as its log leaves it."""
         live = self._live
         live.written = written
+        written.seq = live.execution.seq
         live.is_unconfirmed = True
         live.found_running = under_way(live.execution)
         live.has_key = live.written.live[3] if live.written.live else 0

@@ -283,7 +283,7 @@ class Memory:
         live.ledger.take()
         count(live, len(entry), ())
         state = live.execution.state
-        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry))
+        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry), 1)
         live.is_unconfirmed = True
         return self._take_in(live, owner)
 
