@@ -169,8 +169,6 @@ class InMemoryEngine:
         live.execution.apply(events[known:])
         live.events = events[known:]
         count(live, 0, live.events)
-        if live.has_large and not live.execution.is_ended:
-            await live.load_output_blobs(self.values.load)
         return live
 
     def _take_up(self, live: Live) -> None:
@@ -290,7 +288,7 @@ class InMemoryEngine:
                 self._kin.put_nowait(lambda: self._tell_kin(live, command))
 
     async def _evaluate(self, live: Live, seq: int) -> None:
-        self.signal(live, await self.evaluating.output(live, seq, self.desk))
+        self.signal(live, await self.hands.large.output(live, seq))
 
     def reported(self, live: Live, signal: Signal) -> None:
         """An attempt ended."""
@@ -384,8 +382,6 @@ class InMemoryEngine:
         live = Live(request.version, accepted)
         live.execution.apply(events)
         count(live, 0, events)
-        if request.carried:
-            await live.load_output_blobs(self.values.load)
         self.lives[live.id] = live
         self._append(live, events)
         self._audit(live, request.actor, "start")

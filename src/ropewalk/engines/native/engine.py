@@ -86,7 +86,7 @@ class NativeEngine:
         self.shelf = WorkerShelf(store.blobs, store, store.now, self.commit.add_row)
         self.rate_limits = RateLimits(store, settings.rate_limits)
         large = (self.evaluating.of_run, settings.execution_bytes)
-        self._desk = desk = Desk(types, facilities, self.breakers, self.rate_limits, self.shelf, *large)
+        desk = Desk(types, facilities, self.breakers, self.rate_limits, self.shelf, *large)
         self.reports = Reports(self)
         self.hands = Hands(desk, settings.hands, store.now, self.memory.values.load, self.reports.add, self.evaluating)
         self.timers: Timers[Live] = Timers(store.now, self._due)
@@ -419,7 +419,7 @@ class NativeEngine:
 
     async def _evaluate_output(self, live: Live, seq: int) -> None:
         try:
-            evaluated = await self.evaluating.output(live, seq, self._desk)
+            evaluated = await self.hands.large.output(live, seq)
         except Exception as error:  # noqa: BLE001 -- the execution is taken up again, and evaluates it once more
             if self.memory.owns(live):
                 self.recovery.lost_the_store([live], error)

@@ -115,7 +115,6 @@ class Memory:
         if request.carried:
             # What another has done may be large results from the beginning.
             count(live, 0, live.events)
-            await self._load_final(live)
         self.lives[live.id] = live
         return live
 
@@ -354,14 +353,7 @@ class Memory:
         if fold is None:
             log.acceptance(())
         assert fold is not None, "an empty log has no acceptance"
-        live = fold.done(written)
-        await self._load_final(live)
-        return live
-
-    async def _load_final(self, live: Live) -> None:
-        """The large results an execution's output is made of must be at hand when its last node ends."""
-        if live.has_large and not live.execution.is_ended:
-            await live.load_output_blobs(self.values.load)
+        return fold.done(written)
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:
