@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -163,6 +163,9 @@ class World:
         return [each.id for each in reversed(found) if each.parent == execution]
 
 
+AnyWorld = TypeVar("AnyWorld", bound=World)
+
+
 def refuse_writes(service: Service) -> None:
     """From now on the store behind this service takes nothing."""
 
@@ -172,10 +175,14 @@ def refuse_writes(service: Service) -> None:
     service.store.write = refused  # type: ignore[method-assign]  # a process that is gone has no method to override
 
 
+def judged_world(db: str, *types: NodeType) -> AbstractAsyncContextManager[World]:
+    """A world on the native engine; whatever is done in it, its store must be without fault afterwards."""
+    return judged(World(db, *types))
+
+
 @asynccontextmanager
-async def judged_world(db: str, *types: NodeType) -> AsyncIterator[World]:
-    """A world on the embedded engine; whatever is done in it, its store must be without fault afterwards."""
-    world = World(db, *types)
+async def judged(world: AnyWorld) -> AsyncIterator[AnyWorld]:
+    """The same for any world."""
     await world.open()
     yield world
     for gate in world.outside.gates.values():

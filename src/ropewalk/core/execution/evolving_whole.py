@@ -81,6 +81,8 @@ def _carried_over(x: Progress, event: NodesCarriedOver) -> None:
         elif name in event.outputs:
             x.leave(x.works.pop(index))
             node.settle_node(x, index, event.output(name), event.ports.get(name, ()))
+            if event.large.get(name):
+                x.large_lists[index] = None
     # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
     x.to_skip[:] = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
 
@@ -344,6 +346,8 @@ def _fixed(x: Progress, event: NodeFixed) -> None:
     else:
         _take_up(x, index, event.item, is_fixed=True)
         x.maps[index].fix(event.item, output)
+        if event.blob is not None:
+            x.large_lists[index] = None
         _go_on(x, index)
 
 

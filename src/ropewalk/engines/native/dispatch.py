@@ -30,6 +30,6 @@ class Dispatch:
         self.claims = Claims(store, settings, *owned, requests.losing, waking, find_strays, give_up)
         self.offers = Offers(store, settings.pool, background, runs.leasing, runs.leased, memory, runs.hands,
                              runs.reports, runs.evaluating, deciding, give_up)  # fmt: skip
-        outputs = Outputs(background, runs.desk, memory, runs.evaluating, runs.reports, give_up)
+        outputs = Outputs(background, memory, runs.hands, runs.reports, give_up)
         self.carrying_out = CarryingOut(store, watching, publishing, runs.breakers, memory, deciding, self.claims,
                                         self.offers, outputs, deliver, give_up)  # fmt: skip

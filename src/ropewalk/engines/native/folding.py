@@ -4,7 +4,6 @@ from ropewalk.core import log
 from ropewalk.core.errors import NotFound, reading_of
 from ropewalk.core.skeleton import skeleton
 from ropewalk.engines.base import Version
-from ropewalk.engines.held_values import HeldValues
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.record import recorded
 from ropewalk.engines.versions import Versions
@@ -15,10 +14,9 @@ from ropewalk.store.access import Reader
 class Folding:
     """Reads logs and folds them."""
 
-    def __init__(self, reader: Reader, versions: Versions, values: HeldValues) -> None:
+    def __init__(self, reader: Reader, versions: Versions) -> None:
         self._reader = reader
         self._versions = versions
-        self._values = values
 
     async def fold(self, execution: str) -> Live:
         """The execution as its log leaves it."""
@@ -50,14 +48,7 @@ class Folding:
         if fold is None:
             log.acceptance(())
         assert fold is not None, "an empty log has no acceptance"
-        live = fold.done(written)
-        await self.load_final(live)
-        return live
-
-    async def load_final(self, live: Live) -> None:
-        """The large results an execution's output is made of must be at hand when its last node ends."""
-        if live.has_large and not live.execution.is_ended:
-            await live.load_output_blobs(self._values.load)
+        return fold.done(written)
 
     async def bones(self, execution: str) -> Live:
         """An execution without its version: all of its log at once, since the log alone tells which nodes there are."""

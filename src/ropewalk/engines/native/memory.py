@@ -44,7 +44,7 @@ class Memory:
         self._ownership = ownership
         self.values = HeldValues(store.blobs, computing)
         self._versions = versions
-        self._folding = Folding(store, versions, self.values)
+        self._folding = Folding(store, versions)
         self._loading: dict[str, asyncio.Future[Any]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
         self._leaving: dict[str, asyncio.Future[None] | None] = {}
@@ -116,7 +116,6 @@ class Memory:
         if request.carried:
             # What another has done may be large results from the beginning.
             count(live, 0, live.events)
-            await self._folding.load_final(live)
         self.lives[live.id] = live
         return live
 
@@ -296,7 +295,7 @@ class Memory:
         live.ledger.take()
         count(live, len(entry), ())
         state = live.execution.state
-        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry))
+        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry), 1)
         live.is_unconfirmed = True
         return self._take_in(live, owner)
 

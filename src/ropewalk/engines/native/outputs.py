@@ -2,22 +2,20 @@
 
 from ropewalk.engines.background import Background
 from ropewalk.engines.native.deciding import GiveUp
-from ropewalk.engines.native.evaluating import Evaluating
+from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.reports import Reports
-from ropewalk.engines.runner import Desk
 
 
 class Outputs:
     """Sees to it that an output is evaluated."""
 
-    def __init__(self, background: Background, desk: Desk, memory: Memory, evaluating: Evaluating, reports: Reports,
+    def __init__(self, background: Background, memory: Memory, hands: Hands, reports: Reports,
                  give_up: GiveUp) -> None:  # fmt: skip
         self._background = background
-        self._desk = desk
         self._memory = memory
-        self._evaluating = evaluating
+        self._hands = hands
         self._reports = reports
         self._give_up = give_up
 
@@ -27,7 +25,7 @@ class Outputs:
 
     async def _evaluate(self, live: Live, seq: int) -> None:
         try:
-            evaluated = await self._evaluating.output(live, seq, self._desk)
+            evaluated = await self._hands.large.output(live, seq)
         except Exception as error:  # noqa: BLE001 -- the execution is taken up again, and evaluates it once more
             if self._memory.owns(live):
                 self._give_up([live], error)

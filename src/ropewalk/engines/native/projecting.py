@@ -45,8 +45,11 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     x, written, events = live.execution, live.written, live.events
     rows: Rows = []
     statement, runs = "insert_run", _NONE
+    if events and (first_seq := x.seq - len(events) + 1) <= written.seq:
+        # Projected before, by an engine that did not hear of it: only what follows is new.
+        live.events = events = events[written.seq + 1 - first_seq :]
+        first_seq = written.seq + 1
     if events:
-        first_seq = x.seq - len(events) + 1
         entry, seal = log.sealed(first_seq, events, written.seal)
         live.stored += len(entry)
         if NAMES_BLOB in entry or len(entry) > INLINE_LIMIT or live.stored > LITTLE:
@@ -70,7 +73,7 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
         live.rows = []
     if events:
         batch["insert_log"].append((live.id, first_seq, entry))
-        written.seal = seal
+        written.seal, written.seq = seal, x.seq
     if runs:
         batch[statement] += runs
     for name, row in rows:
