@@ -29,7 +29,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.events import Event, ExecutionSucceeded, NodesStarted, NodeSucceeded
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 from ropewalk.service import Service
 from ropewalk.store import executions, live
 from ropewalk.store import log as stored_log
@@ -96,7 +96,7 @@ async def parked(service: Service, version: Version, due: float, size: int) -> l
     for first in range(0, size, AT_ONCE):
         some = range(first, min(size, first + AT_ONCE))
         executions += await asyncio.gather(*[service.start(version, {"due": due}) for _ in some])
-    while service.engine.memory.lives:
+    while service.engine.load.executions:
         await asyncio.sleep(0.1)
     if time.time() > due - 1:
         raise RuntimeError(f"to park {size} executions took too long: the first were due before the last was parked")
@@ -107,7 +107,7 @@ async def woken(service: Service, ids: Sequence[str], due: int) -> Woken:
     """Wait for all of them, and read what their logs say."""
     await asyncio.sleep(due / SECOND - time.time())
     async with asyncio.timeout(PATIENCE):
-        while service.engine.memory.lives or await live.next_wake(service.store) or await _is_any_left(service):
+        while service.engine.load.executions or await live.next_wake(service.store) or await _is_any_left(service):
             await asyncio.sleep(LOOK_EVERY)
     ends, starts, last, succeeded = [], [], due, 0
     for first in range(0, len(ids), AT_ONCE):

@@ -11,7 +11,7 @@ from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.backend import Backend
 from ropewalk.core.events import Event
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.store import acl
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import KEY, House
@@ -49,7 +49,7 @@ class Town(House):
 
     async def until(self, execution: str, kind: type[Event]) -> Event:
         """Waits for an event of this kind."""
-        async with aclosing(self.service.engine.follow(execution)) as following:
+        async with aclosing(self.service.engine.watching.follow(execution)) as following:
             async for _, event in following:
                 if isinstance(event, kind):
                     return event
@@ -86,8 +86,8 @@ class Town(House):
 async def town_on(db: str, **settings: Any) -> AsyncIterator[Town]:
     """A town on this store."""
     outside = Outside()
-    native = NativeSettings(drain_seconds=0.2)
-    async with open_service(Settings(db=db, native=native, **settings), WatchedTypes.of(outside)) as service:
+    native = WorkerSettings(drain_seconds=0.2)
+    async with open_service(Settings(db=db, worker=native, **settings), WatchedTypes.of(outside)) as service:
         backend = await Backend.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)

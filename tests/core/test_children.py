@@ -2,9 +2,12 @@
 
 import pytest
 
+from ropewalk.core.acceptance import Version
 from ropewalk.core.commands import CancelChild, Finish, PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.duration import MINUTE
 from ropewalk.core.errors import InvalidTransition
+from ropewalk.core.events import ExecutionAccepted, ExecutionReopened, Parent
+from ropewalk.core.kinship import child_request, never_began, reopening_of_child
 from ropewalk.core.signals import (
     Cancel,
     ChildEnded,
@@ -278,3 +281,49 @@ def test_a_child_that_was_cancelled_is_not_waited_for_again():
 
     with pytest.raises(InvalidTransition, match="final"):
         tell(execution, ChildReopened("a", 1, "ann"))
+
+
+def test_the_request_of_a_child_goes_on_from_its_parent():
+    of = ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash", env={"A": "b"}, priority=7, trace="t", rules=2)
+    version = Version("w2", 3, "hash", CHAIN)
+
+    request = child_request(of, StartChild("a", 2, CHILD, 4), version)
+
+    assert (request.execution, request.input, request.version) == ("c1", {"order": 7}, version)
+    assert (request.env, request.priority, request.trace) == ({"A": "b"}, 7, "t")
+    assert request.parent == Parent("e1", "a", 2, 4, ("e1",))
+
+
+def test_a_child_nested_too_deep_is_refused():
+    above = tuple(f"e{number}" for number in range(15))
+    of = ExecutionAccepted(NOON, "e15", "default", "test", 1, "hash", parent=Parent("e14", "a", 1, None, above))
+
+    with pytest.raises(InvalidTransition, match="more than 16 deep"):
+        child_request(of, StartChild("a", 1, CHILD), Version("w2", 1, "hash", CHAIN))
+
+
+def test_a_child_that_is_reopened_says_so_to_its_parent():
+    of = ExecutionAccepted(NOON, "c1", "default", "test", 1, "hash", parent=Parent("e1", "a", 2, 4))
+    reopened = ExecutionReopened(NOON, "ann", "retry")
+
+    assert reopening_of_child(of, [reopened]) == ("e1", ChildReopened("a", 2, "ann", 4))
+    assert reopening_of_child(of, []) is None
+    assert reopening_of_child(ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash"), [reopened]) is None
+
+
+def test_a_child_that_could_not_be_started_is_started_when_its_node_is_retried():
+    execution = waiting(CHAIN, CHILD)
+    tell(execution, never_began(StartChild("a", 1, CHILD), FAILED, "there is no workflow 'refund'"))
+
+    tell(execution, Retry("ann"))
+
+    told = [each for each in execution.take_commands() if isinstance(each, StartChild | ReopenChild)]
+    assert told[-2:] == [StartChild("a", 1, CHILD), ReopenChild("c1")]
+
+
+def test_a_parent_that_ends_has_a_child_that_was_never_started_end_too():
+    execution = waiting(CHAIN, CHILD)
+
+    tell(execution, Cancel("ann"))
+
+    assert execution.outstanding()[:2] == [StartChild("a", 1, CHILD), CancelChild("c1")]

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from ropewalk.core.commands import Command, EvaluateOutput, NeedSlot
-from ropewalk.core.events import ExecutionAccepted, ExecutionFailed, ExecutionSucceeded
+from ropewalk.core.events import Blob, ExecutionAccepted, ExecutionFailed, ExecutionSucceeded, NodesCarriedOver
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import output_later
 from ropewalk.core.plan import Plan
-from ropewalk.core.signals import Cancel, Due, Evaluated, Pause, Resume, Start
+from ropewalk.core.signals import Cancel, Due, Evaluated, Expanded, Pause, Resume, Start, Succeeded
 from ropewalk.core.state import ExecutionState
 from tests.core.executions import NOON, ok, workflow
 
@@ -96,3 +96,50 @@ def test_a_cancel_does_not_wait_for_it():
 
     assert execution.state is ExecutionState.CANCELLED
     assert execution.handle(Evaluated(asked.seq, 1), NOON) == []
+
+
+BIG = Blob("f" * 64, 200_000)
+
+
+@pytest.mark.parametrize("output", [None, "{{ nodes.a.output }}", "{{ length(nodes.a.output) }}"])
+@pytest.mark.parametrize("make", [Execution, Execution.on_the_beaten_way])
+def test_an_output_made_of_what_is_not_in_memory_is_asked_of_the_worker(make: Any, output: str | None):
+    plan = workflow("a", **({} if output is None else {"output": output}))
+    execution = make(plan)
+    execution.apply([ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash")])
+    execution.handle(Start(), NOON)
+    execution.take_commands()
+
+    execution.handle(Succeeded("a", 1, blob=BIG), NOON)
+
+    assert execution.take_commands() == [EvaluateOutput(execution.seq)]
+    execution.blobs[BIG.hash] = "xy"
+    later = output_later(execution)
+    execution.blobs.clear()
+    assert later() == {None: {"a": "xy"}, "{{ nodes.a.output }}": "xy"}.get(output, 2)
+
+
+def test_an_output_made_of_items_that_are_not_in_memory_is_asked_of_the_worker():
+    execution = Execution(workflow([{"id": "m", "forEach": "{{ input }}"}]))
+    execution.apply([ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash", input=[1, 2])])
+    for signal in (Start(), Expanded("m", 1, 2), Succeeded("m", 1, "small", item=0)):
+        execution.handle(signal, NOON)
+    execution.take_commands()
+
+    execution.handle(Succeeded("m", 1, item=1, blob=BIG), NOON)
+
+    assert execution.take_commands() == [EvaluateOutput(execution.seq)]
+    execution.blobs[BIG.hash] = "xy"
+    assert output_later(execution)() == {"m": ["small", "xy"]}
+
+
+def test_an_output_made_of_items_that_were_carried_over_is_asked_of_the_worker():
+    execution = Execution(workflow([{"id": "m", "forEach": "{{ input }}"}, {"id": "b"}]))
+    carried = NodesCarriedOver(NOON, "e0", {"m": ["small", BIG]}, large={"m": (1,)})
+    execution.apply([ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash", input=[1, 2]), carried])
+    execution.handle(Start(), NOON)
+    execution.take_commands()
+
+    execution.handle(Succeeded("b", 1), NOON)
+
+    assert execution.take_commands() == [EvaluateOutput(execution.seq)]

@@ -101,7 +101,7 @@ async def _all_parked(service: Service, count: int) -> None:
     """Wait until every execution is a row and nothing else."""
     async with asyncio.timeout(60):
         while ask(service.store.path, "select count(*) from live where owner is null and wake_at > 0")[0][0] < count:
-            await service.engine.commit.settled()
+            await service.engine.settled()
 
 
 async def wake(database: str, *sample: str) -> Figures:

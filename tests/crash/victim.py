@@ -23,7 +23,7 @@ from msgspec import Struct
 from ropewalk.core.errors import Conflict, InvalidTransition
 from ropewalk.core.state import ExecutionState, Resolution
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.store import dlq
 from ropewalk.store.sqlite import SqliteStore
@@ -79,7 +79,7 @@ class Victim:
         self._listen()
         request = self._request
         types = node_types(node_types_of(request.place.effects, self._gate))
-        settings = Settings(db=request.place.database, native=NativeSettings(drain_seconds=request.drain_seconds))
+        settings = Settings(db=request.place.database, worker=WorkerSettings(drain_seconds=request.drain_seconds))
         async with open_service(settings, types) as service:
             if request.dies_before_commit is not None:
                 assert isinstance(service.store, SqliteStore)

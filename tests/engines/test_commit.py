@@ -84,11 +84,11 @@ async def test_a_reopened_child_is_forgotten_with_its_parent(place: World):
     failed = await at_most(20, place.run(parent()))
     (child,) = await place.children(failed.execution)
     engine = place.service.engine
-    live, above = await engine.with_parent(child)
+    live, above = await engine.telling.with_parent(child)
     assert above is not None
 
-    assert engine.tell_here(live, above, Retry("ann"), "ann")
-    engine.recovery.lost_the_store([above], StoreUnavailable("it is gone"))
+    assert engine.telling.tell(live, above, Retry("ann"), "ann")
+    engine.setbacks.give_up([above], StoreUnavailable("it is gone"))
     assert (live.is_dropped, above.is_dropped) == (True, True)
 
     assert await at_most(20, place.service.retry(child))

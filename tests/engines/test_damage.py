@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk.core.errors import Unreadable
 from ropewalk.core.events import NodesStarted, RunWaiting
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service.auditing import Audit
 from ropewalk.service.explaining import explain
 from ropewalk.store import live
@@ -41,7 +41,7 @@ async def world(db: str) -> AsyncIterator[World]:
 async def spoil(world: World, execution: str, how: str, *, is_first: bool = False) -> None:
     """This befalls the execution, and nobody remembers how it was."""
     await damage(world.service.store, execution, how, is_first=is_first)
-    world.service.engine.memory._versions.clear()
+    world.service.engine.versions.forget()
 
 
 @pytest.mark.parametrize("how", A_FEW)
@@ -97,7 +97,7 @@ async def test_who_waits_for_one_elsewhere_hears_of_its_end_though_others_are_da
         await world.until(damaged, RunWaiting)
         await spoil(world, damaged, "half of an entry", is_first=True)
 
-    async with open_service(Settings(db=database, native=NativeSettings(claims=False)), world.types) as elsewhere:
+    async with open_service(Settings(db=database, worker=WorkerSettings(claims=False)), world.types) as elsewhere:
         waiting = [asyncio.create_task(elsewhere.ended(damaged)) for damaged in (first, last)]
         world.outside.gate().open()
         ended = await at_most(PATIENCE, elsewhere.ended(other))

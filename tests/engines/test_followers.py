@@ -8,8 +8,7 @@ import pytest
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import Event, ExecutionPaused, ExecutionStarted, SlotReleased
-from ropewalk.engines.base import StartRequest
-from ropewalk.engines.native.commit import Committed
+from ropewalk.engines.base import Appended, StartRequest
 from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.engines.native.live import Live
 from ropewalk.wiring import Settings, open_service
@@ -30,7 +29,7 @@ async def test_what_an_earlier_owner_wrote_last_is_told_before_what_the_new_one_
         version = await service.save({"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]})
         live = engine.memory.new(StartRequest(version=version, workspace="default"), 1)
         await written(engine, live, 1, live.accepted)
-        following = engine.follow(live.id)
+        following = engine.watching.follow(live.id)
         told = [(await anext(following))[0]]
         next_one = asyncio.ensure_future(anext(following))
         await asyncio.sleep(0)
@@ -38,19 +37,7 @@ async def test_what_an_earlier_owner_wrote_last_is_told_before_what_the_new_one_
         await written(engine, live, 2, ExecutionStarted(2))
         paused = ExecutionPaused(3, "somebody")
         await written(engine, live, 3, paused)
-        committed = Committed(
-            live,
-            3,
-            [paused],
-            commands=[],
-            post=[],
-            has_slot=True,
-            is_ended=False,
-            leaves=False,
-            runs=[],
-            reports=[],
-        )
-        engine.followers.publish(committed)
+        engine.watching.publish(Appended(live.accepted, live.execution, 3, [paused], is_ended=False))
         async with asyncio.timeout(PATIENCE):
             told += [(await next_one)[0], (await anext(following))[0]]
 

@@ -44,7 +44,11 @@ async def test_inputs_that_name_a_value_many_times_are_kept_elsewhere_and_say_wh
 
     ended = await at_most(20, world.ended(await world.service.start(await world.save(document), "y" * 60_000)))
 
-    (told,) = [event async for _, event in world.service.engine.follow(ended.execution) if type(event) is NodeSucceeded]
+    (told,) = [
+        event
+        async for _, event in world.service.engine.watching.follow(ended.execution)
+        if type(event) is NodeSucceeded
+    ]
     assert told.inputs is None
     assert told.inputs_blob is not None
     assert told.inputs_blob.size > 600_000
@@ -53,7 +57,7 @@ async def test_inputs_that_name_a_value_many_times_are_kept_elsewhere_and_say_wh
 async def test_an_output_that_is_large_is_kept_elsewhere(world: World):
     ended = await at_most(20, world.ended(await world.service.start(await world.save(flow(act("a", NUMBERS))))))
 
-    events = [event async for _, event in world.service.engine.follow(ended.execution)]
+    events = [event async for _, event in world.service.engine.watching.follow(ended.execution)]
     assert isinstance(events[-1], ExecutionSucceeded)
     assert (events[-1].output, events[-1].blob is None) == (None, False)
 

@@ -24,8 +24,8 @@ class SlowStart:
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = world.service.engine
         self.begins, self.may, self.was_told = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._published, self._hand_over = engine.memory.published, engine.letters._hand_over
-        monkeypatch.setattr(engine.memory, "published", self._slowly)
+        self._published, self._hand_over = engine.versions.of_name, engine.letters._hand_over
+        monkeypatch.setattr(engine.versions, "of_name", self._slowly)
         monkeypatch.setattr(engine.letters, "_hand_over", self._watched)
 
     async def _slowly(self, *about: Any) -> Any:

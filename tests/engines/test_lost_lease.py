@@ -118,7 +118,7 @@ async def test_a_commit_made_before_its_worker_came_back_as_another_is_not_writt
     version = await shared_world.save(FINE)
     engine = shared_world.service.engine
     live = await engine.memory.accept(StartRequest(version=version), engine.store.now())
-    engine.take_slot(live)
+    engine.deciding.take_slot(live)
     made = engine.commit._next()
     await engine.store.rejoin()
 

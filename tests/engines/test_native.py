@@ -1,8 +1,6 @@
-"""The native engine does what every engine must, on both stores, and keeps in memory only what is under way."""
+"""The native engine keeps in memory only what is under way; what every engine must do is in `test_scenarios.py`."""
 
 import asyncio
-import inspect
-import re
 from collections.abc import Awaitable
 
 import pytest
@@ -22,23 +20,6 @@ ASK = node("ask", "approval", title="Really?")
 TURNS = 40
 """Of the loop; an opening takes fewer."""
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-
-
-def test_every_scenario_asserts_something_by_itself():
-    """Those that run them below only lend them a world: one without an assert would hold whatever happens."""
-    asserting = re.compile(r"^ +(assert|with pytest\.raises)\b", re.MULTILINE)
-
-    assert [each.__name__ for each in SCENARIOS if not asserting.search(inspect.getsource(each))] == []
-
-
-@every_scenario
-async def test_a_scenario_holds_on_the_embedded_engine(world: World, scenario: Scenario):
-    await at_most(20, scenario(world))
-
-
-@every_scenario
-async def test_a_scenario_holds_on_a_shared_store(shared_world: World, scenario: Scenario):
-    await at_most(40, scenario(shared_world))
 
 
 @every_scenario
@@ -261,10 +242,10 @@ async def test_one_that_is_dropped_once_more_does_not_silence_the_one_taken_up_s
     await world.until(execution, SlotReleased)
     engine = world.service.engine
     dropped = await engine.memory.load(execution)
-    engine.recovery.drop(dropped)
+    engine.deciding.drop(dropped)
     fresh = await engine.memory.load(execution)
-    engine.signal(fresh, Tell("news"))
-    engine.recovery.drop(dropped)
+    engine.deciding.signal(fresh, Tell("news"))
+    engine.deciding.drop(dropped)
     await engine.commit.settled()
 
     assert not fresh.is_dirty

@@ -14,7 +14,7 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.rows.ledger import FirstRun, RunLedger
 from ropewalk.core.signals import Due, Signal
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import claims, waking
+from ropewalk.engines.native import claims, deciding, waking
 from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.live import Live
 from tests.engines.judging import every_execution
@@ -127,9 +127,9 @@ class FaultyWhenDue:
     def __init__(self, world: World) -> None:
         self.victim = ""
         self.faults = 0
-        self._engine = world.service.engine
-        self._signal = self._engine.signal
-        self._engine.signal = self  # type: ignore[method-assign]  # no input is known to cause a fault
+        self._deciding = world.service.engine.deciding
+        self._signal = self._deciding.signal
+        self._deciding.signal = self  # type: ignore[method-assign]  # no input is known to cause a fault
 
     def __call__(self, live: Live, signal: Signal) -> list[Event]:
         if live.id == self.victim and isinstance(signal, Due):
@@ -138,7 +138,7 @@ class FaultyWhenDue:
         return self._signal(live, signal)
 
     def mend(self) -> None:
-        self._engine.signal = self._signal  # type: ignore[method-assign]  # as above
+        self._deciding.signal = self._signal  # type: ignore[method-assign]  # as above
 
 
 @pytest.mark.parametrize("park_after", [settling.PARK_AFTER, 0], ids=["in memory", "parked"])
@@ -204,7 +204,7 @@ def fails_once(owner: object, name: str) -> None:
 
 async def test_what_could_not_be_told_for_a_fault_is_told_again(world: World, caplog: pytest.LogCaptureFixture):
     await world.save(flow(act("inner", 7), name="child"))
-    fails_once(world.service.engine.letters, "tell")
+    fails_once(world.service.engine.telling, "hand_over")
 
     ended = await at_most(20, world.run(flow(node("call", "subworkflow", workflow="child"))))
 
@@ -215,7 +215,7 @@ async def test_what_could_not_be_told_for_a_fault_is_told_again(world: World, ca
 async def test_what_could_not_be_taken_up_for_a_fault_is_taken_up_later(world: World, caplog: pytest.LogCaptureFixture):
     execution = await world.start(flow(node("a", "gate", value=1)))
     await world.outside.gate().arrived()
-    fails_once(world.service.engine.followers, "catch_up")
+    fails_once(world.service.engine.watching, "catch_up")
     fails_once(world.service.store, "write")
     world.outside.gate().open()
 
@@ -227,7 +227,7 @@ async def test_work_beside_everything_else_that_fails_is_told_of(world: World, c
     async def faulty() -> None:
         raise ZeroDivisionError
 
-    world.service.engine.children.spawn(faulty())
+    world.service.engine.background.spawn(faulty())
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -238,8 +238,7 @@ async def test_hands_promised_to_an_execution_that_cannot_be_written_down_are_fr
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     await world.save(flow(act("inner", 1), name="child"))
-    engine = world.service.engine
-    write_down, left = engine.children.write_down, [1]
+    write_down, left = deciding.write_down, [1]
 
     def faulty(live: Live, commands: Sequence[Command]) -> None:
         if left:
@@ -252,7 +251,7 @@ async def test_hands_promised_to_an_execution_that_cannot_be_written_down_are_fr
     document = flow(*gates, calls, act("c", 1, retry=PATIENT), edges="a->s b->c")
     execution = await world.start(document)
     await at_most(20, world.outside.gate("both").arrived(2))
-    monkeypatch.setattr(engine.children, "write_down", faulty)
+    monkeypatch.setattr(deciding, "write_down", faulty)
     world.outside.gate("both").open()
 
     assert (await at_most(20, world.ended(execution))).state is ExecutionState.SUCCESS

@@ -9,7 +9,7 @@ from contextlib import suppress
 import asyncpg
 import pytest
 
-from ropewalk.engines.native.process import and_no_longer
+from ropewalk.engines.process import and_no_longer
 from tests.store.wires import a_line
 
 Records = list[logging.LogRecord]

@@ -9,7 +9,7 @@ import pytest
 from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import RunFailed
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import recovery
+from ropewalk.engines.native import setbacks
 from ropewalk.store.access import Batch
 from ropewalk.store.errors import StoreFull
 from tests.engines.worlds import World, act, at_most, flow, node
@@ -46,7 +46,7 @@ class Refusal:
 
 
 async def test_a_store_that_takes_nothing_is_asked_less_and_less_often(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recovery, "PAUSES", (0, 0, 0, 3600))
+    monkeypatch.setattr(setbacks, "PAUSES", (0, 0, 0, 3600))
     execution = await world.start(flow(node("a", "gate", value=1, retry=PATIENT)))
     await world.outside.gate().arrived()
     refusal = Refusal(world, execution)
@@ -62,7 +62,7 @@ async def test_a_store_that_takes_nothing_is_asked_less_and_less_often(world: Wo
 
 
 async def test_how_long_to_wait_is_forgotten_with_the_first_commit(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recovery, "PAUSES", (0, 0, 3600))
+    monkeypatch.setattr(setbacks, "PAUSES", (0, 0, 3600))
     gates = [node(name, "gate", gate=name, retry=PATIENT) for name in "abc"]
     execution = await world.start(flow(*gates, edges="a->b b->c"))
     for name in "abc":
@@ -78,7 +78,7 @@ async def test_how_long_to_wait_is_forgotten_with_the_first_commit(world: World,
 async def test_what_is_lost_again_while_it_is_taken_up_goes_on(world: World, monkeypatch: pytest.MonkeyPatch):
     execution = await world.start(flow(node("a", "gate", value=1, retry=PATIENT)))
     await world.outside.gate().arrived()
-    refusal, followers = Refusal(world, execution), world.service.engine.followers
+    refusal, followers = Refusal(world, execution), world.service.engine.watching
 
     async def disturbed(_: str) -> None:
         monkeypatch.undo()
@@ -96,7 +96,7 @@ async def test_what_is_lost_again_while_it_is_taken_up_goes_on(world: World, mon
 async def test_what_the_store_refuses_does_no_harm_to_those_that_come_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(recovery, "PAUSES", (0,))
+    monkeypatch.setattr(setbacks, "PAUSES", (0,))
     refused = await world.start(flow(node("a", "gate", retry=PATIENT)))
     await world.outside.gate().arrived()
     refusal = Refusal(world, refused)
@@ -110,7 +110,7 @@ async def test_what_the_store_refuses_does_no_harm_to_those_that_come_later(
 
 
 async def test_what_was_refused_with_another_gets_rid_of_it(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(recovery, "PAUSES", (0.01,))
+    monkeypatch.setattr(setbacks, "PAUSES", (0.01,))
     version = await world.save(flow(node("a", "gate", retry=PATIENT)))
     refused, other = [await world.service.start(version) for _ in range(2)]
     await world.outside.gate().arrived(2)

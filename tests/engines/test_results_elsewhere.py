@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ropewalk.engines.native import followers
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines import watching
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.store.postgres.notices import ANY, payloads
 from ropewalk.wiring import Settings, open_service
@@ -23,8 +23,8 @@ ONE = {
 @pytest.fixture
 async def accepting(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     """A server that accepts only, beside a worker that executes; nothing is heard by looking now and then."""
-    monkeypatch.setattr(followers, "EVERY", 600.0)
-    settings = Settings(db=database, native=NativeSettings(claims=False))
+    monkeypatch.setattr(watching, "EVERY", 600.0)
+    settings = Settings(db=database, worker=WorkerSettings(claims=False))
     async with open_service(Settings(db=database)) as worker, open_service(settings) as service:
         async with asyncio.timeout(30):
             while not worker.engine.offers.has_others:  # it hints only once it knows of another

@@ -20,13 +20,13 @@ from tests.engines.worlds import flow, node
 # Four lives of a worker: in the first, two executions are under way; in the others it dies when it reads the victim.
 WORKER = """
 import asyncio, json, os, sys
-from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.folding import Folding
 from ropewalk.store import suspicion
 from ropewalk.wiring import Settings, open_service
 from tests.engines.test_set_aside import types
 
 database, victim, document = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-folded = Memory._folded
+folded = Folding.folded
 
 async def deadly(memory, execution, written, entries):
     if execution == victim:
@@ -34,7 +34,7 @@ async def deadly(memory, execution, written, entries):
     return await folded(memory, execution, written, entries)
 
 async def main():
-    Memory._folded = deadly
+    Folding.folded = deadly
     suspicion.HEAVY = int(sys.argv[4])
     async with open_service(Settings(db=database), types()) as service:
         if victim == "-":

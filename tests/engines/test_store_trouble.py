@@ -225,7 +225,7 @@ async def test_nothing_is_taken_up_by_one_that_has_stopped(world: World):
     await world.outside.gate().arrived()
     await world.crash()
 
-    assert [task.get_coro().__qualname__ for task in asyncio.all_tasks() if "Recovery" in repr(task)] == []
+    assert [task.get_coro().__qualname__ for task in asyncio.all_tasks() if "Setbacks" in repr(task)] == []
     await world.open()
 
 

@@ -67,10 +67,10 @@ async def paused_and_resumed(world: World, trace: str | None) -> None:
 
 async def carried_out_by_a_runner(world: World, trace: str | None) -> None:
     engine = world.service.engine
-    engine.lending.is_open = True
+    engine.leasing.is_open = True
     execution = await world.start(flow(node("a") | {"pool": "paint"}), trace=trace)
     seeker = runners.seeker("default", "paint", "ann", "test", 1)
-    [leased] = await engine.lending.lease(seeker, 10, asyncio.get_running_loop().create_future())
+    [leased] = await engine.leasing.lease(seeker, 10, asyncio.get_running_loop().create_future())
     await runners.complete(engine, leased.lease, "painted", [])
     await world.ended(execution)
 

@@ -121,7 +121,9 @@ async def test_one_that_stays_due_is_put_off_and_keeps_no_other_waiting(world: W
     monkeypatch.setattr(waking, "AGAIN", 3_600_000_000)
     await park(world, 3)
     engine = world.service.engine
-    monkeypatch.setattr(engine, "signal", lambda due, signal: [])  # a fault of ours: nothing comes of being told
+    monkeypatch.setattr(
+        engine.deciding, "signal", lambda due, signal: []
+    )  # a fault of ours: nothing comes of being told
 
     while (await live.next_wake(engine.store) or 0) <= engine.store.now():
         await asyncio.sleep(await at_most(PATIENCE, engine.claims.waking.wake()))

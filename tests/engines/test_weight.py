@@ -8,7 +8,7 @@ import pytest
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import ItemSucceeded, NodeFailed, NodeSucceeded, RunFailed, RunWaiting
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native import live, stored
+from ropewalk.engines.native import large, stored
 from ropewalk.service import reading
 from ropewalk.store import log as stored_log
 from tests.engines.worlds import ONCE, World, act, flow, node
@@ -137,7 +137,7 @@ async def test_the_same_large_value_counts_once(world: World):
 
 
 async def test_an_output_that_is_too_large_is_refused_before_it_is_all_in_memory(world: World, monkeypatch):
-    monkeypatch.setattr(live, "LARGEST_OUTPUT", 4 * MIB)
+    monkeypatch.setattr(large, "LARGEST_OUTPUT", 4 * MIB)
     count = 40
     nodes = [act(f"n{n}", f"{n}" + "y" * MIB) for n in range(count)]
     await world.run(flow(act("warm")))

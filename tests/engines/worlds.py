@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -11,7 +11,7 @@ from ropewalk.core.errors import Unavailable
 from ropewalk.core.events import Event
 from ropewalk.core.state import Resolution
 from ropewalk.engines.base import Ended, Version
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.nodes.base import NodeType
 from ropewalk.service import Service, reading
 from ropewalk.store import executions
@@ -71,7 +71,7 @@ class World:
         self.default_slots: int | None = None
         self.env = {"REGION": "north"}
         self.types = WatchedTypes.of(self.outside, *types)
-        self._native = NativeSettings(drain_seconds=DRAIN)
+        self._native = WorkerSettings(drain_seconds=DRAIN)
         self._opened = AsyncExitStack()
         self.service: Service
 
@@ -83,7 +83,7 @@ class World:
     @property
     def settings(self) -> Settings:
         """What an engine of this world is opened with."""
-        return Settings(db=self.db, native=self._native, default_slots=self.default_slots, env=self.env)
+        return Settings(db=self.db, worker=self._native, default_slots=self.default_slots, env=self.env)
 
     async def open(self, *, default_slots: int | None = None, **native: Any) -> None:
         """Starts an engine on what the store has, with these settings from now on."""
@@ -128,7 +128,7 @@ class World:
 
     async def until(self, execution: str, kind: type[Event], node: str | None = None, count: int = 1) -> Event:
         """Waits for an event of this kind, about this node; the nth of them."""
-        async with aclosing(self.service.engine.follow(execution)) as following:
+        async with aclosing(self.service.engine.watching.follow(execution)) as following:
             async for _, event in following:
                 if isinstance(event, kind) and node in (None, getattr(event, "node", None)):
                     count -= 1
@@ -163,6 +163,9 @@ class World:
         return [each.id for each in reversed(found) if each.parent == execution]
 
 
+AnyWorld = TypeVar("AnyWorld", bound=World)
+
+
 def refuse_writes(service: Service) -> None:
     """From now on the store behind this service takes nothing."""
 
@@ -172,10 +175,14 @@ def refuse_writes(service: Service) -> None:
     service.store.write = refused  # type: ignore[method-assign]  # a process that is gone has no method to override
 
 
+def judged_world(db: str, *types: NodeType) -> AbstractAsyncContextManager[World]:
+    """A world on the native engine; whatever is done in it, its store must be without fault afterwards."""
+    return judged(World(db, *types))
+
+
 @asynccontextmanager
-async def judged_world(db: str, *types: NodeType) -> AsyncIterator[World]:
-    """A world on the embedded engine; whatever is done in it, its store must be without fault afterwards."""
-    world = World(db, *types)
+async def judged(world: AnyWorld) -> AsyncIterator[AnyWorld]:
+    """The same for any world."""
     await world.open()
     yield world
     for gate in world.outside.gates.values():

@@ -16,7 +16,7 @@ import asyncpg
 import msgspec
 
 from ropewalk.core.definition import DEFAULT_LIMITS
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.store import workspaces
 from ropewalk.wiring import Settings, node_types, open_service
@@ -317,7 +317,7 @@ class Fleet:
 async def fleet(home: Nursery, url: str, place: Place) -> AsyncIterator[Fleet]:
     """A fleet without members yet; members that are left at the end are killed."""
     types = node_types(types_of(place))
-    settings = Settings(db=url, native=NativeSettings(claims=False))
+    settings = Settings(db=url, worker=WorkerSettings(claims=False))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_service(settings, types))
         opened = Fleet(home, url, place, client)

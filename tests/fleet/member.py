@@ -22,7 +22,7 @@ import uvloop
 from msgspec import Struct
 
 from ropewalk.core.breaker import BreakerPolicies, BreakerPolicy
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.wiring import FleetSettings, Settings, node_types, open_service
@@ -66,14 +66,14 @@ async def live(request: Request) -> None:
 
 
 def _settings(request: Request) -> Settings:
-    native = NativeSettings(
+    native = WorkerSettings(
         hands=request.hands,
         executions=request.executions,
         drain_seconds=request.drain,
         breaker=BreakerPolicies(request.breaker),
     )
     fleet = FleetSettings(pool=request.pool, lease_seconds=request.lease)
-    return Settings(db=request.db, native=native, fleet=fleet)
+    return Settings(db=request.db, worker=native, fleet=fleet)
 
 
 def _refused(service: Service) -> int:

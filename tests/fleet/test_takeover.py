@@ -6,7 +6,6 @@ from typing import Any
 
 import asyncpg
 import pytest
-from msgspec import structs
 
 from ropewalk.engines.native import takeover
 from ropewalk.service.verbs import NewStart
@@ -101,7 +100,7 @@ async def test_what_the_dead_left_is_read_together_however_much_it_is(
     ids = await under_way(crew, 30, kinds)
     victim.signal(signal.SIGKILL)
     await until(lambda: dead(crew), "the dead one is believed dead")
-    crew.client.engine.memory._versions.clear()
+    crew.client.engine.versions.forget()
     asked = questions_of(crew, monkeypatch)
     await crew.client.engine.takeover.look()
     crew.place.turn_on("gate")
@@ -139,7 +138,7 @@ async def test_whom_a_dead_one_keeps_waiting_takes_over_from_the_others(crew: Fl
 
 async def test_a_worker_without_room_takes_a_few_at_a_time(crew: Fleet):
     [victim], engine = await crew.join(1), crew.client.engine
-    engine.settings = structs.replace(engine.settings, executions=1)
+    engine.takeover._most = 1
     ids = await under_way(crew, takeover.LEAST + 5)
     victim.signal(signal.SIGKILL)
     await until(lambda: dead_ones(crew, 1), "the dead one is believed dead")

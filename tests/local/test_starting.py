@@ -223,7 +223,7 @@ async def test_a_result_after_the_end_asks_the_database_nothing(engine: LocalEng
 
 
 async def test_nothing_is_kept_of_executions_whose_handles_were_dropped(engine: LocalEngine):
-    followers = engine.service.engine.followers
+    followers = engine.service.engine.watching
     kept = await engine.start(says(7))
     for _ in range(10):
         await outcome(engine, says(7))

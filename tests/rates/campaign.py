@@ -17,7 +17,7 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.events import ItemSucceeded, RunFailed, RunWaiting
 from ropewalk.core.rate_limit import RateLimit
 from ropewalk.core.waits import BreakerWait, RateLimitWait
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.store import breakers
 from ropewalk.store.workers import listed
@@ -70,7 +70,7 @@ async def all_down(db: str, count: int) -> Outcome:
             if isinstance(event, RunWaiting) and isinstance(event.wait, BreakerWait):
                 break
         calls = len(shop.arrivals)
-        await service.engine.commit.settled()
+        await service.engine.settled()
         known = await breakers.get(service.store, "default", f"http.request {shop.url}")
         await service.cancel(execution)
         await service.ended(execution)
@@ -117,7 +117,7 @@ async def limited(db: str, folder: Path, seconds: int, *, kills: bool = False, s
     settings = Settings(
         db=db,
         allow_hosts=HERE,
-        native=NativeSettings(claims=False, hands=0, executions=0, rate_limits={"shop": RateLimit(LIMIT, SECOND)}),
+        worker=WorkerSettings(claims=False, hands=0, executions=0, rate_limits={"shop": RateLimit(LIMIT, SECOND)}),
     )
     folder.mkdir(parents=True, exist_ok=True)
     async with shops.opened(lambda _: False) as shop, open_service(settings) as service:

@@ -86,7 +86,7 @@ async def test_a_start_that_is_cancelled_keeps_its_key(service: Service):
     again = await service.start(version, 1, key="k")
 
     assert await executions_of(service) == {again}
-    assert not service.engine.keys_under_way
+    assert not service.keys_under_way
 
 
 async def test_an_answer_that_is_over_frees_its_key(service: Service):

@@ -7,7 +7,7 @@ import msgspec
 from ropewalk.core.duration import DAY
 from ropewalk.core.events import RunWaiting
 from ropewalk.engines.base import StartRequest
-from ropewalk.engines.native.interests import of_workspace
+from ropewalk.engines.interests import of_workspace
 from ropewalk.service.workspace_channel import WorkspaceChannel
 from ropewalk.store.ids import first_id
 from tests.engines.worlds import World, flow, node
@@ -32,7 +32,7 @@ async def started_yesterday(world: World, number: int) -> str:
 
 async def test_an_end_that_no_hint_told_of_is_found_by_looking(shared_world: World):
     ends, stays = [await started_yesterday(shared_world, number) for number in range(2)]
-    followers = shared_world.service.engine.followers
+    followers = shared_world.service.engine.watching
     channel = WorkspaceChannel(shared_world.service.store, followers, "default", None)
     await channel.open()
     followers.unwatch(of_workspace("default"), channel)

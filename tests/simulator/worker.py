@@ -15,8 +15,9 @@ from ropewalk.core.commands import Command, NeedSlot, RunNode, StopRun, WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import InvalidTransition, NotFound
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.resuming import lost, under_way
 from ropewalk.core.execution.work import Phase
-from ropewalk.core.signals import Cancel, Due, Fix, Lost, Requeue, Resume, Retry, Returned, Signal, Start, Succeeded
+from ropewalk.core.signals import Cancel, Due, Fix, Requeue, Resume, Retry, Returned, Signal, Start, Succeeded
 from tests.simulator.store import RIVAL, Answer, Commit, Entry, Row, RunKey
 
 if TYPE_CHECKING:
@@ -103,17 +104,16 @@ class Worker:
             # The one before may have died between the log and all that was to follow.
             self.world.store.tell(row, commands)
         if previous is not None:
-            self.declare_lost(held, commands)
+            self.declare_lost(held)
             commands = [command for command in commands if not isinstance(command, RunNode)]
         self.carry_out(held, commands)
         self.work(row)
 
-    def declare_lost(self, held: Held, commands: list[Command]) -> None:
+    def declare_lost(self, held: Held) -> None:
         """What the previous owner ran ended with it; what others leased goes on."""
-        for command in commands:
-            if isinstance(command, RunNode) and (command.node, command.item, command.attempt) not in held.row.leases:
-                jitter = self.world.chance.random()
-                held.reports.append(Lost(command.node, command.attempt, command.item, jitter))
+        for attempt in under_way(held.execution):
+            if attempt not in held.row.leases:
+                held.reports.append(lost(attempt, self.world.chance.random()))
 
     def work(self, row: Row) -> None:
         """Handle what there is for the row, one commit after the other."""

@@ -38,7 +38,8 @@ def discarded(id: str, at: int) -> DeadLetterResolution:  # noqa: A002 (the colu
 
 async def remove(store: Store, after: str = "", limit: int = 100) -> tuple[int, str | None]:
     async with store.transaction() as tx:
-        return await retention.remove_executions(tx, after, CUT, limit)
+        removed, at = await retention.remove_executions(tx, after, CUT, limit)
+    return len(removed), at
 
 
 async def left(store: Store) -> list[str]:

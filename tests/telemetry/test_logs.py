@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ropewalk.engines.native import observing
 from ropewalk.service import Service
 from ropewalk.telemetry.facts import Undispatched
 from ropewalk.telemetry.logs import Format, logger, logs_to
@@ -23,7 +22,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 async def test_the_life_of_an_execution_is_told_with_its_ids(service: Service):
     stream, watch = io.StringIO(), Watch(Metrics())
-    observing.watch(service.engine, watch)
+    service.engine.observe(watch)
 
     with logs_to(stream, Format.JSON, watch.identify):
         execution = await service.start(await service.save(SAYS))
@@ -37,7 +36,7 @@ async def test_the_life_of_an_execution_is_told_with_its_ids(service: Service):
 
 async def test_what_a_node_writes_names_the_very_run(service: Service):
     stream, watch = io.StringIO(), Watch(Metrics())
-    observing.watch(service.engine, watch)
+    service.engine.observe(watch)
 
     with logs_to(stream, Format.JSON, watch.identify):
         execution = await service.start(await service.save(SAYS))

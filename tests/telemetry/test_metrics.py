@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ropewalk.engines.native import observing
 from ropewalk.service import Service
 from ropewalk.telemetry.facts import Undispatched
 from ropewalk.telemetry.metrics import Metrics, Sample
@@ -52,7 +51,7 @@ def everything() -> Metrics:
 
 
 async def test_executions_runs_and_attempts_are_counted(service: Service, metrics: Metrics):
-    observing.watch(service.engine, Watch(metrics))
+    service.engine.observe(Watch(metrics))
 
     await service.ended(await service.start(await service.save(TWICE)))
 
@@ -106,7 +105,7 @@ async def test_an_observer_that_fails_stops_nothing(service: Service):
         def committed(self, fact: Any) -> None:
             raise RuntimeError("broken")
 
-    observing.watch(service.engine, Broken(Metrics()))
+    service.engine.observe(Broken(Metrics()))
 
     ended = await service.ended(await service.start(await service.save({"name": "empty"})))
 
@@ -115,7 +114,7 @@ async def test_an_observer_that_fails_stops_nothing(service: Service):
 
 async def test_nothing_is_remembered_of_what_is_over(service: Service, metrics: Metrics):
     watch = Watch(metrics)
-    observing.watch(service.engine, watch)
+    service.engine.observe(watch)
 
     await service.ended(await service.start(await service.save(TWICE)))
     await service.engine.commit.settled()

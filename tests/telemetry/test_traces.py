@@ -7,7 +7,6 @@ import pytest
 
 from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.base import StartRequest
-from ropewalk.engines.native import observing
 from ropewalk.service import Service
 from ropewalk.store.rows import ROWS
 from ropewalk.telemetry.facts import RunFact
@@ -33,7 +32,7 @@ async def told(service: Service, document: Any, trace: str | None = None) -> tup
     """An execution that came to its end, and what the receiver got of it."""
     with receiving() as receiver:
         watch = Watch(Metrics(), open_spans(receiver.endpoint, "ropes"))
-        observing.watch(service.engine, watch)
+        service.engine.observe(watch)
         version = await service.save(document)
         execution = await service.engine.start(StartRequest(version=version, trace=trace))
         await service.ended(execution)

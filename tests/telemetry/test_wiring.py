@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ropewalk import wiring
 from ropewalk.cli.views.logs import logging_as
 from ropewalk.cli.views.progress import LogView
 from ropewalk.configuration import resolve
@@ -19,6 +18,7 @@ from ropewalk.core.errors import InvalidInput
 from ropewalk.service.metrics import Sampler
 from ropewalk.telemetry.metrics import Sample
 from ropewalk.wiring import LogForm, Settings, TelemetrySettings, open_service
+from ropewalk.wiring import telemetry as wired
 from tests.telemetry.receiver import receiving
 
 ONE = {"name": "one", "nodes": [{"id": "a", "type": "noop"}]}
@@ -59,7 +59,7 @@ async def test_figures_are_sent_after_those_of_one_moment_could_not_be(
         return await sample(sampler)
 
     asked = asyncio.Event()
-    monkeypatch.setattr(wiring, "METRICS_EVERY", 0.01)
+    monkeypatch.setattr(wired, "METRICS_EVERY", 0.01)
     monkeypatch.setattr(Sampler, "sample", faulty)
     with receiving() as receiver:
         telemetry = TelemetrySettings(otlp_endpoint=receiver.endpoint)
@@ -82,7 +82,7 @@ async def test_a_receiver_whose_name_has_no_answer_keeps_no_worker_from_leaving(
         return known(host, *arguments, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", silent)
-    monkeypatch.setattr(wiring, "SENDING", 0.1)
+    monkeypatch.setattr(wired, "SENDING", 0.1)
     telemetry = TelemetrySettings(otlp_endpoint="http://collector.silent:4318")
     try:
         async with asyncio.timeout(20), open_service(Settings(db=str(tmp_path / "ropewalk.db"), telemetry=telemetry)):

@@ -24,7 +24,7 @@ from ropewalk.bench.api_load import START, Ready
 from ropewalk.bench.contenders import FLOOR
 from ropewalk.bench.processes import say
 from ropewalk.bench.queueing import DOCUMENT, Notebook
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 from ropewalk.wiring import Settings, node_types, open_backend
 
 UNLIMITED: Final = AccessSettings(limits=Limits(per_actor=None, per_address=None))

@@ -11,7 +11,7 @@ import uvloop
 
 from ropewalk.bench.contenders import PYTHON, Execute, opened
 from ropewalk.bench.shapes import diamond
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 
 _STATUS = Path("/proc/self/status")
 

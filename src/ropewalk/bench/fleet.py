@@ -16,7 +16,7 @@ from ropewalk.bench.native import serving
 from ropewalk.bench.processes import Child, started
 from ropewalk.bench.shapes import diamond
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.wiring import Settings
 
@@ -53,7 +53,7 @@ def sharing(count: int, db: str, executions: int, limit: float) -> Round:
 
 
 async def _accept(db: str, executions: int, limit: float) -> float:
-    accepting = Settings(db=db, native=NativeSettings(claims=False))
+    accepting = Settings(db=db, worker=WorkerSettings(claims=False))
     async with serving(accepting) as service, _watching(db) as connection:
         version = await service.save(diamond().document())
         try:

@@ -20,7 +20,7 @@ from ropewalk.bench.rounds import Measured, turns
 from ropewalk.bench.stores import POSTGRES, Stores
 from ropewalk.bench.waiting import crowd
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.nodes.function import FunctionNode
 from ropewalk.service import Service
 from ropewalk.wiring import Settings, node_types, open_service
@@ -87,7 +87,7 @@ async def opened(contender: str, db: str, slots: int) -> AsyncIterator[Fleet]:
     """One worker that accepts and executes; or, as `native-2`, two that execute what a third accepts."""
     notebook = Notebook()
     executing = Settings(db=db, default_slots=slots)
-    accepting = Settings(db=db, default_slots=slots, native=NativeSettings(claims=False))
+    accepting = Settings(db=db, default_slots=slots, worker=WorkerSettings(claims=False))
     async with AsyncExitStack() as stack:
         services = [
             await stack.enter_async_context(open_service(settings, types=node_types([notebook.node_type()])))

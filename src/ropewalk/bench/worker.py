@@ -14,7 +14,7 @@ from ropewalk.bench.child import at_once, peak_rss_mb
 from ropewalk.bench.native import execute, serving
 from ropewalk.bench.processes import say
 from ropewalk.bench.shapes import diamond
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 from ropewalk.wiring import Settings
 
 

@@ -151,7 +151,7 @@ class ControlServer:
             raise InvalidInput(f"the request is longer than {LONGEST_REQUEST:,} bytes")
         request, caller = wire.request_in(line)
         if isinstance(request, wire.Follow):
-            async for seq, event in self._service.engine.follow(request.execution, request.after):
+            async for seq, event in self._service.follow(request.execution, request.after):
                 writer.write(wire.line_of(Item(msgspec.Raw(log.encode(seq, [event])))))
                 await writer.drain()
             return None
@@ -182,7 +182,7 @@ async def carried_out(service: Service, request: Request, caller: Version) -> An
             version = await service.save(document, by)
             return SavedVersion(version.workflow, version.version, version.hash)
         case wire.Start(workflow, number):
-            version = await service.engine.memory.version(workflow, number)
+            version = await service.engine.versions.version(workflow, number)
             return await service.start(version, *msgspec.structs.astuple(request)[2:])
         case wire.Tell(execution, _, by):
             return await service.tell(execution, wire.signal_in(request, caller), by)

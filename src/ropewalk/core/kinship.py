@@ -3,19 +3,27 @@
 To be told twice changes nothing, so an engine that cannot know whether something was told tells it again.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from ropewalk.core.commands import CancelChild, Command, PauseChild, ReopenChild, ResumeChild
+from ropewalk.core.acceptance import StartRequest, Version
+from ropewalk.core.commands import CancelChild, Command, PauseChild, ReopenChild, ResumeChild, StartChild
+from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import (
     Event,
+    ExecutionAccepted,
     ExecutionCancelled,
     ExecutionFailed,
+    ExecutionReopened,
     ExecutionSucceeded,
     ExecutionTimedOut,
     Parent,
 )
-from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Pause, Resume, Retry, Signal
+from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, ChildReopened, Pause, Resume, Retry, Signal
 from ropewalk.core.state import ExecutionState
+
+DEEPEST: Final = 16
+"""How many executions may be nested, the outermost counted."""
 
 ENDS: Final[dict[type, ExecutionState]] = {
     ExecutionSucceeded: ExecutionState.SUCCESS,
@@ -39,6 +47,43 @@ def verb_of_parent(command: Command) -> tuple[str, Signal] | None:
             return child, Retry(BY_PARENT, opening)
         case _:
             return None
+
+
+def child_request(accepted: ExecutionAccepted, command: StartChild, version: Version) -> StartRequest:
+    """What a node of the execution accepted so starts as its child; InvalidTransition if it is nested too deep."""
+    wait, above = command.wait, accepted.parent.ancestors if accepted.parent else ()
+    if len(above) + 1 >= DEEPEST:
+        raise InvalidTransition(f"sub-workflows are nested more than {DEEPEST} deep")
+    of = accepted.execution
+    return StartRequest(
+        version=version,
+        workspace=accepted.workspace,
+        input=wait.input,
+        env=accepted.env,
+        trigger=accepted.trigger,
+        priority=accepted.priority,
+        parent=Parent(of, command.node, command.attempt, command.item, (*above, of)),
+        execution=wait.child,
+        trace=accepted.trace,
+        bounded_by=accepted.bounded_by,
+    )
+
+
+def never_began(command: StartChild, state: ExecutionState, reason: str) -> ChildEnded:
+    """What the execution that waits for a child is told if the child cannot be started."""
+    return ChildEnded(command.node, command.attempt, state, None, reason, command.item)
+
+
+def reopening_of_child(accepted: ExecutionAccepted, events: Iterable[Event]) -> tuple[str, ChildReopened] | None:
+    """What a child that these events reopen has its parent be told, and which parent; None if they reopen no child.
+
+    A parent that refuses it keeps the child from being reopened.
+    """
+    of = accepted.parent
+    if of is None:
+        return None
+    reopened = next((event for event in events if isinstance(event, ExecutionReopened)), None)
+    return None if reopened is None else (of.execution, ChildReopened(of.node, of.attempt, reopened.by, of.item))
 
 
 def end_of_child(parent: Parent, end: Event, opening: int, jitter: float) -> ChildEnded:

@@ -1,77 +1,45 @@
-"""What every engine offers, whatever keeps its logs."""
+"""What every engine offers, whatever keeps its logs: `Engine`, and the words its users and its parts share.
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+Everything outside `engines/` is typed by `Engine`; only `wiring` knows which one there is. What every engine does in
+the same way (watching, leasing, publishing, breakers, rate limits) is a class of its own beside this module, which the
+engine is made of and hands out.
+"""
 
-import msgspec
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
 from msgspec import Struct
 
-from ropewalk.core.canonical import writable
-from ropewalk.core.errors import InvalidInput, Problem, Unfinished
-from ropewalk.core.events import Blob, Event, Parent
-from ropewalk.core.expression import ExpressionError, Scope
-from ropewalk.core.expression.run import BRIEF_STEPS
-from ropewalk.core.plan import Plan
-from ropewalk.core.signals import Signal
-from ropewalk.core.state import ExecutionState, TriggerType
+from ropewalk.core.acceptance import StartRequest, Version
+from ropewalk.core.breaker import Wait
+from ropewalk.core.errors import ErrorType
+from ropewalk.core.events import Blob, Event, ExecutionAccepted
+from ropewalk.core.execution import Execution
+from ropewalk.core.signals import Discard, Signal
+from ropewalk.core.state import ExecutionState
+from ropewalk.store.access import Reader, Row, Store, Transaction
 from ropewalk.telemetry.facts import Fact, Undispatched
 
-LONGEST_KEY = 1_000
-"""How many bytes a concurrency key may have: it is in an index, where PostgreSQL has no room for much more, and one
-that does not fit would fail every claim it is part of."""
+if TYPE_CHECKING:
+    from ropewalk.engines.computing import Computing
+    from ropewalk.engines.leasing import Leasing
+    from ropewalk.engines.publishing import Publishing
+    from ropewalk.engines.rate_limits import RateLimits
+    from ropewalk.engines.versions import Versions
+    from ropewalk.engines.watching import Watching
+    from ropewalk.store.auditing import Kept
+    from ropewalk.store.rows import LiveRow
 
+WORKFLOWS = "workflows"
+"""The topic of hints that a workflow was changed."""
+RATE_LIMITS = "rate-limits"
+"""The topic of hints that the rate limits of a workspace were changed."""
+AT_ONCE = 10
+"""After so many acceptances everything else on the loop has its turn: the key of each may be an expression."""
+Remember = Callable[[str], Row]
+"""Gives the row of an idempotency key from the id of the execution that was accepted under it."""
 
-class Version(Struct, frozen=True):
-    """One version of a workflow, ready to be executed; `bounded_by` saved it and reaches less than the workspace."""
-
-    workflow: str
-    version: int
-    hash: str
-    plan: Plan
-    bounded_by: str | None = None
-
-
-class StartRequest(Struct, frozen=True, kw_only=True):
-    """What is to be executed, for whom, and with what; `bounded_by` reach less than the workspace."""
-
-    version: Version
-    workspace: str = "default"
-    input: Any = None
-    vars: Mapping[str, Any] = {}
-    env: Mapping[str, str] = {}
-    trigger: TriggerType = TriggerType.MANUAL
-    payload: Any = None
-    priority: int = 5
-    actor: str = "local"
-    parent: Parent | None = None
-    execution: str | None = None
-    carried: tuple[Event, ...] = ()
-    trace: str | None = None
-    once: str | None = None
-    bounded_by: tuple[str, ...] = ()
-
-    def bounds(self) -> tuple[str, ...]:
-        """The actors that bound what it reaches: those who start it, and who saved the version."""
-        saver = self.version.bounded_by
-        return self.bounded_by if saver is None or saver in self.bounded_by else (*self.bounded_by, saver)
-
-    def concurrency_key(self) -> str | None:
-        """Evaluated at acceptance, on the input only."""
-        template = self.version.plan.concurrency_key
-        if template is None:
-            return None
-        try:
-            key = template.resolve_briefly(Scope(input=self.input))
-        except ExpressionError as error:
-            raise InvalidInput([Problem(("concurrencyKey",), str(error))]) from error
-        except Unfinished as error:
-            message = f"takes more than {BRIEF_STEPS:,} steps; make the key of a part of the input"
-            raise InvalidInput([Problem(("concurrencyKey",), message)]) from error
-        text = writable(key) if isinstance(key, str) else msgspec.json.encode(key).decode()
-        if (size := len(text.encode())) > LONGEST_KEY:
-            allowed = f"has {size:,} bytes, at most {LONGEST_KEY:,} are allowed"
-            raise InvalidInput([Problem(("concurrencyKey",), allowed)])
-        return text
+__all__ = ["StartRequest", "Version"]  # what a start is made of, for those who ask an engine for one
 
 
 class Reaches(Protocol):
@@ -99,6 +67,38 @@ class Ended(Struct, frozen=True):
     blob: Blob | None = None
 
 
+class Appended(Struct, frozen=True, gc=False):
+    """The events of one execution that became durable together; `execution` is the machine they leave."""
+
+    accepted: ExecutionAccepted
+    execution: Execution
+    last_seq: int
+    events: Sequence[Event]
+    is_ended: bool
+
+    @property
+    def id(self) -> str:
+        return self.accepted.execution
+
+    @property
+    def first_seq(self) -> int:
+        """The number of the first of the events."""
+        return self.last_seq - len(self.events) + 1
+
+
+class Watcher(Protocol):
+    """Hears of one execution, or of a whole workspace, and reads the log where it must."""
+
+    def told(self, appended: Appended) -> None:
+        """This became durable here."""
+
+    def moved(self, execution: str | None, head: int | None) -> None:
+        """There may be more in the log of this one (None: of any), an entry of this number if that is known."""
+
+    def begin_anew(self) -> None:
+        """The database went back in time: what was told before may not be so."""
+
+
 class Observer(Protocol):
     """Is told what a worker has done, once that is durable. Takes no time, and keeps nobody waiting."""
 
@@ -121,21 +121,143 @@ class Observer(Protocol):
         """Runs were leased, by this worker or through it by a runner, in so much time."""
 
 
+class Breakers(Protocol):
+    """The health of the targets that nodes call, for all of this engine's workers."""
+
+    async def load(self) -> None:
+        """Take over what the store knows."""
+
+    async def close(self) -> None:
+        """Leave nothing running."""
+
+    async def admit(self, workspace: str, target: str, now: int) -> Wait | None:
+        """None: call; else until when not to."""
+        ...
+
+    async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None:
+        """A call ended so."""
+
+    async def places(self, workspace: str, target: str) -> int | None:
+        """How many of those it holds may go on by now; None: all."""
+        ...
+
+    def forget_calls(self, workspace: str, target: str) -> None:
+        """Count the calls to the target anew."""
+
+
+class Holding(Struct, frozen=True):
+    """Which worker holds an execution. One that is set aside goes to none: it was under way in so many deaths."""
+
+    worker: str | None = None
+    is_set_aside: bool = False
+    deaths: int = 0
+    set_aside_at: int | None = None
+
+
+class Custody(Protocol):
+    """What of an execution is the engine's own, and in no log: asked by readers too, which open no engine."""
+
+    async def holding(self, reader: Reader, live: "LiveRow") -> Holding:
+        """Which worker holds an execution that is not over."""
+        ...
+
+    def faults(self, kept: "Kept", *, at_rest: bool) -> Iterator[str]:
+        """What is wrong with how an execution that is not over is held; `at_rest`: no worker executes."""
+        ...
+
+    async def strangers(self, reader: Reader, most: int) -> list[tuple[str, str]]:
+        """Executions that are held by workers which do not exist, and these."""
+        ...
+
+    async def forget(self, executions: Sequence[str]) -> None:
+        """The rows of these are removed: what else the engine keeps of them goes."""
+
+
+class Load(Struct, frozen=True):
+    """How much a worker has in hand."""
+
+    executions: int
+    runs: int
+
+
 class Engine(Protocol):
     """Keeps executions going until they end, whatever happens to the process."""
 
-    async def start(self, request: StartRequest) -> str:
-        """Accept an execution durably and return its id."""
+    store: Store
+    versions: "Versions"
+    computing: "Computing"
+    watching: "Watching"
+    leasing: "Leasing"
+    publishing: "Publishing"
+    breakers: Breakers
+    rate_limits: "RateLimits"
+    reaches: Reaches
+    custody: Custody
+    observer: Observer | None
+    workflow_changes: int
+    """Goes up when another process says that it has changed a workflow."""
+
+    # Its life
+
+    async def open(self) -> None:
+        """Take up everything that was under way when the last process ended."""
+
+    def begin_closing(self) -> None:
+        """From now on nothing new begins here."""
+
+    async def close(self) -> None:
+        """Let running nodes finish or hand them back, write everything down, and go."""
+
+    def observe(self, observer: Observer) -> None:
+        """From now on the observer is told of everything that becomes durable."""
+
+    # Starting and telling
+
+    async def start(self, request: StartRequest, *, remember: Remember | None = None) -> str:
+        """Accept an execution durably and return its id; the row of its idempotency key is written with it."""
         ...
 
-    async def tell(self, execution: str, signal: Signal, by: str) -> bool:
-        """Tell an execution something; False if that changed nothing. Refusals are raised."""
+    async def accept(self, tx: Transaction, requests: Sequence[StartRequest]) -> list[str]:
+        """Accept executions with the caller's transaction, all or none; call `accepted` when that is through."""
         ...
 
-    async def ended(self, execution: str) -> Ended:
-        """Wait for the end."""
+    def accepted(self) -> None:
+        """Something may wait for a slot, or there are more slots: look."""
+
+    async def tell(self, execution: str, signal: Signal | Discard, by: str) -> bool:
+        """Tell an execution something, wherever it is; False if that changed nothing. Refusals are raised."""
         ...
 
-    def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
-        """Every event from `after` on, those recorded and those to come, until the end."""
+    async def settled(self) -> None:
+        """Wait until everything said so far is durable; raises what kept it from being so."""
+
+    def spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        """Have it done beside everything else, and while the engine is open."""
+
+    # What it has in hand
+
+    @property
+    def accepts_only(self) -> bool:
+        """Whether it executes nothing, and only records what it is told."""
         ...
+
+    @property
+    def load(self) -> Load:
+        """How much this worker has in hand."""
+        ...
+
+    def under_way(self, execution: str) -> ExecutionAccepted | None:
+        """How an execution was accepted that is under way here; None if it is not."""
+        ...
+
+    # Time, for tests that skip it
+
+    async def quiet(self) -> None:
+        """Wait until there is nothing to do before time passes or something is told."""
+
+    async def next_due(self) -> int | None:
+        """The next moment at which time alone changes something."""
+        ...
+
+    def look(self) -> None:
+        """The store's time has moved: carry out what is due by now."""

@@ -15,7 +15,6 @@ from ropewalk.local.dlq import DeadLetterVerbs
 from ropewalk.local.execution import LocalExecution
 from ropewalk.local.listing import Json, id_of, id_of_workflow, micros, paged, word
 from ropewalk.service import Service, reading
-from ropewalk.service.definitions import startable
 from ropewalk.service.queue import queue_item
 from ropewalk.service.start_batches import start_many
 from ropewalk.store import executions
@@ -51,7 +50,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
             return LocalExecution(service, accepted)
         execution = str(uuid_utils.uuid7())
         # Before the start: it may have ended when that returns.
-        end = service.engine.followers.expect(execution)
+        end = service.engine.watching.expect(execution)
         await service.start(wanted, input, vars, priority=priority, execution=execution)
         return LocalExecution(service, execution, end)
 
@@ -66,7 +65,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
         """
         service, wanted = self.service, await self._version(workflow, version)
         given = _listed(inputs)
-        expect, started = service.engine.followers.expect, []
+        expect, started = service.engine.watching.expect, []
         async for accepted in start_many(service, wanted, given, vars or {}, priority):
             started += [LocalExecution(service, each, expect(each)) for each in accepted]
         return started
@@ -91,7 +90,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
         found = await self.service.workflow_cache.get(name)
         if found is None:
             raise NotFound(f"there is no workflow {name!r}; Workflow.load reads one from a file")
-        return await startable(self.service, found, number)
+        return await self.service.engine.versions.startable(found, number)
 
     def document_of(self, workflow: Source) -> dict[str, JSON]:
         """The document to be checked, with the functions of a workflow made known before."""
@@ -102,7 +101,7 @@ class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
             known = self.service.types.get(each.name)
             if known is None:
                 self.service.types.register(each)
-                self.service.engine.held.learnt(self.service.workspace, each.name)
+                self.service.engine.publishing.learnt(self.service.workspace, each.name)
             elif known is not each:
                 raise RopewalkError(f"two different node types are named {each.name!r}; rename one of them")
         return workflow.document()

@@ -12,7 +12,7 @@ from ropewalk.core.errors import ExecutionEnded, RopewalkError
 from ropewalk.core.events import Blob
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines.base import Ended
-from ropewalk.engines.native.followers import End
+from ropewalk.engines.ends import End
 from ropewalk.local.listing import Json, paged
 from ropewalk.service import Service, explaining, reading
 from ropewalk.service.reading.executions import kept_output
@@ -55,7 +55,7 @@ class LocalExecution:
         """As it was noted when it ended, once: a caller may change the output it is given."""
         end, self._end = self._end, None
         known = None if end is None else end.ended
-        return await self._service.engine.followers.ended(self.id) if known is None else known
+        return await self._service.engine.watching.ended(self.id) if known is None else known
 
     async def _read(self, blob: Blob) -> JSON:
         return msgspec.json.decode(await self._service.store.blobs.get(blob.hash))
@@ -90,7 +90,8 @@ class LocalExecution:
                 node=node,
                 alive=alive,
                 lease=round(store.lease_seconds * SECOND),
-                accepts_only=not service.engine.settings.claims,
+                accepts_only=service.engine.accepts_only,
+                custody=service.engine.custody,
             ),
         )
 
@@ -116,7 +117,7 @@ class LocalExecution:
 
     async def events(self, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Every event, those recorded and those to come, until the end."""
-        async for seq, event in self._service.engine.follow(self.id, after):
+        async for seq, event in self._service.follow(self.id, after):
             yield log.envelope(self.id, seq, event)
 
     # Telling

@@ -9,7 +9,7 @@ from typing import Any
 
 from ropewalk.configuration import resolve
 from ropewalk.core.canonical import JSON
-from ropewalk.engines.native.process import and_no_longer, while_executing
+from ropewalk.engines.process import and_no_longer, while_executing
 from ropewalk.local.definitions import Source
 from ropewalk.local.engine import LocalEngine, require_workflow
 from ropewalk.modules import catalogue

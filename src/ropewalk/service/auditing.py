@@ -18,6 +18,8 @@ from ropewalk.core.events import Blob, Event, ExecutionSucceeded, NodesCarriedOv
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.plan import Plan, load_plan
+from ropewalk.engines.base import Custody
+from ropewalk.engines.custody import STORED
 from ropewalk.service.comparing import differences
 from ropewalk.service.reading import Recorded, recorded
 from ropewalk.service.requests import Requests
@@ -50,18 +52,19 @@ class Audit:
 
     `at_rest` says that no worker executes on it and nothing was cut off, so that nothing may be half done; `limits` are
     the slots of workspaces; `effects` is what the outside world saw, by execution; `load_blob` reads a large value
-    by its hash.
+    by its hash; `custody` is that of the engine.
     """
 
     def __init__(self, reader: Reader, *, at_rest: bool = False, limits: Limits | None = None,
                  effects: Mapping[str, Sequence[Effect]] | None = None,
-                 load_blob: LoadBlob | None = None) -> None:  # fmt: skip
+                 load_blob: LoadBlob | None = None, custody: Custody = STORED) -> None:  # fmt: skip
         self._reader = reader
         self._at_rest = at_rest
         self._effects = effects or {}
         self._load_blob = load_blob
         self._sharing = Sharing(limits or {})
-        self._requests = Requests(reader)
+        self._custody = custody
+        self._requests = Requests(reader, custody)
         self._plans: dict[tuple[str, int], Plan] = {}
 
     async def executions(self) -> AsyncIterator[Audited]:
@@ -137,7 +140,7 @@ class Audit:
         machine = story.folded()
         blobs = {blob.hash: blob for blob in _blobs(machine, story.events)}
         if kept is not None:
-            for difference in differences(kept, story, machine, at_rest=self._at_rest):
+            for difference in differences(kept, story, machine, self._custody, at_rest=self._at_rest):
                 yield Violation(ROWS, difference, execution, len(history.events))
         for blob in blobs.values():
             if trouble := await self._trouble_with(execution, blob):

@@ -12,7 +12,7 @@ from ropewalk.store.access import Reader
 from ropewalk.store.rows import AuditEntry
 
 if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
+    from ropewalk.engines.base import Engine
 
 Json = dict[str, Any]
 
@@ -36,11 +36,11 @@ def _breaker(target: str, breaker: Breaker) -> Json:
     }
 
 
-async def reset(engine: "NativeEngine", workspace: str, target: str, by: str) -> bool:
+async def reset(engine: "Engine", workspace: str, target: str, by: str) -> bool:
     """Close a breaker by hand and let the runs go on that it holds; False if it was closed."""
     store = engine.store
     # The calls that this worker has counted go to the store with its next commit: wait for it before the row is read.
-    await engine.commit.settled()
+    await engine.settled()
     async with store.transaction() as tx:
         if not await breakers.exists(tx, workspace, target):
             raise NotFound(f"there is no breaker of {target!r}; `ropewalk breakers ls` lists them")
@@ -53,5 +53,5 @@ async def reset(engine: "NativeEngine", workspace: str, target: str, by: str) ->
         await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), store.now(), *about))
     engine.breakers.forget_calls(workspace, target)
     await engine.breakers.load()
-    await engine.held.let_go(workspace, target)
+    await engine.publishing.let_go(workspace, target)
     return True

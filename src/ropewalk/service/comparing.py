@@ -9,9 +9,11 @@ import msgspec
 from ropewalk.core.canonical import writable
 from ropewalk.core.events import Blob
 from ropewalk.core.execution import Execution
+from ropewalk.core.execution.resuming import first_signals
 from ropewalk.core.rows import ExecutionRow, LetterRow, Rows, RunRow
 from ropewalk.core.signals import Due
 from ropewalk.core.state import ExecutionState, Resolution, RunState
+from ropewalk.engines.base import Custody
 from ropewalk.service.reading import Recorded
 from ropewalk.store import dlq, executions
 from ropewalk.store.auditing import Kept, KeptEventWait
@@ -21,7 +23,8 @@ _MOST_STEPS: Final = 10_000
 Row = dict[str, Any]
 
 
-def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: bool) -> Iterator[str]:
+def differences(kept: Kept, story: Recorded, machine: Execution, custody: Custody, *,
+                at_rest: bool) -> Iterator[str]:  # fmt: skip
     """Everything the tables say other than the log makes it; `machine` is its fold, and is used up.
 
     `at_rest` says that no worker executes on the store and nothing was cut off: then no row is held that needs no
@@ -31,6 +34,8 @@ def differences(kept: Kept, story: Recorded, machine: Execution, *, at_rest: boo
     yield from _execution(kept, story, made)
     yield from _event_waits(kept, story, machine)
     yield from _places(kept, story, machine, at_rest)
+    if kept.live is not None and not machine.is_ended:
+        yield from custody.faults(kept, at_rest=at_rest)
     yield from _runs(kept, story, made)
     yield from _dead_letters(kept, made)
     if at_rest and machine.is_ended:
@@ -96,8 +101,8 @@ def _trace(row: executions.Execution, story: Recorded) -> Row:
 
 def _places(kept: Kept, story: Recorded, machine: Execution, at_rest: bool) -> list[str]:
     """What is not over is among the living, and in the queue exactly while it needs a slot."""
-    # A retry that is due is back in line without an event of its own.
-    machine.handle(Due(), machine.now)
+    for signal in first_signals(machine, has_slot=False):
+        machine.handle(signal, machine.now)
     found = list(_place(kept, story, machine, at_rest))
     return [] if found and _agrees_later(kept, story, at_rest) else found
 
@@ -127,7 +132,6 @@ def _place(kept: Kept, story: Recorded, machine: Execution, at_rest: bool) -> It
         yield f"live: it is {machine.state}, and is not kept as under way"
     else:
         yield from _unequal("live", kept.live, _living(story, machine, is_claimed))
-        yield from _owner(kept, at_rest)
 
 
 def _living(story: Recorded, machine: Execution, is_claimed: bool) -> Row:
@@ -145,17 +149,6 @@ def _living(story: Recorded, machine: Execution, is_claimed: bool) -> Row:
     if accepted.parent is None:
         expected["has_key"] = int(accepted.concurrency_key is not None and (is_claimed or machine.is_started))
     return expected
-
-
-def _owner(kept: Kept, at_rest: bool) -> Iterator[str]:
-    assert kept.live is not None, "asked of the living"
-    owner, has_slot = kept.live.owner, bool(kept.live.has_slot)
-    if has_slot and owner is None:
-        yield "live: it has a slot and no owner"
-    if has_slot and kept.live.fence < 1:
-        yield "live: it has an owner and no fence"
-    if at_rest and not has_slot and owner is not None:
-        yield f"live: it has no slot, and {owner} holds it"
 
 
 def _queue(kept: Kept, story: Recorded, machine: Execution, is_claimed: bool) -> Iterator[str]:

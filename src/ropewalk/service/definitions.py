@@ -12,10 +12,9 @@ from ropewalk.core.definition import Definition
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
-from ropewalk.engines.base import Version
 from ropewalk.service.reach import require_reach
 from ropewalk.service.reading.recorded import offload
-from ropewalk.service.verbs import Service, require_startable
+from ropewalk.service.verbs import Service
 from ropewalk.store import audit, workflows
 from ropewalk.store.access import Transaction
 from ropewalk.store.rows import AuditEntry
@@ -25,15 +24,6 @@ CREATE: Final = "create-workflow"
 SAVE: Final = "save-version"
 PUBLISH: Final = "publish"
 ARCHIVE: Final = "archive"
-
-
-async def startable(service: Service, workflow: Workflow, version: int | None) -> Version:
-    """The version a start takes: the one asked for, else the one published."""
-    require_startable(workflow)
-    wanted = workflow.published if version is None else version
-    if wanted is None:
-        raise InvalidTransition(f"workflow {workflow.name!r} has no published version: publish one, or name one")
-    return await service.engine.memory.version(workflow.id, wanted)
 
 
 async def check(service: Service, document: JSON) -> Definition:

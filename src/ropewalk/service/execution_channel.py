@@ -13,8 +13,8 @@ from ropewalk.core.events import Event
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.core.kinship import ENDS
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.native.commit import Committed
-from ropewalk.engines.native.followers import Followers
+from ropewalk.engines.base import Appended
+from ropewalk.engines.watching import Watching
 from ropewalk.service import reading
 from ropewalk.service.channels import Batch, Channel, Message
 from ropewalk.service.payloads import EXECUTION, NODE, shown
@@ -34,11 +34,11 @@ _log = logging.getLogger("ropewalk.stream")
 class ExecutionChannel(Channel):
     """The log of one execution as it grows; numbers are those of its events."""
 
-    def __init__(self, store: Store, followers: Followers, execution: str, **limits: int) -> None:
+    def __init__(self, store: Store, watching: Watching, execution: str, **limits: int) -> None:
         super().__init__(**limits)
         self.execution = execution
         self._store = store
-        self._followers = followers
+        self._watching = watching
         self._state: ExecutionState | None = None
         self._is_behind = self._is_outdated = False
         self._filling: asyncio.Task[None] | None = None
@@ -52,11 +52,11 @@ class ExecutionChannel(Channel):
 
     async def open(self) -> None:
         # Watched before it is asked: what is committed between the two is behind, and read at once.
-        self._followers.watch(self.execution, self)
+        self._watching.watch(self.execution, self)
         try:
             self.head, last = await streams.last_event(self._store, self.execution)
         except BaseException:
-            self._followers.unwatch(self.execution, self)
+            self._watching.unwatch(self.execution, self)
             raise
         self._state = ENDS.get(type(last))
         if self._is_behind:
@@ -64,16 +64,16 @@ class ExecutionChannel(Channel):
 
     async def close(self) -> None:
         await super().close()
-        self._followers.unwatch(self.execution, self)
+        self._watching.unwatch(self.execution, self)
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
 
     # Called by the engine
 
-    def told(self, committed: Committed) -> None:
-        if self.head and not self._is_behind and committed.first_seq <= self.head + 1:
-            self._add(committed.first_seq, committed.events)
+    def told(self, appended: Appended) -> None:
+        if self.head and not self._is_behind and appended.first_seq <= self.head + 1:
+            self._add(appended.first_seq, appended.events)
         else:
             self._fall_behind()
 

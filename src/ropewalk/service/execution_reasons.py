@@ -18,7 +18,6 @@ from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, com
 from ropewalk.store.executions import Execution
 from ropewalk.store.explain import MOST_COUNTED, Holder, Place, UnreadSignal
 from ropewalk.store.queue import QueueEntry
-from ropewalk.store.suspicion import SET_ASIDE
 
 LONGEST_CLAIM = 5 * MINUTE
 """After so long the claim of a worker that is alive and does nothing about it is released."""
@@ -32,7 +31,7 @@ def whole_reasons(f: Facts) -> list[Reason]:
     """Everything that would have to change before the execution goes on, what weighs most first."""
     if f.x.is_ended:
         return [_ended(f), *_dispatch_failed(f.line.entry)]
-    if f.owner == SET_ASIDE:
+    if f.holding.is_set_aside:
         return [_set_aside(f), *_unread(f)]
     return [*_standing_still(f), *_unread(f)]
 
@@ -68,7 +67,7 @@ _HARMLESS = (Cause.RUNNING, Cause.UNREAD_SIGNALS)
 
 
 def _set_aside(f: Facts) -> Reason:
-    deaths, since = f.deaths
+    deaths, since = f.holding.deaths, f.holding.set_aside_at
     at = "" if since is None else f" at {clock(since, f.now)}"
     why = f"it was set aside{at}: it was under way in {count(deaths, 'death')} of its worker, one after the other"
     again = "find out why its workers died (memory, as a rule); resume takes it up again, cancel ends it"

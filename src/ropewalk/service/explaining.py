@@ -18,6 +18,8 @@ from ropewalk.core.execution.work import Work
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import NodeState
 from ropewalk.core.waits import ChildWait
+from ropewalk.engines.base import Custody
+from ropewalk.engines.custody import STORED
 from ropewalk.service import payloads
 from ropewalk.service.execution_reasons import holds_all, unreadable_reasons, whole_reasons
 from ropewalk.service.facts import Alive, Around, Facts, Visibility, gather
@@ -38,14 +40,14 @@ _LEAST_TELLING: Final = (NodeState.WAITING, NodeState.BLOCKED)
 
 async def explain(reader: Reader, workspace: str, execution: str, now: int, *, node: str | None = None,
                   alive: Alive | None = None, lease: int = LEASE, visibility: Visibility = EVERYTHING,
-                  accepts_only: bool = False) -> Json:  # fmt: skip
+                  accepts_only: bool = False, custody: Custody = STORED) -> Json:  # fmt: skip
     """Why an execution of the workspace, or one node of it, does not run now; a queue item's id is its execution's.
 
     A worker is alive while it renews its lease; on a store of one process `alive` says instead whether that is there,
-    and `accepts_only` that it executes nothing.
+    and `accepts_only` that it executes nothing. `custody` is that of the engine.
     """
     known = await _around(reader, workspace, now, alive, lease)
-    around = replace(known, visibility=visibility, accepts_only=accepts_only)
+    around = replace(known, visibility=visibility, accepts_only=accepts_only, custody=custody)
     try:
         f = await _with_children(await gather(around, execution))
     except Unreadable as error:

@@ -18,15 +18,16 @@ from ropewalk.core.rate_limit import RateLimit, Slots
 from ropewalk.core.rows import NodeRow, RunRow
 from ropewalk.core.state import QueueState, Resolution
 from ropewalk.core.waits import BreakerWait, RateLimitWait
-from ropewalk.engines.native.settings import DEFAULT_POOL
+from ropewalk.engines.base import Custody, Holding
+from ropewalk.engines.custody import STORED
+from ropewalk.engines.settings import DEFAULT_POOL
 from ropewalk.service.reading.nodes import failed_items
 from ropewalk.service.reading.recorded import MANY_EVENTS, Recorded, offload, outlined
 from ropewalk.service.reasons import FEW, Json
-from ropewalk.store import breakers, dlq, executions, explain, live, queue, rate_limits, suspicion, workspaces
+from ropewalk.store import breakers, dlq, executions, explain, live, queue, rate_limits, workspaces
 from ropewalk.store.access import Reader
 from ropewalk.store.explain import Holder, Place, SharedRun, UnreadSignal
 from ropewalk.store.rows import LiveRow
-from ropewalk.store.suspicion import SET_ASIDE
 from ropewalk.store.workers import Worker
 
 Alive = Callable[[Worker], bool]
@@ -48,7 +49,7 @@ class Visibility(Struct, frozen=True, kw_only=True):
 class Around(Struct, frozen=True):
     """Where and when an explanation is made. `takeover` is how long after its last word a dead worker's work is taken
     over at the latest; None on a store of one process, where there is no other worker. `accepts_only`: nor does that
-    one execute. `visibility` is what the asker may see."""
+    one execute. `visibility` is what the asker may see, `custody` knows which worker holds what."""
 
     reader: Reader
     workspace: str
@@ -58,6 +59,7 @@ class Around(Struct, frozen=True):
     takeover: int | None
     visibility: Visibility = Visibility()
     accepts_only: bool = False
+    custody: Custody = STORED
 
     @property
     def living(self) -> list[Worker]:
@@ -103,8 +105,7 @@ class Facts(Struct, frozen=True):
     rate_limits: dict[str, tuple[RateLimit, Slots]] = {}
     shared: dict[Key, SharedRun] = {}
     unread: list[UnreadSignal] = []
-    deaths: tuple[int, int | None] = (0, None)
-    """In how many deaths of its worker it was under way, and since when it is set aside."""
+    holding: Holding = Holding()
     children: dict[str, Json] = {}
 
     failed_items: dict[str, RunRow] = {}
@@ -120,7 +121,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def owner(self) -> str | None:
-        return None if self.live is None else self.live.owner
+        return self.holding.worker
 
     @property
     def is_owner_lost(self) -> bool:
@@ -161,7 +162,7 @@ async def gather(around: Around, execution: str) -> Facts:
         rate_limits=await _rate_limits(around, x),
         shared=await _shared(reader, execution, x),
         unread=await explain.unread_signals(reader, execution, FEW),
-        deaths=await suspicion.deaths(reader, execution) if held is not None and held.owner == SET_ASIDE else (0, None),
+        holding=Holding() if held is None else await around.custody.holding(reader, held),
     )
 
 

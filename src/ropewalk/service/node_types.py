@@ -9,7 +9,7 @@ from msgspec import Struct
 from ropewalk.core.errors import Conflict
 
 if TYPE_CHECKING:
-    from ropewalk.engines.native.publishing import Held
+    from ropewalk.engines.publishing import Publishing
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
 
@@ -31,7 +31,7 @@ class NodeTypeLoader(Struct, frozen=True):
     functions: "Functions"
     load: Load
 
-    async def take(self, modules: tuple[str, ...], folder: str, held: "Held", workspace: str) -> None:
+    async def take(self, modules: tuple[str, ...], folder: str, publishing: "Publishing", workspace: str) -> None:
         """Take the node types of these modules, all or none; runs that wait for one of them go on."""
         # In a thread: what a module imports may take long.
         found, functions = await asyncio.to_thread(self.load, modules, folder)
@@ -39,7 +39,7 @@ class NodeTypeLoader(Struct, frozen=True):
         for each in found:
             if self.types.get(each.name) is None:
                 self.types.register(each)
-                held.learnt(workspace, each.name)
+                publishing.learnt(workspace, each.name)
         if functions is not None:
             self.functions.add_missing(functions)
 

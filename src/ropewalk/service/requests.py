@@ -18,6 +18,7 @@ from ropewalk.core.events import (
     ExecutionPaused,
     ExecutionResumed,
 )
+from ropewalk.engines.base import Custody
 from ropewalk.service.starting import once_of
 from ropewalk.store import auditing, idempotency, retention
 from ropewalk.store import log as stored_log
@@ -39,8 +40,9 @@ MOST: Final = 1_000
 class Requests:
     """Takes one history after the other, and then says what is missing beside them."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, custody: Custody) -> None:
         self._reader = reader
+        self._custody = custody
         self._forgotten: dict[str, int] = {}
         # Under which key an execution was started, and when; of those whose key is still remembered.
         self._keyed: dict[str, tuple[str, int]] = {}
@@ -73,7 +75,7 @@ class Requests:
             *[each async for each in self._verbs()],
             *[
                 Violation("I-46", f"worker {owner} owns it, and does not exist", execution, 0)
-                for execution, owner in await auditing.strange_owners(self._reader, MOST)
+                for execution, owner in await self._custody.strangers(self._reader, MOST)
             ],
         ]
 

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from ropewalk.core.duration import DAY, HOUR, MINUTE, SECOND, format_duration
 from ropewalk.core.errors import InvalidInput, Problem, RopewalkError
+from ropewalk.engines.base import Custody
+from ropewalk.engines.custody import STORED
 from ropewalk.store import audit, cache, idempotency, inbox, retention, singletons, workers
 from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.retention import Cutoffs, RemovableBlobs
@@ -92,22 +94,25 @@ class Swept(Struct, frozen=True, kw_only=True):
 
 
 async def sweep(store: Store, now: int, policy: Policy = DEFAULT, position: Position = START, *,
-                limit: int = STEP, on_behalf: tuple[str, str] | None = None) -> Swept:  # fmt: skip
+                limit: int = STEP, on_behalf: tuple[str, str] | None = None,
+                custody: Custody = STORED) -> Swept:  # fmt: skip
     """One step: remove at most `limit` of each kind of what is old; audited if it is on behalf of (workspace, who)."""
-    cut = policy.cutoffs(now)
-    executions = blobs = 0
+    cut, blobs = policy.cutoffs(now), 0
+    executions: list[str] = []
     at_execution, at_blob = position.execution, position.blob
     async with store.transaction() as tx:
         if at_execution is not None:
             executions, at_execution = await retention.remove_executions(tx, at_execution, cut, limit)
         rest = await _forget(tx, store.worker, policy, cut, limit)
-        if on_behalf is not None and executions + sum(rest):
-            await _audit(tx, now, *on_behalf, executions)
+        if on_behalf is not None and len(executions) + sum(rest):
+            await _audit(tx, now, *on_behalf, len(executions))
+    if executions:
+        await custody.forget(executions)
     if at_blob is not None:
         blobs, at_blob = await _sweep_blobs(store, at_blob, cut, limit)
     letters, keys, results, entries = rest
     return Swept(
-        executions=executions, letters=letters, keys=keys, results=results, audit=entries, blobs=blobs,
+        executions=len(executions), letters=letters, keys=keys, results=results, audit=entries, blobs=blobs,
         position=Position(at_execution, at_blob),
     )  # fmt: skip
 
@@ -159,9 +164,9 @@ async def survey(reader: Reader, now: int, policy: Policy = DEFAULT) -> Swept:
 
 
 async def run_forever(store: Store, policy: Policy = DEFAULT,
-                      told: Callable[[Swept], None] | None = None) -> None:  # fmt: skip
+                      told: Callable[[Swept], None] | None = None, custody: Custody = STORED) -> None:  # fmt: skip
     """Remove what is old as it gets old, as long as it is this worker's turn; `told` hears of every step."""
-    keeper = Retention(store, policy)
+    keeper = Retention(store, policy, custody=custody)
     try:
         while True:
             swept = await keeper.step()
@@ -175,10 +180,12 @@ async def run_forever(store: Store, policy: Policy = DEFAULT,
 class Retention:
     """One worker's part: takes steps while it is its turn, and knows how long to wait after each."""
 
-    def __init__(self, store: Store, policy: Policy = DEFAULT, holder: str | None = None) -> None:
+    def __init__(self, store: Store, policy: Policy = DEFAULT, holder: str | None = None,
+                 custody: Custody = STORED) -> None:  # fmt: skip
         self._store = store
         self._policy = policy
         self._holder = holder or store.worker
+        self._custody = custody
         self._position = START
         self._removed = 0
         self._is_ours = False
@@ -219,7 +226,8 @@ class Retention:
 
     async def _sweep(self) -> Swept:
         policy = self._policy
-        swept = await sweep(self._store, self._store.now(), policy, self._position, limit=policy.step)
+        swept = await sweep(self._store, self._store.now(), policy, self._position, limit=policy.step,
+                            custody=self._custody)  # fmt: skip
         self._removed += swept.total
         self._position, self.pause = swept.position, self._policy.pause
         if swept.position.is_end:

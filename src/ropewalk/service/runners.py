@@ -11,9 +11,9 @@ import msgspec
 from ropewalk.core.errors import InvalidInput, Problem, RunError
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.trace import span_id, trace_id
-from ropewalk.engines.native.engine import NativeEngine
-from ropewalk.engines.native.lending import Kept, Lease, Leased, Seeker
-from ropewalk.engines.native.settings import DEFAULT_POOL
+from ropewalk.engines.base import Engine
+from ropewalk.engines.leasing import Kept, Lease, Leased, Seeker
+from ropewalk.engines.settings import DEFAULT_POOL
 from ropewalk.store.offers import RUNNER
 
 MOST_PORTS: Final = 16
@@ -75,12 +75,12 @@ def read(place: Any) -> Lease:
     return Lease(*place)
 
 
-async def complete(engine: NativeEngine, lease: Lease, output: Any, ports: list[str],
+async def complete(engine: Engine, lease: Lease, output: Any, ports: list[str],
                    tokens: int | None = None) -> None:  # fmt: skip
     """The run has this result, and used up so many tokens, if the runner counted them."""
-    await engine.lending.succeed(lease, output, tuple(ports), tokens)
+    await engine.leasing.succeed(lease, output, tuple(ports), tokens)
 
 
-async def fail(engine: NativeEngine, lease: Lease, error: RunError) -> None:
+async def fail(engine: Engine, lease: Lease, error: RunError) -> None:
     """The run failed so."""
-    await engine.lending.fail(lease, error)
+    await engine.leasing.fail(lease, error)

@@ -6,8 +6,7 @@ from typing import Final
 
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import InvalidInput, Problem
-from ropewalk.engines.base import StartRequest, Version
-from ropewalk.engines.native.accepting import AT_ONCE
+from ropewalk.engines.base import AT_ONCE, StartRequest, Version
 from ropewalk.service.starting import LARGEST_BATCH, MOST_PROBLEMS, check_inputs
 from ropewalk.service.verbs import NewStart, Service
 

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 from ropewalk.core.canonical import JSON, content_hash
 from ropewalk.core.errors import Conflict, InvalidInput, Problem, RopewalkError, Unavailable, Unfinished
 from ropewalk.core.schema import Allowance
-from ropewalk.engines.base import StartRequest
+from ropewalk.engines.base import Engine, StartRequest
 from ropewalk.engines.computing import Computing
-from ropewalk.engines.native.accepting import accept, accepted
-from ropewalk.engines.native.engine import NativeEngine
 from ropewalk.store import idempotency
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.rows import IdempotencyEntry
@@ -25,6 +23,9 @@ CHECKED_AT_ONCE: Final = 100
 """After so many small inputs everything else on the loop has its turn."""
 MOST_PROBLEMS: Final = 100
 LONGEST_KEY: Final = 255
+KeysUnderWay = dict[tuple[str, str, str], "asyncio.Future[None]"]
+"""The idempotency keys (workspace, route, key) under which something is being accepted here; each is done when that
+is."""
 
 
 class Once(Struct, frozen=True):
@@ -70,7 +71,8 @@ async def answered(reader: Reader, workspace: str, once: Once, now: int) -> list
     return None if known is None else msgspec.json.decode(known, type=list[str])
 
 
-async def start_all(engine: NativeEngine, requests: Sequence[StartRequest], once: Once | None = None) -> list[str]:
+async def start_all(engine: Engine, keys: KeysUnderWay, requests: Sequence[StartRequest],
+                    once: Once | None = None) -> list[str]:  # fmt: skip
     """Accept them, all or none; their ids. What was asked before under the key gets the ids it got then."""
     if len(requests) > LARGEST_BATCH:
         raise InvalidInput([Problem(("starts",), f"has {len(requests)} entries, {LARGEST_BATCH} are allowed at once")])
@@ -79,11 +81,11 @@ async def start_all(engine: NativeEngine, requests: Sequence[StartRequest], once
     if not requests:
         return []
     if once is not None and len(requests) == 1:
-        return [await _start_once(engine, requests[0], once)]
+        return [await _start_once(engine, keys, requests[0], once)]
     return await _together(engine, requests, once)
 
 
-async def _together(engine: NativeEngine, requests: Sequence[StartRequest], once: Once | None) -> list[str]:
+async def _together(engine: Engine, requests: Sequence[StartRequest], once: Once | None) -> list[str]:
     """Accept them in a transaction of their own."""
     try:
         ids = await _accepted(engine, requests, once)
@@ -92,13 +94,13 @@ async def _together(engine: NativeEngine, requests: Sequence[StartRequest], once
             raise
         # A request with the same key was faster: now its answer is there, or the request is another one.
         ids = await _accepted(engine, requests, once)
-    accepted(engine)
+    engine.accepted()
     return ids
 
 
-async def _start_once(engine: NativeEngine, request: StartRequest, once: Once) -> str:
+async def _start_once(engine: Engine, under_way: KeysUnderWay, request: StartRequest, once: Once) -> str:
     """Accept one execution under its key, with the next commit; one request at a time has the key here."""
-    under_way, name = engine.keys_under_way, (request.workspace, once.route, once.key)
+    name = (request.workspace, once.route, once.key)
     is_known_free = engine.store.is_shared
     while (other := under_way.get(name)) is not None:
         is_known_free = False
@@ -108,7 +110,7 @@ async def _start_once(engine: NativeEngine, request: StartRequest, once: Once) -
         execution = await _start_first(engine, request, once, is_known_free=is_known_free)
     except asyncio.CancelledError:
         # The commit may be on its way: the next request under the key is to find what became of it.
-        engine.children.spawn(_free_later(engine, name))
+        engine.spawn(_free_later(engine, under_way, name))
         raise
     except BaseException:
         under_way.pop(name).set_result(None)
@@ -117,15 +119,15 @@ async def _start_once(engine: NativeEngine, request: StartRequest, once: Once) -
     return execution
 
 
-async def _free_later(engine: NativeEngine, name: tuple[str, str, str]) -> None:
+async def _free_later(engine: Engine, under_way: KeysUnderWay, name: tuple[str, str, str]) -> None:
     try:
         with suppress(RopewalkError):  # then nothing was written, and the next request finds the key free
-            await engine.commit.settled()
+            await engine.settled()
     finally:
-        engine.keys_under_way.pop(name).set_result(None)
+        under_way.pop(name).set_result(None)
 
 
-async def _start_first(engine: NativeEngine, request: StartRequest, once: Once, *, is_known_free: bool) -> str:
+async def _start_first(engine: Engine, request: StartRequest, once: Once, *, is_known_free: bool) -> str:
     """Write the key with the execution if the commit can be refused to no other start; else in a transaction of its
     own.
 
@@ -152,19 +154,19 @@ def _check_key(key: str) -> None:
         raise InvalidInput([Problem(("key",), f"must be 1 to {LONGEST_KEY} printable characters")])
 
 
-async def _accepted(engine: NativeEngine, requests: Sequence[StartRequest], once: Once | None) -> list[str]:
+async def _accepted(engine: Engine, requests: Sequence[StartRequest], once: Once | None) -> list[str]:
     async with engine.store.transaction() as tx:
-        return await (accept(engine, tx, requests) if once is None else _once(engine, tx, requests, once))
+        return await (engine.accept(tx, requests) if once is None else _once(engine, tx, requests, once))
 
 
-async def _once(engine: NativeEngine, tx: Transaction, requests: Sequence[StartRequest], once: Once) -> list[str]:
+async def _once(engine: Engine, tx: Transaction, requests: Sequence[StartRequest], once: Once) -> list[str]:
     workspace, now = requests[0].workspace, engine.store.now()
     known = await answered(tx, workspace, once, now)
     if known is not None:
         return known
     body_hash = content_hash(once.asked)
     mark = once_of(workspace, once.route, once.key, body_hash)
-    ids = await accept(engine, tx, [replace(request, once=mark) for request in requests])
+    ids = await engine.accept(tx, [replace(request, once=mark) for request in requests])
     answer = msgspec.json.encode(ids).decode()
     entry = IdempotencyEntry(workspace, once.route, once.key, body_hash, answer, now)
     await idempotency.remember(tx, entry)

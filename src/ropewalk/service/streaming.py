@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from ropewalk.core.errors import RopewalkError, Unavailable
-from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.base import Engine
 from ropewalk.service.channels import Channel
 from ropewalk.service.execution_channel import ExecutionChannel
 from ropewalk.service.stream_limits import StreamLimits
@@ -33,7 +33,7 @@ class TooMany(RopewalkError):
 class Streams:
     """Every stream of one server."""
 
-    def __init__(self, engine: NativeEngine, limits: StreamLimits | None = None) -> None:
+    def __init__(self, engine: Engine, limits: StreamLimits | None = None) -> None:
         self._engine = engine
         self.limits = limits or StreamLimits()
         self._channels: dict[Hashable, tuple[Channel, asyncio.Future[None]]] = {}
@@ -58,14 +58,14 @@ class Streams:
         """The stream of one execution: its key, and how it is made."""
         limits = self.limits
         return execution, lambda: ExecutionChannel(
-            self._engine.store, self._engine.followers, execution, most=limits.kept, most_bytes=limits.kept_bytes
+            self._engine.store, self._engine.watching, execution, most=limits.kept, most_bytes=limits.kept_bytes
         )
 
     def of_workspace(self, workspace: str, workflow: str | None = None) -> tuple[Hashable, Callable[[], Channel]]:
         """The stream of a workspace, or of a workflow."""
         limits = self.limits
         return (workspace, workflow), lambda: WorkspaceChannel(
-            self._engine.store, self._engine.followers, workspace, workflow,
+            self._engine.store, self._engine.watching, workspace, workflow,
             most=limits.kept, most_bytes=limits.kept_bytes,
         )  # fmt: skip
 

@@ -18,10 +18,8 @@ from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Decide, Discard, Fix, PersonSignal, Requeue, Retry, Tell
 from ropewalk.core.subject import LONGEST_NAME, is_subject
-from ropewalk.engines.base import Ended, StartRequest, Version
-from ropewalk.engines.native.accepting import AT_ONCE
-from ropewalk.engines.native.engine import WORKFLOWS, NativeEngine
-from ropewalk.engines.native.publishing import publish
+from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
+from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.dead_letters import DeadLetters, require_json
@@ -29,7 +27,7 @@ from ropewalk.service.definition_checks import require_known_rate_limits, requir
 from ropewalk.service.document_cache import DocumentCache
 from ropewalk.service.node_types import LoadedNodeTypes, NodeTypeLoader
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
-from ropewalk.service.starting import MOST_PROBLEMS, Once, answered, check_inputs, said, start_all
+from ropewalk.service.starting import MOST_PROBLEMS, KeysUnderWay, Once, answered, check_inputs, said, start_all
 from ropewalk.service.telling import SignalVerbs, Told
 from ropewalk.service.workflow_cache import WorkflowCache
 from ropewalk.store import retention, workflows
@@ -47,17 +45,12 @@ class NewStart(Struct, frozen=True):
     priority: int = 5
 
 
-def require_startable(workflow: workflows.Workflow) -> None:
-    """Refuses a new execution of an archived workflow, also by a rerun or a replay."""
-    if workflow.archived_at is not None:
-        raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
-
-
 class Service(SignalVerbs):
     """What callers may ask of one workspace of a Ropewalk."""
 
-    def __init__(self, store: Store, engine: NativeEngine, types: Registry, env: Mapping[str, str],
-                 limits: Limits, workspace: str = "default", loader: NodeTypeLoader | None = None) -> None:  # fmt: skip
+    def __init__(self, store: Store, engine: Engine, types: Registry, env: Mapping[str, str],
+                 limits: Limits, workspace: str = "default", loader: NodeTypeLoader | None = None,
+                 keys: KeysUnderWay | None = None) -> None:  # fmt: skip
         self.store = store
         self.engine = engine
         self.types = types
@@ -66,6 +59,7 @@ class Service(SignalVerbs):
         self._env = env
         self._limits = limits
         self._loader = loader
+        self.keys_under_way: KeysUnderWay = {} if keys is None else keys
         self.workflow_cache = WorkflowCache(store, workspace, lambda: engine.workflow_changes)
         self.document_cache = DocumentCache(self._save)
 
@@ -73,7 +67,8 @@ class Service(SignalVerbs):
         """The same for another workspace."""
         if workspace == self.workspace:
             return self  # what it remembers of its workflows is remembered once
-        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, self._loader)
+        known = (self._loader, self.keys_under_way)
+        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, *known)
 
     # Workflows
 
@@ -82,7 +77,7 @@ class Service(SignalVerbs):
         # What exactly is wrong with a package is for the operator of the server, not for each author of a workflow.
         missing = dict.fromkeys(self.types.missing, "`ropewalk doctor` says why")
         definition = parse_definition(document, self.types.infos(), self._limits, missing)
-        require_served(definition, has_pools=self.store.is_shared or self.engine.lending.is_open)
+        require_served(definition, has_pools=self.store.is_shared or self.engine.leasing.is_open)
         require_known_rate_limits(definition, self.engine.rate_limits.known(self.workspace))
         return definition
 
@@ -103,7 +98,7 @@ class Service(SignalVerbs):
     async def learn(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
         """Take the node types of these modules, looked for in `folder` too; a process that takes none says so."""
         if self._loader is not None:
-            await self._loader.take(modules, folder, self.engine.held, self.workspace)
+            await self._loader.take(modules, folder, self.engine.publishing, self.workspace)
         return LoadedNodeTypes(modules if self._loader is None else (), tuple(self.types.infos()))
 
     async def save(self, document: JSON, by: str = "local") -> Version:
@@ -123,7 +118,7 @@ class Service(SignalVerbs):
             saved = await workflows.save(tx, draft, str(uuid_utils.uuid7()), self.store.now())
             await workflows.publish(tx, saved.workflow, saved.version)
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
-        self.engine.memory.keep(version)
+        self.engine.versions.keep(version)
         self._changed()
         return version
 
@@ -156,7 +151,7 @@ class Service(SignalVerbs):
         if key is None:
             return await self.engine.start(request)
         once = key if isinstance(key, Once) else Once(key, [said(request)])
-        return (await start_all(self.engine, [request], once))[0]
+        return (await start_all(self.engine, self.keys_under_way, [request], once))[0]
 
     async def start_batch(
         self, starts: Sequence[NewStart], actor: str = "local", once: Once | None = None, trace: str | None = None,
@@ -176,7 +171,7 @@ class Service(SignalVerbs):
             raise InvalidInput(sorted(problems, key=lambda each: each.path[1])[:MOST_PROBLEMS])
         requests = list(wanted.values())
         try:
-            return await start_all(self.engine, requests, once)
+            return await start_all(self.engine, self.keys_under_way, requests, once)
         except InvalidInput as error:
             raise InvalidInput(await self._unacceptable(requests) or error.problems) from error
 
@@ -187,7 +182,7 @@ class Service(SignalVerbs):
             if place % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
             try:
-                self.engine.memory.new(request, self.store.now())
+                request.concurrency_key()
             except InvalidInput as error:
                 problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
         return problems[:MOST_PROBLEMS]
@@ -220,11 +215,11 @@ class Service(SignalVerbs):
         )
 
     async def ended(self, execution: str) -> Ended:
-        return await self.engine.ended(execution)
+        return await self.engine.watching.ended(execution)
 
     def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
         """Every event after the given number, those recorded and those to come, until the end."""
-        return self.engine.follow(execution, after)
+        return self.engine.watching.follow(execution, after)
 
     async def tell(self, execution: str | None, signal: PersonSignal, by: str) -> Told:
         match signal:
@@ -261,7 +256,7 @@ class Service(SignalVerbs):
             problems.append(Problem(("subject",), words))
         if problems:
             raise InvalidInput(problems)
-        return await publish(self.engine, self.workspace, subject, payload, by)
+        return await self.engine.publishing.publish(self.workspace, subject, payload, by)
 
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""
@@ -272,7 +267,7 @@ class Service(SignalVerbs):
         """A new execution that keeps every result but those of `node` and of what is behind it."""
         story = await reading.recorded(self.store, execution)
         accepted = story.accepted
-        wanted = await self.engine.memory.version(accepted.workflow, version or accepted.version)
+        wanted = await self.engine.versions.version(accepted.workflow, version or accepted.version)
         carried = carry_over(story.folded(), node, wanted.plan, self.store.now())
         return await self._again(story, wanted, by, (carried,), bounded_by)
 
@@ -281,7 +276,7 @@ class Service(SignalVerbs):
         story = await reading.outlined(self.store, execution)
         if not story.folded().is_ended:
             raise InvalidTransition("cannot replay: the execution has not ended")
-        version = await self.engine.memory.version(story.accepted.workflow, story.accepted.version)
+        version = await self.engine.versions.version(story.accepted.workflow, story.accepted.version)
         carried = (NodesCarriedOver(self.store.now(), execution, {}),)
         return await self._again(story, version, by, carried, bounded_by)
 
@@ -316,5 +311,6 @@ class Service(SignalVerbs):
 
     async def sweep(self, policy: Policy, position: Position = START, by: str = "local") -> Swept:
         """Remove some of what is old by this policy, from there on; how much, and where to go on."""
-        about = (self.workspace, by)
-        return await sweep(self.store, self.store.now(), policy, position, limit=policy.step, on_behalf=about)
+        about, custody = (self.workspace, by), self.engine.custody
+        now, step = self.store.now(), policy.step
+        return await sweep(self.store, now, policy, position, limit=step, on_behalf=about, custody=custody)

@@ -22,9 +22,9 @@ from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError, Unreadable, reading_of
 from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.kinship import ENDS
-from ropewalk.engines.native.commit import Committed
-from ropewalk.engines.native.followers import Followers
-from ropewalk.engines.native.interests import of_workspace
+from ropewalk.engines.base import Appended
+from ropewalk.engines.interests import of_workspace
+from ropewalk.engines.watching import Watching
 from ropewalk.service.channels import Channel, Message
 from ropewalk.store import log as stored_log
 from ropewalk.store import streams
@@ -54,10 +54,10 @@ class Known(Struct):
 class WorkspaceChannel(Channel):
     """What happens in a workspace, or (`workflow`) in one workflow of it."""
 
-    def __init__(self, store: Store, followers: Followers, workspace: str, workflow: str | None, **limits: int) -> None:
+    def __init__(self, store: Store, watching: Watching, workspace: str, workflow: str | None, **limits: int) -> None:
         super().__init__(**limits)
         self._store = store
-        self._followers = followers
+        self._watching = watching
         self._workspace = workspace
         self._workflow = workflow
         # Numbers of a stream mean something only while it is kept; another life of it has another name.
@@ -74,11 +74,11 @@ class WorkspaceChannel(Channel):
 
     async def open(self) -> None:
         self._since = self._store.now()
-        self._followers.watch(of_workspace(self._workspace), self)
+        self._watching.watch(of_workspace(self._workspace), self)
         try:
             await self._begin()
         except BaseException:
-            self._followers.unwatch(of_workspace(self._workspace), self)
+            self._watching.unwatch(of_workspace(self._workspace), self)
             raise
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -106,7 +106,7 @@ class WorkspaceChannel(Channel):
 
     async def close(self) -> None:
         await super().close()
-        self._followers.unwatch(of_workspace(self._workspace), self)
+        self._watching.unwatch(of_workspace(self._workspace), self)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -132,17 +132,17 @@ class WorkspaceChannel(Channel):
 
     # Called by the engine
 
-    def told(self, committed: Committed) -> None:
-        live = committed.live
-        if self._workflow is not None and live.accepted.workflow != self._workflow:
+    def told(self, appended: Appended) -> None:
+        execution, workflow = appended.id, appended.accepted.workflow
+        if self._workflow is not None and workflow != self._workflow:
             return
-        known = self._known.get(live.id)
-        if known is None and committed.first_seq == 1:
-            known = self._known[live.id] = Known(live.accepted.workflow, 0)
-        if known is None or committed.first_seq > known.seq + 1:
-            self.moved(live.id, None)
+        known = self._known.get(execution)
+        if known is None and appended.first_seq == 1:
+            known = self._known[execution] = Known(workflow, 0)
+        if known is None or appended.first_seq > known.seq + 1:
+            self.moved(execution, None)
         else:
-            self._add(live.id, known, committed.first_seq, committed.events)
+            self._add(execution, known, appended.first_seq, appended.events)
 
     def moved(self, execution: str | None, head: int | None) -> None:
         if execution is None or len(self._to_read) >= MOST_LOOKED_AT:

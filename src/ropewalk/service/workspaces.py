@@ -9,8 +9,7 @@ from msgspec import UNSET, UnsetType
 from ropewalk.core.call_settings import written
 from ropewalk.core.errors import NotFound
 from ropewalk.core.rate_limit import RateLimit
-from ropewalk.engines.native.accepting import accepted
-from ropewalk.engines.native.engine import RATE_LIMITS
+from ropewalk.engines.base import RATE_LIMITS
 from ropewalk.service.verbs import Service
 from ropewalk.store import audit, rate_limits, workspaces
 from ropewalk.store.access import Transaction
@@ -52,7 +51,7 @@ async def change(service: Service, workspace: str, plan: Plan | None, slots: Slo
         if limits is not None:
             await rate_limits.put(tx, workspace, limits)
         after = await _noted(tx, service, "change-workspace", before, workspace, by)
-    accepted(service.engine)
+    service.engine.accepted()
     if limits is not None:
         await _limits_changed(service)
     return after

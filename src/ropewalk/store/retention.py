@@ -79,21 +79,21 @@ async def forgotten(reader: Reader) -> dict[str, int]:
 # Executions
 
 
-async def remove_executions(tx: Transaction, after: str, cut: Cutoffs, limit: int) -> tuple[int, str | None]:
-    """Removes what nothing keeps of the next `limit` old executions; how many, and where to go on (None: at the end).
+async def remove_executions(tx: Transaction, after: str, cut: Cutoffs, limit: int) -> tuple[list[str], str | None]:
+    """Removes what nothing keeps of the next `limit` old executions; which, and where to go on (None: at the end).
 
     Locked first, judged in a second statement: what the first one waited for is seen only by the next.
     """
     locked = [row[0] for row in await tx.fetch("lock_old_executions", after, _horizon(cut), cut.executions, limit)]
     if not locked:
-        return 0, None
+        return [], None
     ours = frozenset(locked)
     removable = [row for row in await _removable(tx, after, locked[-1], cut) if row[0] in ours]
     chosen = _light_enough(removable)
     await _remove(tx, chosen, cut)
     if len(chosen) < len(removable):
-        return len(chosen), chosen[-1]
-    return len(chosen), locked[-1] if len(locked) == limit else None
+        return chosen, chosen[-1]
+    return chosen, locked[-1] if len(locked) == limit else None
 
 
 async def count_executions(reader: Reader, cut: Cutoffs) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ropewalk.configuration import resolve
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.base import Custody
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.local import LocalEngine
 from ropewalk.modules import Catalogue, catalogue
 from ropewalk.nodes.base import NodeType
@@ -59,12 +60,12 @@ async def _opened(nodes: Iterable[NodeType], project: str | Path | None, env: Ma
             db=str(Path(folder) / FILE),
             is_thrown_away=True,
             # A node that still runs when the test is over is stopped, and not waited for.
-            native=NativeSettings(drain_seconds=0),
+            worker=WorkerSettings(drain_seconds=0),
             env={**set_env, **(env or {})},
         )
         async with open_service(settings, known.types, known.functions) as service:
             yield LocalEngine(service), Stubs(known.types)
-            await _require_sound(service.store)
+            await _require_sound(service.store, service.engine.custody)
 
 
 def _known(nodes: Iterable[NodeType], project: str | Path | None) -> tuple[Catalogue, Mapping[str, str]]:
@@ -79,9 +80,9 @@ def _known(nodes: Iterable[NodeType], project: str | Path | None) -> tuple[Catal
     return catalogue(modules, nodes), said["env"]
 
 
-async def _require_sound(store: Store) -> None:
+async def _require_sound(store: Store, custody: Custody) -> None:
     """AssertionError if a log breaks an invariant, or a table says other than the logs: a fault of the engine."""
-    audit = Audit(store, load_blob=store.blobs.get)
+    audit = Audit(store, load_blob=store.blobs.get, custody=custody)
     found = [violation async for each in audit.executions() for violation in each.violations]
     found += await audit.together()
     assert not found, "the store breaks what Ropewalk guarantees; please report it: " + "; ".join(map(str, found[:10]))

@@ -11,7 +11,6 @@ from typing import Any
 
 from ropewalk.core.duration import parse_duration
 from ropewalk.core.errors import InvalidInput, Problem, RopewalkError
-from ropewalk.engines.native.quiet import look, next_due, quiet
 from ropewalk.service import Service
 from ropewalk.service.explaining import explain
 from ropewalk.service.reasons import FEW, Cause
@@ -40,14 +39,14 @@ class Skipping:
 
     async def quiet(self) -> None:
         """Wait until everything is done that can be before time passes."""
-        await quiet(self._engine)
+        await self._engine.quiet()
 
     async def skip(self, length: Any) -> None:
         """Let so much time pass; what is due meanwhile happens in the order of its time."""
         await self.quiet()
         end = self._store.now() + _microseconds(length)
         for _ in range(MOST_MOMENTS):
-            due = await next_due(self._engine)
+            due = await self._engine.next_due()
             await self._move_to(end if due is None else min(due, end))
             if due is None or due > end:
                 return
@@ -61,7 +60,7 @@ class Skipping:
                 if await self._is_ended_or_quiet(execution, ending):
                     await ending
                     return
-                due = await next_due(self._engine)
+                due = await self._engine.next_due()
                 if due is None:
                     raise StillWaiting(await self._why(execution))
                 await self._move_to(due, is_awaited=False)
@@ -85,7 +84,7 @@ class Skipping:
     async def _move_to(self, moment: int, *, is_awaited: bool = True) -> None:
         """It is that time, unless it is later already; what is due then is carried out."""
         self._store.skip(max(0, moment - self._store.now()))
-        look(self._engine)
+        self._engine.look()
         if is_awaited:
             await self.quiet()
 
@@ -105,7 +104,7 @@ class Skipping:
     async def explain(self, execution: str, node: str | None = None) -> dict[str, Any]:
         """Why an execution, or a node of it, does not run now."""
         about = (self._store, self.service.workspace, execution, self._store.now())
-        return await explain(*about, node=node, alive=lambda _: True)
+        return await explain(*about, node=node, alive=lambda _: True, custody=self._engine.custody)
 
 
 def _told(reason: Mapping[str, Any]) -> str:

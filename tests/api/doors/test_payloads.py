@@ -38,7 +38,7 @@ READS = ("", "/nodes", "/events", "/runs", "/explain", "/explain?node=ask", "/ex
 async def waiting(house: House, workflow: str, node: str, value: str | None = None) -> str:
     """An execution that has come to the wait of this node."""
     service = house.service
-    version = await service.engine.memory.version(workflow, 1)
+    version = await service.engine.versions.version(workflow, 1)
     execution = await service.start(version, value, {"v": value} if value else None)
     async for _, event in service.follow(execution):
         if type(event).__name__ == "RunWaiting" and getattr(event, "node", None) == node:
@@ -68,7 +68,7 @@ async def everything(house: House, executions: list[str], token: str) -> dict[st
 async def test_payloads_are_in_no_answer_to_who_may_not_read_them(house: House, role: Role, is_told: bool):
     workflow = await house.save(SECRETIVE)
     first = await waiting(house, workflow, "ask", SECRET)
-    second = await house.service.start(await house.service.engine.memory.version(workflow, 1), SECRET)
+    second = await house.service.start(await house.service.engine.versions.version(workflow, 1), SECRET)
     await house.service.signal(first, "told", SECRET)
 
     told = await everything(house, [first, second], await house.key(role))
@@ -123,7 +123,7 @@ async def test_whom_a_workflow_is_shared_with_is_not_told_who_else_has_the_slots
         await workspaces.override_slots(tx, "default", 1)
     holder = await waiting(house, await house.save(BUSY), "now")
     workflow = await house.save(CHILD)
-    execution = await house.service.start(await house.service.engine.memory.version(workflow, 1))
+    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1))
     path = f"/workflow/executions/{execution}/explain?workspaceId=default"
 
     told = await read(house, path, await shared(house, workflow))

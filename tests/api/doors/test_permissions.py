@@ -123,7 +123,7 @@ async def furnished(house: House) -> World:
 
 async def _ended(house: House, workflow: str) -> str:
     """An execution that is over."""
-    execution = await house.service.start(await house.service.engine.memory.version(workflow, 1))
+    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1))
     await house.service.ended(execution)
     return execution
 

@@ -31,7 +31,7 @@ async def damaged(town: Town, how: str) -> str:
     """The same, when it is damaged in this way and no cache has it as it was."""
     execution = await asked(town)
     await damage(town.service.store, execution, how)
-    town.service.engine.memory._versions.clear()
+    town.service.engine.versions.forget()
     return execution
 
 

@@ -19,7 +19,7 @@ from tests.engines.worlds import ONCE, act, flow
 
 async def test_lists_go_on_where_a_page_ended(house: House):
     workflow = await house.save(ONE)
-    started = [await house.service.start(await house.service.engine.memory.version(workflow, 1)) for _ in range(3)]
+    started = [await house.service.start(await house.service.engine.versions.version(workflow, 1)) for _ in range(3)]
 
     first = (await house.ask("GET", "/workflow/executions?limit=2")).json()
     second = (await house.ask("GET", f"/workflow/executions?limit=2&cursor={first['next']}")).json()

@@ -19,7 +19,7 @@ from ropewalk.api.app import create_app
 from ropewalk.api.backend import Backend
 from ropewalk.core.duration import SECOND
 from ropewalk.core.rate_limit import RateLimit
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import workspaces
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import KEY, House
@@ -39,7 +39,7 @@ def painted(**node: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def opened(db: str, lease: float = 120.0) -> AsyncIterator[House]:
     """A house whose leases last so long."""
-    async with open_service(Settings(db=db, native=NativeSettings(runner_lease=lease))) as service:
+    async with open_service(Settings(db=db, worker=WorkerSettings(runner_lease=lease))) as service:
         backend = await Backend.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
@@ -49,7 +49,7 @@ async def opened(db: str, lease: float = 120.0) -> AsyncIterator[House]:
 
 async def start(house: House, document: dict[str, Any] | None = None, value: Any = "red") -> str:
     workflow = await house.save(document or painted())
-    return await house.service.start(await house.service.engine.memory.version(workflow, 1), value)
+    return await house.service.start(await house.service.engine.versions.version(workflow, 1), value)
 
 
 async def lease(house: House, token: str | None = None, **body: Any) -> list[dict[str, Any]]:
@@ -115,7 +115,7 @@ async def test_a_waiting_runner_is_woken_when_work_comes(house: House):
 
 async def line_forms(house: House) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not house.service.engine.lending.waiting:
+        while not house.service.engine.leasing.waiting:
             await asyncio.sleep(0)
 
 
@@ -150,7 +150,7 @@ async def test_a_second_report_changes_nothing_and_is_counted(house: House, verb
 
     assert answer.status_code == 409
     assert await names(house, execution) == before
-    assert house.service.engine.lending.refused == 1
+    assert house.service.engine.leasing.refused == 1
 
 
 @pytest.mark.parametrize("change", ["token", "run", "runner"])
@@ -171,7 +171,7 @@ async def test_a_lease_is_good_for_its_run_and_its_runner_alone(house: House, ch
 
     assert answer.status_code == 409
     assert real.status_code == 200
-    assert house.service.engine.lending.refused == 1
+    assert house.service.engine.leasing.refused == 1
 
 
 async def test_a_runner_that_goes_silent_loses_its_run_and_another_gets_it(tmp_path: Path):
@@ -306,7 +306,7 @@ async def test_a_runner_that_hangs_up_while_waiting_takes_nothing_along(house: H
         await line_forms(house)
         writer.transport.abort()
         async with asyncio.timeout(PATIENCE):
-            while house.service.engine.lending.waiting:
+            while house.service.engine.leasing.waiting:
                 await asyncio.sleep(0)
 
         await start(house)
@@ -436,7 +436,7 @@ async def test_a_rate_limit_that_is_out_of_reach_fails_a_run_before_a_runner_has
     async with opened(each_db) as house:
         await workspaces.change(house.service, "default", None, UNSET, "test", {"slow": RateLimit(1, SECOND)})
         workflow = await house.save(painted(rateLimit="slow"))
-        version = await house.service.engine.memory.version(workflow, 1)
+        version = await house.service.engine.versions.version(workflow, 1)
         execution = await house.service.start(version, "red", bounded_by=("user:ann",))
 
         assert await lease(house, waitSeconds=1) == []

@@ -86,7 +86,7 @@ async def test_what_it_takes_a_runner_to_lease_is_counted_and_looking_in_vain_is
     asked = {"pool": "paint", "runnerId": "painter", "waitSeconds": 30}
     waiting = asyncio.ensure_future(counted.ask("POST", "/workflow/runs/lease", json=asked))
     async with asyncio.timeout(30):
-        while not counted.service.engine.lending.waiting:
+        while not counted.service.engine.leasing.waiting:
             await asyncio.sleep(0)
     before = await figures(counted)
     await counted.service.start(await counted.service.save(PAINTED))

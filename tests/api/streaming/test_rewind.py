@@ -20,7 +20,7 @@ WAITS = {
 
 async def begun(house: House) -> str:
     workflow = await house.save(WAITS)
-    return await house.service.start(await house.service.engine.memory.version(workflow, 1))
+    return await house.service.start(await house.service.engine.versions.version(workflow, 1))
 
 
 async def refused(house: House) -> None:

@@ -121,7 +121,7 @@ async def test_a_reader_that_does_not_read_is_cut_off_and_no_other_is_late(house
     house.app.state.streams = streams = Streams(house.service.engine, StreamLimits(stalled=2.0))
     document = chain(150, type="set", **{"with": {"values": {"text": "{{ input }}"}}})
     workflow = await house.save(document)
-    version = await house.service.engine.memory.version(workflow, 1)
+    version = await house.service.engine.versions.version(workflow, 1)
     execution = await house.service.start(version, "x" * 30_000)
     async with served(house) as url:
         deaf = await _deaf(url, execution, house.root)
@@ -146,7 +146,7 @@ async def test_a_reader_that_was_up_to_date_survives_a_burst_larger_than_what_is
     house.app.state.streams = streams = Streams(house.service.engine, StreamLimits(kept=3))
     burst = chain(1, type="noop", forEach="{{ input }}", concurrency=200)
     workflow = await house.save(burst)
-    version = await house.service.engine.memory.version(workflow, 1)
+    version = await house.service.engine.versions.version(workflow, 1)
     execution = await house.service.start(version, list(range(200)))
     async with served(house) as url:
         listeners = [

@@ -12,7 +12,7 @@ from ropewalk.access import keys
 from ropewalk.access.rights import Role
 from ropewalk.api.app import create_app
 from ropewalk.api.backend import Backend
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.wiring import Settings, open_service
 from tests.api.house import KEY, House
 from tests.api.streaming.test_stream_crowd import chain, microseconds
@@ -25,7 +25,7 @@ NODES = 40
 @asynccontextmanager
 async def idle_house(db: str) -> AsyncIterator[House]:
     """A server that executes nothing itself."""
-    async with open_service(Settings(db=db, native=NativeSettings(claims=False))) as service:
+    async with open_service(Settings(db=db, worker=WorkerSettings(claims=False))) as service:
         backend = await Backend.open(service.store, service.of, key=KEY)
         async with service.store.transaction() as tx:
             wanted = keys.Wanted(workspace="default", name="root", role=Role.ADMIN, is_root=True)
@@ -50,7 +50,7 @@ async def worker(db: str) -> AsyncIterator[None]:
 async def begun(house: House) -> str:
     """An execution in the hands of the other process, at its wait."""
     workflow = await house.save(chain(NODES, type="noop"))
-    execution = await house.service.start(await house.service.engine.memory.version(workflow, 1))
+    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1))
     async with asyncio.timeout(PATIENCE):
         async for _, event in house.service.follow(execution):
             if type(event).__name__ == "RunWaiting":

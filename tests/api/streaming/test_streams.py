@@ -37,7 +37,7 @@ async def started(house: House, document: dict[str, Any] = WAITING, workspace: s
     """An execution that has come to its wait."""
     workflow = await house.save(document, workspace)
     service = house.backend.service(workspace)
-    execution = await service.start(await service.engine.memory.version(workflow, 1))
+    execution = await service.start(await service.engine.versions.version(workflow, 1))
     async for _, event in service.follow(execution):
         if type(event).__name__ == "RunWaiting":
             break
@@ -141,7 +141,7 @@ async def test_a_viewer_sees_that_it_happened_and_not_with_what(house: House, ur
 async def test_a_snapshot_has_nothing_that_only_some_may_see(house: House, url: str):
     broken = {"id": "a", "type": "set", "with": {"values": {"x": "{{ input + 1 }}"}}, "retry": {"maxAttempts": 1}}
     workflow = await house.save({"ropewalk": 1, "name": "broken", "nodes": [broken]})
-    execution = await house.service.start(await house.service.engine.memory.version(workflow, 1), "secret")
+    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1), "secret")
     await house.service.ended(execution)
 
     snapshot, *_ = await (await Listener.connect(url, path(execution), await house.key(Role.VIEWER))).everything()
@@ -364,7 +364,7 @@ async def test_starts_that_no_worker_has_claimed_yet_are_told_of_too(house: Hous
     workflow = await house.save(WAITING)
     listener = await Listener.connect(url, rooms(workflow)["workspace"], house.root)
     await listener.take(1)
-    version = await house.service.engine.memory.version(workflow, 1)
+    version = await house.service.engine.versions.version(workflow, 1)
 
     execution = await house.service.start(version, key="once")
     said = await listener.take(1)

@@ -197,7 +197,7 @@ async def test_a_waiter_that_hangs_up_leaves_nothing_behind(house: House):
     await asyncio.wait_for(asyncio.gather(*(caller.answer for caller in callers)), 30)
 
     assert len(house.backend.waiters) == 0
-    assert not house.service.engine.followers._waiting
+    assert not house.service.engine.watching._waiting
 
 
 @pytest.mark.parametrize("is_pipelined", [False, True])
@@ -216,7 +216,7 @@ async def test_a_waiter_that_closes_its_connection_leaves_nothing_behind(house: 
         writer.close()
         await until_waiting(house, 0)
 
-    assert not house.service.engine.followers._waiting
+    assert not house.service.engine.watching._waiting
 
 
 async def test_a_whole_answer_is_the_same_as_one_in_parts(house: House):

@@ -60,7 +60,7 @@ def test_breakers_and_dispatch_are_as_they_were_set(tmp_path: Path):
         "[dispatcher]\nattempts = 5\nbatch = 6\n",
     )
 
-    native = Settings.of(resolve(environment={}, file=file)).native
+    native = Settings.of(resolve(environment={}, file=file)).worker
 
     general = BreakerPolicy(1, 0.25, 2_500_000, 3_000_000, 2, 4)
     rule = BreakerRule(replace(general, failure_share=0.8), host="*.shop.example")
@@ -172,7 +172,7 @@ def test_a_breaker_that_can_never_open_and_a_limit_that_is_none_are_refused(tmp_
 def test_names_may_be_written_as_documents_write_them(tmp_path: Path):
     text = "rateLimits: { shop: { limit: 10, per: 1s, hosts: [shop.example] } }\nbreaker: { minimumCalls: 7 }\n"
 
-    native = Settings.of(resolve(environment={}, file=in_file(tmp_path, text, "settings.yaml"))).native
+    native = Settings.of(resolve(environment={}, file=in_file(tmp_path, text, "settings.yaml"))).worker
 
     assert native.rate_limits == {"shop": RateLimit(10, SECOND, ("shop.example",))}
     assert native.breaker.general.minimum_calls == 7

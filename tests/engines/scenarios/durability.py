@@ -282,8 +282,8 @@ async def a_log_can_be_followed_from_any_place_to_its_end(world: World) -> None:
     await world.ended(ended.execution)
     every = await world.events(ended.execution)
 
-    followed = [each async for each in world.service.engine.follow(ended.execution)]
-    rest = [each async for each in world.service.engine.follow(ended.execution, 3)]
+    followed = [each async for each in world.service.engine.watching.follow(ended.execution)]
+    rest = [each async for each in world.service.engine.watching.follow(ended.execution, 3)]
 
     assert followed == list(enumerate(every, 1))
     assert rest == followed[3:]

@@ -5,7 +5,7 @@ import asyncio
 from msgspec.structs import replace
 
 from ropewalk.core.errors import RopewalkError
-from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
+from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
 from tests.engines.simulation import runners
 from tests.engines.simulation.faults import Faults
 from tests.engines.simulation.member import Member, some_settings
@@ -81,7 +81,7 @@ class Fleet(World):
                 await self.let_go(member, is_violent=member.death.is_set() or self.chance.random() < 0.5)
             await asyncio.sleep(self.chance.choice((0, 0.1, 20)))
 
-    async def hire(self, native: NativeSettings) -> Member | None:
+    async def hire(self, native: WorkerSettings) -> Member | None:
         """A worker that got so far as to serve, if it did."""
         self._names += 1
         name = f"w{self._names}"
@@ -165,6 +165,6 @@ class Fleet(World):
     async def staff(self) -> None:
         """There is someone to claim, and someone of the pool."""
         if not any(member.native.claims for member in self.members):
-            await self.hire(NativeSettings(hands=2, drain_seconds=DRAIN))
+            await self.hire(WorkerSettings(hands=2, drain_seconds=DRAIN))
         if not any(member.native.pool == POOL for member in self.members):
-            await self.hire(NativeSettings(claims=False, pool=POOL, hands=2, drain_seconds=DRAIN))
+            await self.hire(WorkerSettings(claims=False, pool=POOL, hands=2, drain_seconds=DRAIN))

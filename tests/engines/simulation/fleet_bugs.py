@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.engines.leased import LeasedRuns
+from ropewalk.engines.leasing import Leasing
 from ropewalk.engines.native.claims import Claims
 from ropewalk.engines.native.letters import Letters
 from ropewalk.engines.native.live import Live
@@ -49,7 +51,7 @@ OWNERSHIP: Final = (
     Bug("epoch not checked by writes", SharedStore._check_epoch,
         "if not self.database.connection", "if False and self.database.connection"),
     Bug("takeover without raising the epoch", workers.take_over, "await expel(tx, dead)", "pass"),
-    Bug("nothing is taken over", Takeover.look, "await engine.recovery.take_up(taken, self._step)", "pass"),
+    Bug("nothing is taken over", Takeover.look, "await self._recovery.take_up(taken, self._step)", "pass"),
     Bug("lease extended by the worker's clock", Heartbeat._renew,
         "row = (now,", "row = (now + 86_400_000_000 * (int(self._worker[1]) % 2),"),
     SqlBug("acquired from whoever has it", "acquire_live", " and owner is null", ""),
@@ -70,11 +72,11 @@ LETTERS: Final = (
 )  # fmt: skip
 
 OFFERS: Final = (
-    Bug("report of a run that was lost", Offers._report, "[] if reported is None else [await", "[await"),
-    Bug("expired runs not told", Offers._end_silent, "in await offers.expired(tx, now, BATCH)", "in ()"),
+    Bug("report of a run that was lost", LeasedRuns._report, "[] if reported is None else [await", "[await"),
+    Bug("expired runs not told", Leasing.end_silent, "await offers.expired(tx, now, BATCH)", "[]"),
     Bug("offers repeated after a lost answer", Offers._write,
-        "self._engine.recovery.lost_the_store(list(lives.values()), error)", "self._rows[:0] = offered"),
-    Bug("offers of a dead owner taken for lost", Recovery._find_offers, "if live.found_running", "if False"),
+        "self._give_up(list(lives.values()), error)", "self._rows[:0] = offered"),
+    Bug("offers of a dead owner taken for lost", Recovery.find_offers, "if live.found_running", "if False"),
 )  # fmt: skip
 
 CLAIMS: Final = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
-from ropewalk.engines.native import followers
+from ropewalk.engines import watching
 from tests.engines.judging import ask, judge
 from tests.engines.simulation import shared
 from tests.engines.simulation.fleet import WORKSPACES, Fleet
@@ -69,11 +69,11 @@ class Complaints(logging.Handler):
 @contextmanager
 def _patient_followers() -> Iterator[None]:
     """Looking ten times a second at what nobody writes would take most of a history's time."""
-    every, followers.EVERY = followers.EVERY, FOLLOWED_EVERY
+    every, watching.EVERY = watching.EVERY, FOLLOWED_EVERY
     try:
         yield
     finally:
-        followers.EVERY = every
+        watching.EVERY = every
 
 
 def _tidy_up(loop: VirtualLoop, fleet: Fleet) -> None:
@@ -166,7 +166,7 @@ def _left_in_memory(member: Member) -> list[str]:
         "executions": len(engine.memory.lives),
         "attempts": engine.hands.busy,
         "promised hands": engine.hands.promised,
-        "leased runs": engine.offers.busy,
+        "leased runs": engine.leased.busy,
         "requests": member.unanswered(),
     }
     return [f"{number} {name} are left in {member.name}" for name, number in kept.items() if number]

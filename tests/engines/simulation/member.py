@@ -3,7 +3,7 @@
 import asyncio
 from random import Random
 
-from ropewalk.engines.native.settings import DEFAULT_POOL, NativeSettings
+from ropewalk.engines.settings import DEFAULT_POOL, WorkerSettings
 from ropewalk.store.access import Store
 from tests.engines.simulation.faults import Faults
 from tests.engines.simulation.process import DRAIN, Process, Setup
@@ -22,7 +22,7 @@ LATE_HEARTS = (0, 0.01, 0.1, 1)
 class Member(Process):
     """An engine on the shared store."""
 
-    def __init__(self, setup: Setup, faults: Faults, native: NativeSettings, database: Database, name: str) -> None:
+    def __init__(self, setup: Setup, faults: Faults, native: WorkerSettings, database: Database, name: str) -> None:
         super().__init__(setup, faults, native)
         self.name = name
         self.death = asyncio.Event()
@@ -74,9 +74,9 @@ class Member(Process):
         self.faults.is_cut_off = False
 
 
-def some_settings(chance: Random, pool: str) -> NativeSettings:
+def some_settings(chance: Random, pool: str) -> WorkerSettings:
     """Those of the pool own nothing, as the wiring has it; a few others only record what they are told."""
-    return NativeSettings(
+    return WorkerSettings(
         claims=pool == DEFAULT_POOL and chance.random() < 0.9,
         pool=pool,
         hands=chance.choice(HANDS),

@@ -138,7 +138,7 @@ class People:
         old = Cutoffs(now=now, executions=now - KEPT, letters=now - KEPT, blobs=now)
         async with service.store.transaction() as tx:
             removed, _ = await retention.remove_executions(tx, "", old, self.chance.choice((1, 5, 100)))
-        return removed
+        return len(removed)
 
     async def _waiting(self, service: Service, execution: str, kind: type[Wait]) -> list[str]:
         x = (await reading.recorded(service.store, execution)).folded()

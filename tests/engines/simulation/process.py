@@ -8,7 +8,7 @@ from typing import Any
 from ropewalk.core.definition import DEFAULT_LIMITS
 from ropewalk.core.errors import RopewalkError
 from ropewalk.engines.native.engine import NativeEngine
-from ropewalk.engines.native.settings import NativeSettings
+from ropewalk.engines.settings import WorkerSettings
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.service import Service
 from ropewalk.store import workspaces
@@ -28,7 +28,7 @@ class Setup:
         self.db = db
         self.types = types
         self.slots = {WORKSPACE: chance.randint(1, 3)} if chance.random() < 0.7 else {}
-        self.native = NativeSettings(
+        self.native = WorkerSettings(
             hands=chance.choice((1, 2, 4, 5_000)), executions=chance.choice((2, 5, 20_000)), drain_seconds=DRAIN
         )
 
@@ -36,7 +36,7 @@ class Setup:
 class Process:
     """An engine, those who ask it for something, and everything that is under way in it."""
 
-    def __init__(self, setup: Setup, faults: Faults, native: NativeSettings) -> None:
+    def __init__(self, setup: Setup, faults: Faults, native: WorkerSettings) -> None:
         self.setup = setup
         self.native = native
         self.faults = faults
@@ -93,7 +93,7 @@ class Process:
         self.faults.is_dead = True
         await self.actor.end()
         if hasattr(self, "engine"):
-            self.engine.timers.close()
+            self.engine.deciding.timers.close()
             self.engine.hands.close()
         await self._leave()
 

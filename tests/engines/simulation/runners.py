@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ropewalk.checker import Effect
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
-from ropewalk.engines.native.lending import Leased
+from ropewalk.engines.leasing import Leased
 from ropewalk.service import Service, runners
 from tests.engines.simulation.nodes import LARGE
 from tests.engines.simulation.process import WORKSPACE
@@ -57,7 +57,7 @@ class Runner:
     async def _look(self, service: Service) -> list[Leased]:
         seeker = runners.seeker(service.workspace, POOL, self._name, "ann", self._chance.randint(1, 3))
         gone = asyncio.get_running_loop().create_future()
-        return await service.engine.lending.lease(seeker, self._chance.choice((0, 3, 20)), gone)
+        return await service.engine.leasing.lease(seeker, self._chance.choice((0, 3, 20)), gone)
 
     async def _carry_out(self, leased: Leased) -> None:
         offer = leased.offer
@@ -66,7 +66,7 @@ class Runner:
         self._fleet.sometimes["leased by a runner"] += 1
         for _ in range(self._chance.randrange(3)):
             await asyncio.sleep(self._chance.choice(WORK))
-            await self._ask(lambda service: service.engine.lending.keep(leased.lease))
+            await self._ask(lambda service: service.engine.leasing.keep(leased.lease))
         await asyncio.sleep(self._chance.choice(WORK))
         for _ in range(self._chance.choice((0, 1, 1, 1, 2))):
             await self._report(leased)

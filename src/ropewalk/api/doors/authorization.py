@@ -75,7 +75,7 @@ class Call:
 
     async def has_ended(self, execution: str) -> bool:
         """Whether an execution this route may be used on is over. Nothing is read of one that is under way here."""
-        accepted = self.service.engine.memory.under_way(execution)
+        accepted = self.service.engine.under_way(execution)
         if accepted is None or accepted.workspace != self.workspace:
             return ExecutionState((await self.execution(execution)).state).is_ended
         await self.allow(accepted.workflow, f"there is no execution {execution}")

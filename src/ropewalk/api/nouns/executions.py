@@ -29,7 +29,6 @@ from ropewalk.core.state import RunState
 from ropewalk.core.trace import read_traceparent
 from ropewalk.engines.base import Version
 from ropewalk.service import explaining, payloads, reading
-from ropewalk.service.definitions import startable
 from ropewalk.service.facts import Visibility
 from ropewalk.service.reading import executions as stories
 from ropewalk.service.reading.runs import Wanted
@@ -112,7 +111,7 @@ async def _start(here: Call, body: StartBody, idempotency_key: str | None, trace
     known = None if once is None else await here.service.started(once)
     if known is not None:
         return known[0]
-    version = await startable(here.service, workflow, body.version)
+    version = await here.service.engine.versions.startable(workflow, body.version)
     about = (here.actor.subject, body.priority, once, read_traceparent(traceparent), here.bounded_by)
     return await here.service.start(version, body.input, body.vars, *about)
 
@@ -201,7 +200,7 @@ async def _versions(call: Call, starts: list[NewExecution], known: dict[str, Wor
         wanted = (each.workflow_definition_id, each.version)
         if wanted not in found:
             try:
-                found[wanted] = await startable(call.service, known[wanted[0]], each.version)
+                found[wanted] = await call.service.engine.versions.startable(known[wanted[0]], each.version)
             except (InvalidTransition, NotFound) as error:
                 problems.append(Problem(("starts", place, "version"), str(error)))
     _refuse(problems)
@@ -225,7 +224,7 @@ async def get_execution(call: Caller, request: Request, execution_id: ExecutionI
 
 async def _details(call: Call, execution: str) -> dict[str, Any]:
     """An execution as the caller may see it."""
-    store, cached_version = call.backend.store, call.service.engine.memory.version_at_hand
+    store, cached_version = call.backend.store, call.service.engine.versions.version_at_hand
     about = (store, store.blobs, call.workspace, execution)
     found = await reading.tell_execution(*about, largest=LARGEST_INLINE, cached_version=cached_version)
     return payloads.marked(found, payloads.EXECUTION, may_read=await call.may_read(found["workflowId"]))
@@ -315,5 +314,6 @@ async def explain_execution(call: Caller, execution_id: ExecutionId, node: NodeN
         alive=alive,
         lease=lease,
         visibility=visibility,
-        accepts_only=not call.service.engine.settings.claims,
+        accepts_only=call.service.engine.accepts_only,
+        custody=call.service.engine.custody,
     )

@@ -19,7 +19,7 @@ from ropewalk.api.shapes.problems import Refused
 from ropewalk.api.streaming.waiters import hung_up
 from ropewalk.core.canonical import LARGEST_INTEGER
 from ropewalk.core.errors import ErrorType, Forbidden, RopewalkError, RunError
-from ropewalk.engines.native.lending import Lease, Leased
+from ropewalk.engines.leasing import Lease, Leased
 from ropewalk.nodes.failure import LONGEST_BODY, LONGEST_DETAIL, LONGEST_MESSAGE
 from ropewalk.service import runners
 from ropewalk.store.workspaces import DEFAULT
@@ -170,10 +170,10 @@ async def lease_runs(call: Caller, request: Request, body: LeaseBody) -> dict[st
     """The oldest free runs of a pool, leased to the caller; waits up to `waitSeconds` for the first of them."""
     _require_pool(call, body.pool)
     seeker = runners.seeker(call.workspace, body.pool, body.runner_id, call.actor.subject, body.limit)
-    lending = call.service.engine.lending
+    leasing = call.service.engine.leasing
     gone = asyncio.ensure_future(hung_up(request))
     try:
-        found = await lending.lease(seeker, body.wait_seconds, gone)
+        found = await leasing.lease(seeker, body.wait_seconds, gone)
         await _hand_over(call, request, found, is_gone=gone.done())
     finally:
         gone.cancel()
@@ -187,10 +187,10 @@ async def _hand_over(call: Call, request: Request, found: list[Leased], *, is_go
             # Once more: the runner may have waited for a minute, and lost its rights meanwhile.
             await authorize(request, call.right)
     except (RopewalkError, Refused):
-        await call.service.engine.lending.give_back(found)
+        await call.service.engine.leasing.give_back(found)
         raise
     if is_gone:
-        await call.service.engine.lending.give_back(found)
+        await call.service.engine.leasing.give_back(found)
 
 
 def _require_pool(call: Call, pool: str) -> None:
@@ -207,7 +207,7 @@ def _written(call: Call, lease: Lease) -> str:
 async def heartbeat_run(call: Caller, run_id: RunId, body: HeartbeatBody) -> dict[str, Any]:
     """Keep a run for another while; the answer says whether to stop."""
     lease = _shown(call, run_id, body.lease_token)
-    return runners.kept(await call.service.engine.lending.keep(lease))
+    return runners.kept(await call.service.engine.leasing.keep(lease))
 
 
 @routes.post("/{runId}/complete", Right.RUN, response_model=ReportTaken, problems=(409,), largest=LARGEST_OUTPUT)
@@ -234,15 +234,15 @@ def _shown(call: Call, run: str, token: str) -> Lease:
     try:
         lease = runners.read(call.backend.cursors.read(SIGNED_AS, token))
     except Refused as refusal:
-        raise call.service.engine.lending.not_theirs(run) from refusal
+        raise call.service.engine.leasing.not_theirs(run) from refusal
     if lease.run != run or lease.workspace != call.workspace or not lease.runner.endswith(f"@{call.actor.subject}"):
-        raise call.service.engine.lending.not_theirs(run)
+        raise call.service.engine.leasing.not_theirs(run)
     return lease
 
 
 def open_to_runners(backend: Backend) -> None:
     """Let the engine lease runs to HTTP runners: nodes may now name pools that no worker has."""
-    backend.service(DEFAULT).engine.lending.is_open = True
+    backend.service(DEFAULT).engine.leasing.is_open = True
 
 
 def end_waiting(app: Any) -> None:
@@ -250,5 +250,5 @@ def end_waiting(app: Any) -> None:
     them."""
     backend = getattr(getattr(app, "state", None), "backend", None)
     if backend is not None:
-        backend.service(DEFAULT).engine.lending.end_waiting()
+        backend.service(DEFAULT).engine.leasing.end_waiting()
         backend.waiters.end()

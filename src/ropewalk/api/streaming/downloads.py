@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from ropewalk.api.shapes.problems import Refused, answer_to
 from ropewalk.core.errors import RopewalkError
 from ropewalk.core.events import Blob
-from ropewalk.engines.native.budget import Budget
+from ropewalk.engines.budget import Budget
 from ropewalk.store.blobs import CHUNK
 
 if TYPE_CHECKING:

@@ -39,13 +39,13 @@ Wait = Annotated[
 async def until_all_ended(call: Call, request: Request, executions: Sequence[str], seconds: float) -> None:
     """Returns when all of them have ended, or the time is over."""
     if seconds:
-        ended = asyncio.gather(*map(call.service.engine.ended, executions))
+        ended = asyncio.gather(*map(call.service.engine.watching.ended, executions))
         await _wait(call, request, ended, seconds)
 
 
 async def once_ended(call: Call, request: Request, execution: str, seconds: float) -> None:
     """Returns when the execution has ended, or the time is over."""
-    with call.service.engine.followers.awaiting(execution) as ended:
+    with call.service.engine.watching.awaiting(execution) as ended:
         # After the watch began, so that no end is missed; before the wait, so that only a reader learns of the end.
         if not await call.has_ended(execution):
             await _wait(call, request, ended, seconds)

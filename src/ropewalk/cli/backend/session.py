@@ -28,7 +28,7 @@ from ropewalk.cli.backend.queries import (
 from ropewalk.cli.backend.workers import count_alive
 from ropewalk.core.canonical import JSON
 from ropewalk.core.events import Event
-from ropewalk.engines.native.process import and_no_longer
+from ropewalk.engines.process import and_no_longer
 from ropewalk.store.errors import StoreInUse
 from ropewalk.wiring import open_service
 
@@ -195,7 +195,7 @@ async def _owned(stack: AsyncExitStack, project: Project, executes: bool, known:
 async def _own(project: Project, executes: bool, known: "Catalogue | None"
                ) -> "AsyncIterator[tuple[Service, BroughtModules]]":  # fmt: skip
     # Here, since a command that only reads, or asks a server, does without node types and an engine.
-    from ropewalk.engines.native.process import settle_in
+    from ropewalk.engines.process import settle_in
     from ropewalk.modules import BroughtModules, catalogue
 
     brought = BroughtModules(project.nodes)
@@ -204,7 +204,7 @@ async def _own(project: Project, executes: bool, known: "Catalogue | None"
     if not executes:
         # No slots for nodes: verbs are recorded and no node starts. Other workers of the store claim what is ready.
         idle = {"claims": False, "executions": 0} if project.is_shared else {}
-        settings = replace(settings, native=replace(settings.native, hands=0, **idle))
+        settings = replace(settings, worker=replace(settings.worker, hands=0, **idle))
     else:
         known.types.tell_of_missing()
         settle_in()

@@ -7,7 +7,7 @@ from msgspec import Struct
 from ropewalk.cli.backend.project import Project
 from ropewalk.cli.views.progress import now
 from ropewalk.core.duration import SECOND
-from ropewalk.engines.native.settings import DEFAULT_POOL
+from ropewalk.engines.settings import DEFAULT_POOL
 from ropewalk.store import workers
 from ropewalk.store.sqlite import SqliteReader, owner_info
 from ropewalk.store.workers import Worker

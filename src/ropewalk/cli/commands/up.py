@@ -27,7 +27,7 @@ from ropewalk.cli.views.console import console, print_json_line
 from ropewalk.cli.views.logs import logging_as
 from ropewalk.cli.views.progress import LogView
 from ropewalk.core.errors import InvalidInput
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 from ropewalk.modules import catalogue
 from ropewalk.store import workspaces
 from ropewalk.wiring import LogForm, Settings, open_backend
@@ -124,7 +124,7 @@ def _engine_settings(project: Project) -> Settings:
     settings = project.settings
     if project.configuration["dispatcher.enabled"] and not _processes(project):
         return settings
-    return replace(settings, native=replace(settings.native, claims=False, hands=0, executions=0))
+    return replace(settings, worker=replace(settings.worker, claims=False, hands=0, executions=0))
 
 
 def _server_settings(project: Project) -> "ServerSettings":

@@ -22,7 +22,7 @@ from ropewalk.cli.views.console import console
 from ropewalk.cli.views.logs import logging_as
 from ropewalk.cli.views.progress import LogView
 from ropewalk.core.errors import InvalidInput
-from ropewalk.engines.native.process import settle_in
+from ropewalk.engines.process import settle_in
 from ropewalk.modules import catalogue
 from ropewalk.service import Service
 from ropewalk.store import workers
@@ -103,7 +103,7 @@ async def _work(project: Project, settings: Settings, view: LogView, changes: Re
                 if port is not None:
                     port.leave()
                 view.say(f"draining: {_load(service)}; another signal leaves at once")
-            left = len(service.engine.memory.lives)
+            left = service.engine.load.executions
             view.say(f"worker {service.store.worker} has left; {_count(left, 'execution')} for others to go on with")
         return is_due(asked, changes)
 
@@ -135,9 +135,8 @@ async def _until_asked(service: Service, view: LogView, asked: Interrupts, chang
 
 
 def _load(service: Service) -> str:
-    engine = service.engine
-    nodes = engine.hands.busy + engine.offers.busy
-    return f"{_count(len(engine.memory.lives), 'execution')}, {_count(nodes, 'node')} running"
+    load = service.engine.load
+    return f"{_count(load.executions, 'execution')}, {_count(load.runs, 'node')} running"
 
 
 def _count(number: int, what: str) -> str:

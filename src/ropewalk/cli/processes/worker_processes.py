@@ -55,7 +55,7 @@ async def _keep_alive(project: Project, view: View) -> None:
 
 async def _live(project: Project) -> str:
     """The whole life of one worker, and how it ended; if this is cancelled, it is told to drain."""
-    patience = project.settings.native.drain_seconds + GRACE
+    patience = project.settings.worker.drain_seconds + GRACE
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

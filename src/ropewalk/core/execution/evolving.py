@@ -173,6 +173,8 @@ def item_succeeded(x: Progress, event: events.ItemSucceeded) -> None:
     x.leave(work)
     _use_signal(x, work)
     x.maps[index].succeed(event.item, value_of(event.output, event.blob))
+    if event.blob is not None:
+        x.large_lists[index] = None
     x.feed(index)
     if x.nodes[index] is NODE_SUCCESS:
         mending.succeeded(x, index, event.item)

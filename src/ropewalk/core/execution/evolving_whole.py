@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ropewalk.core import events
-from ropewalk.core.commands import PauseChild, ReopenChild, ResumeChild
+from ropewalk.core.commands import PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.events import Event
 from ropewalk.core.execution import evolving as node
 from ropewalk.core.execution import evolving_end as end
@@ -49,6 +49,8 @@ def _carried_over(x: Progress, event: events.NodesCarriedOver) -> None:
         elif name in event.outputs:
             x.leave(x.works.pop(index))
             node.settle_node(x, index, event.output(name), event.ports.get(name, ()))
+            if event.large.get(name):
+                x.large_lists[index] = None
     # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
     x.to_skip[:] = [index for index in x.to_skip if x.plan.ids[index] not in skipped]
 
@@ -138,7 +140,7 @@ def _reset(x: Progress, event: events.NodesReset) -> None:
 def _begin_again(x: Progress, work: Work) -> None:
     """Reopen the failed child if there is one to reopen, else try the node anew."""
     if work.child is not None and work.child.is_reopenable:
-        x.commands.append(ReopenChild(_wait_again(x, work).child, work.opening))
+        _reopen_child(x, work)
         _unfail(x, work.node)
         x.nodes[work.node] = NodeState.RUNNING
         x.open_nodes += 1
@@ -153,11 +155,20 @@ def _reset_items(x: Progress, index: int, map_: Map) -> None:
         work = map_.works[item]
         if work.child is not None and work.child.is_reopenable:
             map_.reattach(item)
-            x.commands.append(ReopenChild(_wait_again(x, work).child, work.opening))
+            _reopen_child(x, work)
         else:
             map_.requeue(item).renew()
     _unfail(x, index)
     x.make_ready(index)
+
+
+def _reopen_child(x: Progress, work: Work) -> None:
+    """Have the failed child go on; one that could not be started is started now."""
+    wait = _wait_again(x, work)
+    x.commands += (
+        StartChild(x.plan.ids[work.node], work.attempt, wait, work.item),
+        ReopenChild(wait.child, work.opening),
+    )
 
 
 def _wait_again(x: Progress, work: Work) -> ChildWait:
@@ -214,6 +225,8 @@ def _fixed(x: Progress, event: events.NodeFixed) -> None:
     else:
         _take_up(x, index, event.item, is_fixed=True)
         x.maps[index].fix(event.item, output)
+        if event.blob is not None:
+            x.large_lists[index] = None
         _go_on(x, index)
 
 

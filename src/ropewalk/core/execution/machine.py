@@ -166,9 +166,10 @@ class Execution(Progress):
         return []
 
     def _outstanding_child(self, node: str, work: Work, wait: ChildWait) -> list[Command]:
-        if self.ending is not None:
-            return [CancelChild(wait.child)]
         commands: list[Command] = [StartChild(node, work.attempt, wait, work.item)]
+        if self.ending is not None:
+            # Also one that is yet to be started: an end that is waited for has to come.
+            return [*commands, CancelChild(wait.child)]
         if work.opening is not None:
             commands.append(ReopenChild(wait.child, work.opening))
         if self.state is ExecutionState.PAUSED:

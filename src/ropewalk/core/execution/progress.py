@@ -31,10 +31,10 @@ class Progress:
     __slots__ = (
         "_slot_asked", "_timer_order", "about", "accepted", "blobs", "called_off", "commands", "continuing",
         "deadline", "ending", "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended",
-        "is_paused_by_parent", "is_simple", "is_started", "is_timed", "listeners", "maps", "mends", "new_failures",
-        "nodes", "now", "open_nodes", "opening", "output_asked", "outputs", "place", "plan", "ports", "ready",
-        "ready_count", "ready_first", "remaining", "resting", "room", "running", "seq", "signals", "started_at",
-        "state", "steps", "timers", "to_skip", "unhandled", "waiting", "was_resumed", "works",
+        "is_paused_by_parent", "is_simple", "is_started", "is_timed", "large_lists", "listeners", "maps", "mends",
+        "new_failures", "nodes", "now", "open_nodes", "opening", "output_asked", "outputs", "place", "plan", "ports",
+        "ready", "ready_count", "ready_first", "remaining", "resting", "room", "running", "seq", "signals",
+        "started_at", "state", "steps", "timers", "to_skip", "unhandled", "waiting", "was_resumed", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -47,8 +47,8 @@ class Progress:
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.outputs: dict[int, Any] = {}
-        # Values too large for the log, by hash: the code that evaluates expressions puts here what they need, and takes
-        # it away again; what the output of the whole needs stays.
+        # Values too large for the log, by hash: the worker that evaluates expressions puts here what they need, and
+        # takes it away again.
         self.blobs: dict[str, Any] = {}
         # How many more attempts the worker has hands for; set by it before a signal, None for any number.
         self.room: int | None = None
@@ -74,6 +74,8 @@ class Progress:
         self.frontier = Frontier(self.plan)
         self.works: dict[int, Work] = {}
         self.maps: dict[int, Map] = {}
+        # The maps some of whose outputs are too large for the log, those of another execution counted too.
+        self.large_lists: dict[int, None] = {}
         # How often an item of a map has changed after its map had succeeded.
         self.mends = 0
         self.ports: dict[int, tuple[str, ...]] = {}

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
-
 from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import RopewalkError, Unfinished
 from ropewalk.core.events import TELLS_ERRORS, Blob, ExecutionAccepted
@@ -19,12 +17,6 @@ from ropewalk.core.reach import BoundedScope
 
 class TooMuch(RopewalkError):
     """An expression looks at more large values than are held in memory at once."""
-
-
-class Unloaded(Struct, frozen=True):
-    """Stands for a large value that was not loaded, and says why."""
-
-    why: str
 
 
 MOST_BRIEF_STEPS: Final = 50_000
@@ -75,17 +67,16 @@ def _handed_on(x: Progress, node: int, as_of: int | None = None) -> Any:
         return _loaded(x, output)
     if output is not None and x.plan.has_maps and node in x.maps:
         output = x.maps[node].hand_out(as_of)
-    # By the plan: what was carried over is no map of this execution.
-    if x.blobs and x.plan.for_each[node] is not None and output is not None:
+    if output is not None and x.plan.has_maps and node in x.large_lists:
         return [_loaded(x, each) if type(each) is Blob else each for each in output]
     return output
 
 
 def _loaded(x: Progress, blob: Blob) -> Any:
-    value = x.blobs[blob.hash]
-    if type(value) is Unloaded:
-        raise TooMuch(value.why)
-    return value
+    try:
+        return x.blobs[blob.hash]
+    except KeyError:
+        raise Unfinished from None  # the worker loads it first
 
 
 def _rules(x: Progress) -> int:
@@ -134,7 +125,8 @@ def about(x: Progress, accepted: ExecutionAccepted) -> dict[str, Any]:
 
 
 def output_of(x: Progress) -> Any:
-    """The `output` expression, else the outputs of the successful sinks by id; Unfinished if that takes long.
+    """The `output` expression, else the outputs of the successful sinks by id; Unfinished if that takes long, or is
+    made of large values that are not in memory.
 
     What it gives fits into the log: a large output is evaluated, written and kept elsewhere.
     """

@@ -1,131 +1,73 @@
-"""Parents and children: a child's end is told to its parent, a parent's verbs to its children.
+"""Children: executions that a node of another one asks for.
 
-What one execution has to tell another is a letter, written in the commit of the events that cause it; a second telling
-decides nothing.
+Their parent has asked itself for them, by its own inbox, so that the worker which owns the parent starts them.
 """
 
-import asyncio
-import logging
-import random
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import msgspec
-import uuid_utils
-
-from ropewalk.core.canonical import content_hash
-from ropewalk.core.commands import Command, Finish, ReopenChild, StartChild
-from ropewalk.core.definition.node_type import ARRIVED_PORT
-from ropewalk.core.errors import Forbidden, InvalidTransition, RopewalkError, Unavailable, Unfinished
-from ropewalk.core.events import Blob, Event, ExecutionAccepted, ExecutionReopened, Parent
-from ropewalk.core.kinship import ENDS, end_of_child, verb_of_parent
+from ropewalk.core.commands import StartChild
+from ropewalk.core.errors import Forbidden, RopewalkError, Unavailable, Unfinished
+from ropewalk.core.events import ExecutionAccepted
+from ropewalk.core.kinship import child_request, never_began
 from ropewalk.core.reach import refusal, workflow_remedy
-from ropewalk.core.signals import ChildEnded, ChildReopened, Signal
 from ropewalk.core.state import ExecutionState
-from ropewalk.engines.base import StartRequest, Version
+from ropewalk.engines.base import Reaches, StartRequest, Version
+from ropewalk.engines.computing import Computing
+from ropewalk.engines.native.commit import GroupCommit
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.runner import cache_key
-from ropewalk.nodes.values import Output
+from ropewalk.engines.native.starting import Starting
+from ropewalk.engines.native.telling import Telling
+from ropewalk.engines.versions import Versions
 from ropewalk.store import executions, workflows
-
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
-
-DEEPEST = 16
-
-_log = logging.getLogger("ropewalk.engine")
+from ropewalk.store.access import Store
 
 
 class Children:
-    """What executions have to tell each other."""
+    """Starts children, and tells parents of those that cannot be started."""
 
-    def __init__(self, engine: "NativeEngine") -> None:
-        self._engine = engine
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    # What is to be told, written with the events that cause it
-
-    def write_down(self, live: Live, commands: Sequence[Command]) -> None:
-        """Put what commands say to other executions into the commit of the events that caused them."""
-        for command in commands:
-            self._write_down(live, command)
-
-    def _write_down(self, live: Live, command: Command) -> None:
-        if isinstance(command, Finish):
-            self._tell_parent(live)
-        elif isinstance(command, StartChild):
-            # To itself: the child is started from the letter, by the worker that owns the parent then.
-            self._post(live, live.id, command)
-        elif (verb := verb_of_parent(command)) is not None:
-            self._post(live, *verb)
-            if isinstance(command, ReopenChild):
-                self._start_if_missing(live, command.child)
-
-    def _start_if_missing(self, live: Live, child: str) -> None:
-        """One that could not be started the first time is started now; one that is there hears the retry only."""
-        for command in live.execution.outstanding():
-            if isinstance(command, StartChild) and command.wait.child == child:
-                self._post(live, live.id, command)
-
-    def _tell_parent(self, live: Live) -> None:
-        parent = live.accepted.parent
-        # Without an end in this commit it was told of with the commit that had it.
-        end = next((event for event in reversed(live.events) if type(event) in ENDS), None)
-        if parent is not None and end is not None:
-            report = end_of_child(parent, end, live.execution.opening, random.random())
-            self._post(live, parent.execution, report)
-
-    def _post(self, live: Live, execution: str, signal: Signal | StartChild) -> None:
-        letter = str(uuid_utils.uuid7())
-        text = msgspec.json.encode(signal).decode()
-        live.rows.append(("insert_inbox", (letter, execution, text, live.execution.now)))
-        live.post.append((letter, execution, signal))
-
-    # Starting
+    def __init__(self, store: Store, versions: Versions, computing: Computing, reaches: Reaches, commit: GroupCommit,
+                 telling: Telling, starting: Starting) -> None:  # fmt: skip
+        self._store = store
+        self._versions = versions
+        self._computing = computing
+        # Asked by executions of actors who are no members of their workspace, and by no other.
+        self._reaches = reaches
+        self._commit = commit
+        self._telling = telling
+        self._starting = starting
 
     async def start(self, letter: str, live: Live, command: StartChild) -> None:
         """Accept the child unless it is there already; one that cannot be started has failed."""
-        engine, wait = self._engine, command.wait
-        if await executions.load(engine.store, wait.child) is not None:
-            engine.commit.add_row("delete_inbox", (letter,))
+        if await executions.load(self._store, command.wait.child) is not None:
+            self._commit.add_row("delete_inbox", (letter,))
             return
         if live.execution.ending is not None:
-            engine.letters.tell(letter, live, _never_began(command, ExecutionState.CANCELLED, "the parent is ending"))
+            ended = never_began(command, ExecutionState.CANCELLED, "the parent is ending")
+            self._telling.hand_over(letter, live, ended)
             return
         try:
             request = await self._request(live, command)
         except Unavailable:
             raise
         except RopewalkError as error:
-            engine.letters.tell(letter, live, _never_began(command, ExecutionState.FAILED, str(error)))
+            self._telling.hand_over(letter, live, never_began(command, ExecutionState.FAILED, str(error)))
             return
-        await engine.start(request, letter)
+        await self._starting.start(request, letter)
 
     async def _request(self, live: Live, command: StartChild) -> StartRequest:
         wait, accepted = command.wait, live.accepted
         if accepted.bounded_by:
             await self._require_reach(accepted, wait.workflow)
-        version = await self._engine.memory.published(accepted.workspace, wait.workflow, wait.version)
-        parent = self._parent(live, command)
+        version = await self._versions.of_name(accepted.workspace, wait.workflow, wait.version)
+        request = child_request(accepted, command, version)
         await self._check_input(version, wait.input, live)
-        return StartRequest(
-            version=version,
-            workspace=accepted.workspace,
-            input=wait.input,
-            env=accepted.env,
-            trigger=accepted.trigger,
-            priority=accepted.priority,
-            parent=parent,
-            execution=wait.child,
-            trace=accepted.trace,
-            bounded_by=accepted.bounded_by,
-        )
+        return request
 
     async def _require_reach(self, accepted: ExecutionAccepted, named: str) -> None:
         """Refuses, whether there is such a workflow or not, what is not shared with all who bound the parent."""
-        found = await workflows.find(self._engine.store, accepted.workspace, named)
+        found = await workflows.find(self._store, accepted.workspace, named)
         for actor in accepted.bounded_by:
-            if found is None or not await self._engine.reaches.may_call(actor, accepted.workspace, found.id):
+            if found is None or not await self._reaches.may_call(actor, accepted.workspace, found.id):
                 raise Forbidden(refusal(f"the workflow {named!r}", (actor,), workflow_remedy(named)))
 
     async def _check_input(self, version: Version, value: Any, live: Live) -> None:
@@ -133,85 +75,4 @@ class Children:
         try:
             check(value, is_brief=True)
         except Unfinished:
-            await self._engine.computing.of_execution(live.accepted.workspace, live.id, lambda: check(value))
-
-    def _parent(self, live: Live, command: StartChild) -> Parent:
-        above = live.accepted.parent.ancestors if live.accepted.parent else ()
-        if len(above) + 1 >= DEEPEST:
-            raise InvalidTransition(f"sub-workflows are nested more than {DEEPEST} deep")
-        return Parent(live.id, command.node, command.attempt, command.item, (*above, live.id))
-
-    # Ending
-
-    def cache(self, live: Live, end: ChildEnded) -> None:
-        """Keep the output of a child for others of its kind, if the node that waits for it says so.
-
-        Before its parent is told: then the inputs the child was made from are forgotten.
-        """
-        plan, work = live.execution.plan, live.execution.work(end.node, end.item)
-        if work is None or work.attempt != end.attempt or end.state is not ExecutionState.SUCCESS:
-            return
-        ttl = plan.cache_ttl[work.node]
-        # As of any other node, large results are not kept.
-        if ttl is not None and end.blob is None:
-            inputs = {} if work.inputs is None else work.inputs
-            digest = inputs.hash if isinstance(inputs, Blob) else content_hash(inputs)
-            key = cache_key(plan.config_hash(work.node), digest, live.accepted.bounded_by)
-            self._engine.shelf.cache(live.accepted.workspace, key, Output(end.output, (ARRIVED_PORT,)), ttl)
-
-    # Verbs that concern both
-
-    def tell(self, live: Live, signal: Signal, parent: Live | None) -> list[Event]:
-        """Tell an execution; one that is reopened by it takes its parent along, or the request is refused."""
-        engine = self._engine
-        events = engine.signal(live, signal)
-        reopened = next((event for event in events if isinstance(event, ExecutionReopened)), None)
-        of = live.accepted.parent
-        if reopened is None or of is None:
-            return events
-        news = ChildReopened(of.node, of.attempt, reopened.by, of.item)
-        if parent is None:
-            self._post(live, of.execution, news)
-            return events
-        try:
-            is_told = bool(engine.signal(parent, news))
-        except InvalidTransition:
-            engine.recovery.drop(live)
-            raise
-        if is_told:
-            engine.commit.bind(live, parent)
-        return events
-
-    def spawn(self, coroutine: Coroutine[None, None, None]) -> None:
-        """Have it done beside everything else; that it failed is told, what then is for the work itself to know."""
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is being told or done beside everything else."""
-        return not self._tasks
-
-    async def idle(self) -> None:
-        """Wait until what is being told or done now is."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed", task.get_coro().__qualname__, exc_info=error)  # type: ignore[union-attr]  # of ours
-
-    async def close(self) -> None:
-        """Stop telling; what was not told is in the inbox, and whoever was to be told it is let go of."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._engine.memory.loaded()
-        for live in list(self._engine.memory.lives.values()):
-            self._engine.let_go(live)
-
-
-def _never_began(command: StartChild, state: ExecutionState, reason: str) -> ChildEnded:
-    return ChildEnded(command.node, command.attempt, state, None, reason, command.item)
+            await self._computing.of_execution(live.accepted.workspace, live.id, lambda: check(value))

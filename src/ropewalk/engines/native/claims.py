@@ -6,11 +6,9 @@ exact however many workers claim. Hints only say when it may be worth asking.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING
 
-from ropewalk.core.commands import WakeAt
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import (
     InvalidTransition,
@@ -21,22 +19,24 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import Abandon, Due
+from ropewalk.engines.base import Observer
+from ropewalk.engines.native.commit import GroupCommit
+from ropewalk.engines.native.deciding import Deciding, GiveUp
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.ownership import OwnedElsewhere
+from ropewalk.engines.native.losing import Losing
+from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.waking import Waking
-from ropewalk.store import queue, workspaces
+from ropewalk.engines.settings import WorkerSettings
+from ropewalk.store import queue
+from ropewalk.store.access import Store
 from ropewalk.store.queue import Claimed, Returned
 from ropewalk.telemetry.facts import Undispatched
-
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
 
 SAFETY_NET = 5.0
 PAUSES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """How long to wait while something waits that cannot be claimed; another claimer may have been at it (s)."""
 BACKOFFS = (1 * SECOND, 10 * SECOND, 60 * SECOND)
-LIMIT_KEPT = 1 * SECOND
 
 _log = logging.getLogger("ropewalk.engine")
 
@@ -44,9 +44,20 @@ _log = logging.getLogger("ropewalk.engine")
 class Claims:
     """Woken when there may be something to claim."""
 
-    def __init__(self, engine: "NativeEngine") -> None:
-        self._engine = engine
-        self.waking = Waking(engine)
+    def __init__(self, store: Store, settings: WorkerSettings, ownership: Ownership, memory: Memory,
+                 commit: GroupCommit, deciding: Deciding, losing: Losing, waking: Waking,
+                 find_strays: Callable[[], Awaitable[None]], give_up: GiveUp) -> None:  # fmt: skip
+        self._store = store
+        self._settings = settings
+        self._ownership = ownership
+        self._memory = memory
+        self._commit = commit
+        self._deciding = deciding
+        self._losing = losing
+        self.waking = waking
+        self._find_strays = find_strays
+        self._give_up = give_up
+        self.observer: Observer | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         # What was claimed and has not begun, and the name it was claimed under.
@@ -58,7 +69,6 @@ class Claims:
         # Whether a hint has said so since the last claim began: then the store need not be asked.
         self._is_asked = False
         self._is_resting = False
-        self._limits: dict[str, tuple[int, int | None]] = {}
 
     def open(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -85,29 +95,6 @@ class Claims:
         """An execution is to be woken then."""
         if self.waking.parked(due):
             self._wake.set()
-
-    async def limit(self, workspace: str) -> int | None:
-        """How many slots the workspace has; None: as many as it wants. Looked up again every second."""
-        now = self._engine.store.now()
-        known = self._limits.get(workspace)
-        if known is None:
-            return await self._look_up(workspace)
-        if now - known[0] > LIMIT_KEPT:
-            self._limits[workspace] = (now, known[1])
-            self._engine.children.spawn(self._renew(workspace))
-        return known[1]
-
-    async def _look_up(self, workspace: str) -> int | None:
-        found = await workspaces.get(self._engine.store, workspace)
-        if found is None:
-            self._limits.pop(workspace, None)
-            raise NotFound(f"there is no workspace {workspace!r}")
-        self._limits[workspace] = (self._engine.store.now(), found.slots)
-        return found.slots
-
-    async def _renew(self, workspace: str) -> None:
-        with suppress(RopewalkError):  # the next start asks again
-            await self._look_up(workspace)
 
     def owes(self, execution: str) -> bool:
         """Whether it was claimed and is about to begin."""
@@ -138,11 +125,11 @@ class Claims:
     async def _pause(self) -> float:
         """Do what can be done; how long until something may be to do again (s)."""
         try:
-            await self._engine.recovery.find_strays()
+            await self._find_strays()
             return min(await self.claim(), await self.waking.wake())
         except RopewalkError as error:
             _log.warning("nothing can be claimed for now: %s", error)
-            self._engine.recovery.suspect_strays()
+            self._memory.suspect_strays()
         except Exception:  # noqa: BLE001 -- a fault of ours must not keep everyone waiting for good
             _log.exception("claiming failed; it is tried again in %s s", SAFETY_NET)
         return SAFETY_NET
@@ -155,39 +142,38 @@ class Claims:
             self._in_vain = 0
             await self._dispatch_owed()
             # Whatever was decided about them before they were claimed is written by now, and nothing is uncounted.
-            await self._engine.commit.settled()
+            await self._commit.settled()
             if self.waking.is_due:
                 return 0.0
         return self._until_worth_asking()
 
     async def _claim(self) -> bool:
         """Make something ours, with a slot; whether there may be more to claim."""
-        engine = self._engine
-        engine.memory.departed = {}
-        room = min(engine.settings.claim_batch, engine.settings.executions - len(engine.memory.lives))
-        now = engine.store.now()
+        self._memory.departed = {}
+        room = min(self._settings.claim_batch, self._settings.executions - len(self._memory.lives))
+        now = self._store.now()
         # Before the question: whoever comes meanwhile is not overlooked.
         is_asked, self._is_asked, self._is_anyone_waiting = self._is_asked, False, False
         if not (is_asked and room > 0) and not await self._look_for_waiting(now, room):
             return False
         began_at = self._looked_at_last
-        async with engine.ownership.claiming(), engine.store.transaction() as tx:
-            claimed, last = await queue.claim(tx, tx.worker, now, room, after=began_at, may=engine.memory.lets_go)
+        async with self._ownership.claiming(), self._store.transaction() as tx:
+            claimed, last = await queue.claim(tx, tx.worker, now, room, after=began_at, may=self._memory.lets_go)
         self._owed |= {entry.execution: entry for entry in claimed}
         self._claimed_as = tx.worker
         self._looked_at_last = last
         if not claimed:
             is_held_up = not is_asked or await self._look_for_waiting(now, room)
-            if is_held_up and engine.observer is not None:
-                engine.observer.at_capacity()
+            if is_held_up and self.observer is not None:
+                self.observer.at_capacity()
         else:
             # What begins now is dated after the end that freed its slot, though another worker dated that.
-            await engine.store.tell_time()
+            await self._store.tell_time()
         return bool(claimed) or last > began_at
 
     async def _look_for_waiting(self, now: int, room: int) -> bool:
         """Whether an execution waits, and there is room; if not, nothing need be tried before there is a hint."""
-        self._is_anyone_waiting |= await queue.any_waiting(self._engine.store, now)
+        self._is_anyone_waiting |= await queue.any_waiting(self._store, now)
         if room > 0 and self._is_anyone_waiting:
             return True
         self._in_vain = len(PAUSES)
@@ -205,7 +191,7 @@ class Claims:
         """Begin what was claimed, each for itself; whether nothing is left over."""
         with suppress(Unavailable):  # each is tried by itself below, and tells why not
             begun = [entry.execution for entry in self._owed.values() if entry.first_entry is None]
-            await self._engine.memory.load_together(begun)
+            await self._memory.load_together(begun)
         for entry in list(self._owed.values()):
             try:
                 await self._dispatch(entry)
@@ -217,13 +203,12 @@ class Claims:
         return not self._owed
 
     async def _dispatch(self, entry: Claimed) -> None:
-        engine = self._engine
-        if engine.observer is not None:
-            engine.observer.dispatching(entry.execution, entry.workspace)
+        if self.observer is not None:
+            self.observer.dispatching(entry.execution, entry.workspace)
         try:
-            claimed = await engine.memory.load_claimed(entry, self._claimed_as)
+            claimed = await self._memory.load_claimed(entry, self._claimed_as)
         except OwnedElsewhere:
-            engine.recovery.suspect_strays()  # the lease was lost, and perhaps it is ours again by another claim
+            self._memory.suspect_strays()  # the lease was lost, and perhaps it is ours again by another claim
             return
         except Unavailable:
             raise
@@ -234,58 +219,48 @@ class Claims:
             await self._undispatched(entry, error)
             return
         if claimed.written.live is None or not claimed.written.live[2]:
-            engine.let_go(claimed)  # told something, and let go of, before its turn came: it is in the queue again
+            self._deciding.let_go(
+                claimed
+            )  # told something, and let go of, before its turn came: it is in the queue again
             return
         try:
             self._begin(claimed, entry)
         except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
             _log.exception("execution %s cannot begin", claimed.id)
-            engine.recovery.lost_the_store([claimed], error)
+            self._give_up([claimed], error)
 
     def _begin(self, claimed: Live, entry: Claimed) -> None:
-        engine = self._engine
-        # First the time that has passed since it was parked: a retry that is due is no event, so a folded log does not
-        # know of it.
         claimed.has_key = entry.has_key
-        engine.signal(claimed, Due())
-        if claimed.execution.needs_slot:
-            engine.take_slot(claimed)
-        engine.commit.add(claimed)
-        # So far its wake-up was for the claims to watch; the machine has told of it and does not repeat itself.
-        claimed.commands = [*claimed.commands, WakeAt(claimed.execution.wake_at)]
+        self._deciding.resume(claimed)
 
     async def _leave_to_others(self, entry: Claimed, error: UnknownVersion) -> None:
         """A newer Ropewalk has written it, and goes on with it; here it is nobody's fault, and uses no attempt."""
-        engine = self._engine
         _log.warning("execution %s is left to a newer worker: %s", entry.execution, error)
-        again = Returned("PENDING", engine.store.now() + BACKOFFS[0], entry.attempts, str(error))
-        async with engine.store.transaction() as tx:
+        again = Returned("PENDING", self._store.now() + BACKOFFS[0], entry.attempts, str(error))
+        async with self._store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, again)
 
     async def _undispatched(self, entry: Claimed, error: RopewalkError) -> None:
         """It cannot be loaded: try again later, at most a few times; what it needs and is gone does not come back."""
-        engine = self._engine
         attempts = entry.attempts + 1
         _log.error("execution %s cannot be dispatched (attempt %d): %s", entry.execution, attempts, error)
-        is_given_up = isinstance(error, NotFound | VersionLost) or attempts >= engine.settings.dispatch_attempts
-        if engine.observer is not None:
+        is_given_up = isinstance(error, NotFound | VersionLost) or attempts >= self._settings.dispatch_attempts
+        if self.observer is not None:
             about = (entry.execution, entry.workspace, attempts, str(error))
-            engine.observer.undispatched(Undispatched(*about, is_given_up))
+            self.observer.undispatched(Undispatched(*about, is_given_up))
         if is_given_up:
             await self._abandon(entry, attempts, error)
             return
         pause = BACKOFFS[min(attempts, len(BACKOFFS)) - 1]
-        again = Returned("PENDING", engine.store.now() + pause, attempts, str(error))
-        async with engine.store.transaction() as tx:
+        again = Returned("PENDING", self._store.now() + pause, attempts, str(error))
+        async with self._store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, again)
 
     async def _abandon(self, entry: Claimed, attempts: int, error: RopewalkError) -> None:
         """Queue entry and execution fail together, if the log lets us write the end."""
-        engine = self._engine
-        abandon = partial(engine.signal, signal=Abandon(str(error)))
         with suppress(Unreadable, InvalidTransition):  # one that has begun is left for a person to end
-            await engine.memory.end_without_plan(entry.execution, abandon, is_ours=True)
+            await self._losing.abandon(entry.execution, str(error))
             return
         failed = Returned("FAILED", entry.enqueued_at, attempts, str(error))
-        async with engine.store.transaction() as tx:
+        async with self._store.transaction() as tx:
             await queue.unclaim(tx, tx.worker, entry, failed)

@@ -7,23 +7,18 @@ whose cause could be forgotten.
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
+from enum import Enum
 from itertools import islice, takewhile
 from operator import attrgetter
-from typing import Any
 
-from msgspec import Struct
-
-from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.errors import Conflict, Unavailable
-from ropewalk.core.events import Event
-from ropewalk.core.signals import Signal
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.memory import Memory
-from ropewalk.engines.native.projecting import RowsByStatement, put_rows
-from ropewalk.store.access import Batch, Store
+from ropewalk.engines.native.parts import Committed, Part, Row, part_of
+from ropewalk.engines.native.projecting import RowsByStatement
+from ropewalk.store.access import Store
 from ropewalk.store.errors import StoreUnavailable
-from ropewalk.telemetry.failures import Told
 
 LARGEST_BATCH = 500
 """So many executions are one commit at most. The store writes without the interpreter, on a thread or in another
@@ -32,47 +27,17 @@ TURNS = 2
 """So many turns of the loop it takes a store to send what it is handed."""
 MOST_TURNS = 10
 """So many at most is anyone kept by others who come first."""
-Row = tuple[Any, ...]
 _setbacks = attrgetter("setbacks")
 
 _log = logging.getLogger("ropewalk.engine")
 
 
-class Committed(Struct, frozen=True, gc=False):
-    """What one commit made durable for one execution."""
+class Phase(Enum):
+    """What the loop of commits is at; one of these at each moment, since a store writes one commit at a time."""
 
-    live: Live
-    last_seq: int
-    events: Sequence[Event]
-    commands: Sequence[Command]
-    post: Sequence[tuple[str, str, Signal | StartChild]]
-    has_slot: bool
-    is_ended: bool
-    leaves: bool
-    runs: Sequence[Row]
-    """The rows of its runs that were written; kept only for an observer."""
-    reports: Sequence[Signal]
-    """What its attempts have reported; told again if the commit fails."""
-    failures: Sequence[Told] = ()
-    """What there is to log; nothing unless something failed."""
-
-    @property
-    def first_seq(self) -> int:
-        """The number of the first of the events."""
-        return self.last_seq - len(self.events) + 1
-
-
-class Part(Struct):
-    """What goes into one commit, under which name it was decided, and who waits for it."""
-
-    worker: str
-    rows: list[tuple[str, Row]]
-    committed: list[Committed]
-    batch: Batch
-    waiters: list[asyncio.Future[None]]
-    error: Exception | None = None
-    writing: Awaitable[None] | None = None
-    is_apart: bool = False
+    RESTING = "there is nothing to write: a whole commit may begin at once, without waiting for the loop to come to it"
+    WRITING = "the store has a commit: the next is made meanwhile, if it is worth while, and waits for this one"
+    MAKING = "the store has none: the rows of a commit are made, or what the last one asks for is carried out"
 
 
 class GroupCommit:
@@ -101,15 +66,13 @@ class GroupCommit:
         # Each waits for everyone up to that number.
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._is_writing = False
+        self._phase = Phase.RESTING
         # Made while another was written; nothing of it is written unless that one is through.
         self._ready: Part | None = None
         # Handed to the store, which has begun with it, before the loop below has come to it.
         self._begun: Part | None = None
         # How many have yet to speak, and let a whole commit go first.
         self._giving_way = 0
-        # Whether no commit is made or under way.
-        self._is_resting = True
         self.commits = 0
         self.limit(LARGEST_BATCH)
         # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
@@ -179,13 +142,13 @@ class GroupCommit:
     @property
     def is_crowded(self) -> bool:
         """Whether there is a whole commit that nobody has begun to make."""
-        return len(self._dirty) >= self.largest and self._is_resting
+        return len(self._dirty) >= self.largest and self._phase is Phase.RESTING
 
     @property
     def is_at_rest(self) -> bool:
         """Whether there is nothing to write, and nothing is being written."""
         waiting = self._dirty or self._rows or self._ready or self._begun or self._waiters
-        return self._is_resting and not waiting and not self._wake.is_set()
+        return self._phase is Phase.RESTING and not waiting and not self._wake.is_set()
 
     async def give_way(self) -> None:
         """Let a whole commit be sent before more is said: a crowd that comes in one turn keeps itself waiting."""
@@ -205,18 +168,18 @@ class GroupCommit:
 
         Whoever waits has said everything, and so has everyone before.
         """
-        if self._is_resting and self._begun is None and not self._store.is_shared:
+        if self._phase is Phase.RESTING and self._begun is None and not self._store.is_shared:
             self._begun = self._next()
             self._begun.writing = self._store.write(self._begun.batch)
             self._wake.set()
 
     async def _run(self) -> None:
         while True:
-            self._is_resting = True
+            self._phase = Phase.RESTING
             await self._wake.wait()
             # One turn of the loop, so that signals that came together are committed together.
             await asyncio.sleep(0)
-            self._is_resting = False
+            self._phase = Phase.MAKING
             await self._write_on()
 
     async def _write_on(self) -> None:
@@ -248,11 +211,11 @@ class GroupCommit:
 
     def _prepare(self) -> None:
         """Have the next transaction ready when the one under way is through, if that is worth while already."""
-        if self._is_writing and self._ready is None and len(self._dirty) >= self._half:
+        if self._phase is Phase.WRITING and self._ready is None and len(self._dirty) >= self._half:
             self._ready = self._next()
 
     async def _commit(self, part: Part) -> Part:
-        self._is_writing = True
+        self._phase = Phase.WRITING
         try:
             if part.batch:
                 self._check_name(part)
@@ -261,7 +224,8 @@ class GroupCommit:
         except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
             self._undo(part, error)
         finally:
-            self._is_writing = False
+            if self._phase is Phase.WRITING:
+                self._phase = Phase.MAKING
         return part
 
     def _check_name(self, part: Part) -> None:
@@ -300,7 +264,7 @@ class GroupCommit:
         for each in part.committed:
             each.live.commits -= 1
             each.live.setbacks = 0
-        _answer(part.waiters, part.error)
+        part.answer()
         self._carry_out(part.committed)
 
     def _next(self, most: int | None = None) -> Part:
@@ -318,7 +282,7 @@ class GroupCommit:
         is_apart = bool(self._apart) and self._are_apart(lives)
         for live in lives:
             try:
-                committed.append(self._take(live, batch))
+                committed.append(part_of(live, batch, self._store, self._memory, self.is_observed))
             except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
                 _log.exception("execution %s: its rows cannot be made", live.id)
                 self._give_up([live], error)
@@ -364,55 +328,16 @@ class GroupCommit:
         if self._dirty:
             self._wake.set()
 
-    def _take(self, live: Live, batch: RowsByStatement) -> Committed:
-        """What one execution has for this commit."""
-        live.is_dirty = False
-        x, post = live.execution, live.post or ()
-        # Whoever has a slot stays: nobody need be asked.
-        leaves = not x.has_slot and live.may_leave
-        if live.is_unconfirmed:
-            self._expect(live, batch)
-        runs = put_rows(live, None if leaves else self._store.worker, batch)
-        if leaves:
-            self._memory.leaves(live)
-        if not self.is_observed:
-            runs = ()
-        each = Committed(
-            live, x.seq, live.events, live.commands, post, x.has_slot, x.is_ended, leaves, runs, live.unwritten,
-            live.failures,
-        )  # fmt: skip
-        live.events = live.commands = live.unwritten = live.failures = ()
-        if post:
-            live.post = []
-        live.commits += 1
-        return each
-
-    def _expect(self, live: Live, batch: RowsByStatement) -> None:
-        """It was taken in a transaction, which has no number: this commit finds it ours, or writes nothing."""
-        live.is_unconfirmed = False
-        if self._store.is_shared:
-            batch["expect_live"].append((live.id, self._store.worker))
-
     async def close(self) -> None:
         """Write what is left, then stop."""
         try:
             # What is being written has left all of these already.
-            is_under_way = not self._is_resting
+            is_under_way = self._phase is not Phase.RESTING
             while is_under_way or self._dirty or self._rows or self._ready or self._begun:
                 is_under_way = False
                 await self.settled()
         finally:
-            self._is_resting = True
+            self._phase = Phase.RESTING
             if self._task is not None:
                 self._task.cancel()
                 await asyncio.gather(self._task, return_exceptions=True)
-
-
-def _answer(waiters: list[asyncio.Future[None]], error: Exception | None) -> None:
-    for waiter in waiters:
-        if waiter.done():
-            continue
-        if error is None:
-            waiter.set_result(None)
-        else:
-            waiter.set_exception(error)

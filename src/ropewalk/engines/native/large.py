@@ -10,14 +10,27 @@ from msgspec import Struct
 from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import Unfinished
 from ropewalk.core.events import Blob
-from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_later, items_briefly, items_later
+from ropewalk.core.execution.view import (
+    Later,
+    TooMuch,
+    inputs_briefly,
+    inputs_later,
+    items_briefly,
+    items_later,
+    output_later,
+)
 from ropewalk.core.execution.work import Work
-from ropewalk.engines.native.budget import Budget
+from ropewalk.core.expression import ExpressionError
+from ropewalk.core.signals import Evaluated
+from ropewalk.engines.budget import Budget
 from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.live import Live, Load
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, keep
 from ropewalk.engines.runner import INLINE_LIMIT, Desk
-from ropewalk.nodes.recording import kept_apart
+from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.recording import kept_apart, output_apart
+from ropewalk.nodes.values import LARGEST_OUTPUT
+from ropewalk.store.blobs import BlobTooLarge
 
 AT_ONCE: Final = 512 * MIB
 """How much of large values the nodes that run at the same time are given together."""
@@ -60,6 +73,25 @@ class LargeValues:
         if isinstance(found, list):
             live.keep_items(node, found)
         return found
+
+    async def output(self, live: Live, seq: int) -> Evaluated:
+        """The execution's output, as it is after so many events; one that is too large for the log is kept elsewhere.
+
+        Unavailable if the store does not take it now, or does not give what it is made of.
+        """
+        blobs = live.blobs_of_output()
+        most = LARGEST_OUTPUT if live.execution.plan.output is None else MOST_AT_HAND
+        if sum(blob.size for blob in blobs) > most:
+            return Evaluated(seq, error=f"the large values it is made of are more than {most // MIB} MiB together")
+        try:
+            async with self._loaded(blobs) as values:
+                with live.at_hand(values):
+                    later = output_later(live.execution)
+                output, large = await self._evaluating.beside(live, lambda: output_apart(later(), INLINE_LIMIT))
+            blob = None if large is None else await keep(live, large, self._desk)
+        except (ExpressionError, TooMuch, NodeFailure, BlobTooLarge) as error:
+            return Evaluated(seq, error=str(error))
+        return Evaluated(seq, output, blob=blob)
 
     @asynccontextmanager
     async def _loaded(self, blobs: Sequence[Blob]) -> AsyncIterator[dict[str, Any]]:

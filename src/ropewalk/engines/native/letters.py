@@ -13,7 +13,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
 
 import msgspec
 import uuid_utils
@@ -28,18 +27,21 @@ from ropewalk.core.errors import (
     Unreadable,
     VersionLost,
 )
-from ropewalk.core.signals import BY_PARENT, Cancel, ChildEnded, Discard, Pause, Resume, Retry, Signal
+from ropewalk.core.signals import BY_PARENT, Cancel, Discard, Pause, Resume, Retry, Signal
+from ropewalk.engines.background import Background
+from ropewalk.engines.native.children import Children
+from ropewalk.engines.native.commit import GroupCommit
+from ropewalk.engines.native.deciding import Deciding
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.losing import cancel_lost
+from ropewalk.engines.native.losing import Losing
+from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.ownership import OwnedElsewhere
-from ropewalk.engines.native.stored import admitted
+from ropewalk.engines.native.telling import Telling
 from ropewalk.store import inbox
+from ropewalk.store.access import Store
 from ropewalk.store.errors import StoreCorrupted
 from ropewalk.store.inbox import InboxMessage
 from ropewalk.store.rows import NewSignal
-
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
 
 PAUSES = (0.05, 0.5, 1, 5, 30)
 EVERY = 1.0
@@ -75,8 +77,16 @@ class NotYet(Exception):
 class Letters:
     """Hands letters over, reads those of others, and asks for answers."""
 
-    def __init__(self, engine: "NativeEngine") -> None:
-        self._engine = engine
+    def __init__(self, store: Store, background: Background, memory: Memory, commit: GroupCommit, deciding: Deciding,
+                 telling: Telling, losing: Losing, children: Children) -> None:  # fmt: skip
+        self._store = store
+        self._background = background
+        self._memory = memory
+        self._commit = commit
+        self._deciding = deciding
+        self._telling = telling
+        self._losing = losing
+        self._children = children
         self._under_way: set[str] = set()
         # What cannot be read, so that it is said once.
         self._unread: dict[str, None] = {}
@@ -111,7 +121,7 @@ class Letters:
 
     async def catch_up(self) -> None:
         """Tell what was written down and may not have been told: by others, by the last process, before a failure."""
-        for letter in await inbox.messages_for(self._engine.store, self._engine.store.worker):
+        for letter in await inbox.messages_for(self._store, self._store.worker):
             if (signal := _opened(letter.signal)) is not None:
                 self._send(letter, signal)
             elif letter.id not in self._unread:
@@ -126,7 +136,7 @@ class Letters:
     def _send(self, letter: InboxMessage, signal: Said) -> None:
         if letter.id not in self._under_way:
             self._under_way.add(letter.id)
-            self._engine.children.spawn(self._deliver(letter, signal))
+            self._background.spawn(self._deliver(letter, signal))
 
     async def _deliver(self, letter: InboxMessage, signal: Said) -> None:
         """Tell it, as soon as the store lets us; what is not told before the process ends is told by the next."""
@@ -137,14 +147,14 @@ class Letters:
                     await self._is_durable()
                     return
                 except OwnedElsewhere as elsewhere:
-                    self._engine.store.hint(elsewhere.owner)
+                    self._store.hint(elsewhere.owner)
                     return
                 except NotYet:
                     pause = min(pause, EVERY)
                 except (Unavailable, Conflict, StoreCorrupted) as error:
                     # A conflict: another, whose it was before, has just started the same child.
                     _log.warning("execution %s cannot be told something yet: %s", letter.execution, error)
-                    self._engine.recovery.suspect_strays()
+                    self._memory.suspect_strays()
                 except Unreadable as error:
                     # It lies in the inbox until the store is mended.
                     _log.error("%s cannot be told: %s", type(signal).__name__, error)
@@ -158,7 +168,7 @@ class Letters:
     async def _is_durable(self) -> None:
         """Until what a letter caused is written, the letter is in the inbox and must not be told a second time."""
         with suppress(RopewalkError):  # it was not told then: whoever takes the execution up reads the inbox again
-            await self._engine.commit.settled()
+            await self._commit.settled()
 
     async def _hand_over(self, letter: InboxMessage, signal: Said) -> None:
         try:
@@ -169,7 +179,7 @@ class Letters:
         except VersionLost:
             if not isinstance(signal, Cancel) or letter.wants_answer:
                 raise
-            await cancel_lost(self._engine, letter.execution, signal, signal.by, letter.id)
+            await self._losing.cancel(letter.execution, signal, signal.by, letter.id)
             return
         if live is None:
             return
@@ -178,13 +188,13 @@ class Letters:
         elif letter.wants_answer or isinstance(signal, Discard):
             await self._answer(letter, signal)
         else:
-            self.tell(letter.id, live, signal)
+            self._telling.hand_over(letter.id, live, signal)
 
     async def _forget(self, letter: InboxMessage, signal: Said) -> None:
         """There is nobody to be told; a child that is about to start is to hear it all the same."""
         # Whoever is started anew needs no retry.
         may_come = _is_verb_of_parent(signal) and not isinstance(signal, Retry)
-        async with self._engine.store.transaction() as tx:
+        async with self._store.transaction() as tx:
             if may_come:
                 may_come = not await inbox.forget_unless_coming(tx, letter.id, letter.execution)
             else:
@@ -194,22 +204,22 @@ class Letters:
 
     async def _addressee(self, letter: InboxMessage, signal: Said) -> Live | None:
         """Whom it is for, in memory and ours; None if it was told already."""
-        engine = self._engine
+        memory = self._memory
         while True:
-            live = await engine.memory.load(letter.execution)
-            await live.expect(engine.memory.values.load, signal)
+            live = await memory.load(letter.execution)
+            await live.expect(memory.values.load, signal)
             # Asked while it is ours: others, who had it before, may have read the same letter.
             waits, is_next = await self._turn(letter, signal)
-            if engine.memory.owns(live):
+            if memory.owns(live):
                 if not (waits and is_next):
-                    engine.let_go(live)
+                    self._deciding.let_go(live)
                 if waits and not is_next:
                     raise NotYet
                 return live if waits else None
 
     async def _turn(self, letter: InboxMessage, signal: Said) -> tuple[bool, bool]:
         """Whether it has yet to be told, and nothing that its parent said before."""
-        store = self._engine.store
+        store = self._store
         if letter.wants_answer or not _is_verb_of_parent(signal):
             return not store.is_shared or await inbox.waits(store, letter.id), True
         waiting = [sent.id for sent in await inbox.of_execution(store, letter.execution)
@@ -220,40 +230,29 @@ class Letters:
         """The parent stays ours meanwhile, so that nobody else starts the child as well."""
         live.pins += 1
         try:
-            await self._engine.children.start(letter.id, live, command)
+            await self._children.start(letter.id, live, command)
         finally:
             live.pins -= 1
-            self._engine.let_go(live)
-
-    def tell(self, letter: str, live: Live, signal: Signal) -> None:
-        engine = self._engine
-        if isinstance(signal, ChildEnded):
-            engine.children.cache(live, signal)
-        try:
-            engine.signal(live, admitted(live, signal, engine.settings.execution_bytes))
-        except InvalidTransition as refusal:
-            _log.info("execution %s was told %s and refused: %s", live.id, type(signal).__name__, refusal)
-        live.rows.append(("delete_inbox", (letter,)))
-        engine.commit.add(live)
+            self._deciding.let_go(live)
 
     # Requests from elsewhere, with an answer
 
     async def _answer(self, letter: InboxMessage, signal: Signal | Discard) -> None:
-        engine = self._engine
-        async with engine.dlq.turn(letter.execution, signal):
+        telling = self._telling
+        async with telling.turn(letter.execution, signal):
             try:
-                live, above = await engine.dlq.addressees(letter.execution, signal)
-                answer = Answer(changed=engine.tell_here(live, above, signal, letter.sent_by or "unknown"))
+                live, above = await telling.addressees(letter.execution, signal)
+                answer = Answer(changed=telling.tell(live, above, signal, letter.sent_by or "unknown"))
             except (InvalidTransition, NotFound, Conflict) as refusal:
                 answer = _refused(refusal)
-                live = await engine.memory.load(letter.execution)
+                live = await self._memory.load(letter.execution)
             live.rows.append(("answer_inbox", (msgspec.json.encode(answer).decode(), letter.id)))
-            engine.commit.add(live)
+            self._commit.add(live)
             await self._is_durable()
 
     async def ask(self, elsewhere: OwnedElsewhere, signal: Signal | Discard, by: str) -> bool:
         """Have the execution told by its owner; whether that changed anything. Refusals are raised."""
-        store = self._engine.store
+        store = self._store
         letter = str(uuid_utils.uuid7())
         text = msgspec.json.encode(signal).decode()
         async with store.transaction() as tx:
@@ -265,7 +264,7 @@ class Letters:
         return answer.changed
 
     async def _answered(self, letter: str) -> Answer:
-        store, waited = self._engine.store, 0.0
+        store, waited = self._store, 0.0
         for pause in chain(ANSWERS, repeat(ANSWERS[-1])):
             text = await inbox.answer(store, letter)
             if text is not None or waited > LONGEST_ANSWER:

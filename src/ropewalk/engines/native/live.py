@@ -6,23 +6,24 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
+import uuid_utils
 
 from ropewalk.core.commands import Command, StartChild
 from ropewalk.core.events import Blob, Event, ExecutionAccepted
 from ropewalk.core.execution import Execution
-from ropewalk.core.execution.view import Unloaded, blobs_of
-from ropewalk.core.execution.work import Phase, Work
+from ropewalk.core.execution.resuming import Attempt, under_way
+from ropewalk.core.execution.view import blobs_of
+from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import Expression, ExpressionError, Template, compile_expression
 from ropewalk.core.rows.ledger import RunLedger
-from ropewalk.core.signals import ChildEnded, Signal, Succeeded, Suspended
+from ropewalk.core.signals import Signal, Suspended
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
 from ropewalk.core.waits import EventWait, RateLimitWait
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, count, keep
+from ropewalk.engines.native.stored import count, keep
 from ropewalk.engines.runner import Desk, Run
 from ropewalk.nodes.recording import Large
-from ropewalk.nodes.values import LARGEST_OUTPUT
 from ropewalk.telemetry.failures import Told
 
 Key = tuple[str, int | None]
@@ -61,13 +62,15 @@ class Written(msgspec.Struct):
     state: ExecutionState | None = None
     # Of the last entry of its log.
     seal: int = 0
+    # How many events of its log the tables have: what is projected a second time changes nothing.
+    seq: int = 0
 
 
 class Live:
     """One execution in memory. `events`, `commands` and `rows` wait for the next commit."""
 
     __slots__ = (
-        "accepted", "blobs", "commands", "commits", "events", "execution", "failures", "for_output", "found_running",
+        "accepted", "blobs", "commands", "commits", "events", "execution", "failures", "found_running",
         "has_key", "has_large", "has_slot", "id", "is_dirty", "is_dropped", "is_hungry", "is_plain", "is_unconfirmed",
         "items", "ledger", "offered", "pins", "post", "reports", "rows", "running", "setbacks", "steps_until",
         "stored", "trace_id", "unwritten", "version", "written",
@@ -101,12 +104,12 @@ class Live:
         # Whether it has neither such values nor maps, and has stored little: then nothing need be looked at.
         self.is_plain = not version.plan.has_maps
         # What it has stored (bytes): its log, and the large values that are named there, each once.
-        self.stored = self.for_output = 0
+        self.stored = 0
         self.blobs: dict[str, None] | None = None
-        # The runs that others have or may take: node, item, attempt.
-        self.offered: set[tuple[str, int | None, int]] = set()
+        # The runs that others have or may take.
+        self.offered: set[Attempt] = set()
         # The runs that were under way when its log was folded, for whoever takes it up.
-        self.found_running: list[tuple[str, int | None, int]] = []
+        self.found_running: list[Attempt] = []
         # How many are at something that needs it to stay.
         self.pins = 0
         # How many commits it is part of are not through, or what they ask for is not done.
@@ -147,6 +150,11 @@ class Live:
         """Whether the tables say that a worker has it."""
         return self.owner is not None
 
+    def audit(self, actor: str, verb: str, now: int) -> None:
+        """The next commit says in the audit log who has told it what."""
+        about = (self.accepted.workspace, actor, verb, self.id)
+        self.rows.append(("insert_audit", (str(uuid_utils.uuid7()), now, *about, None, None, None)))
+
     def keep_items(self, node: int, items: list[Any]) -> None:
         """The list of a map stays at hand; those of maps that are done do not."""
         nodes = self.execution.nodes
@@ -178,48 +186,19 @@ class Live:
         finally:
             x.blobs = kept
 
-    # What the output of the whole is made of
-
-    async def load_output_blobs(self, load: Load) -> None:
-        """Bring the large values that the execution's own output looks at into memory."""
+    def blobs_of_output(self) -> list[Blob]:
+        """The large values that the output of the execution is made of."""
         x = self.execution
-        sinks = {blob.hash: blob for sink in x.plan.sinks for blob in blobs_of(x.outputs.get(sink))}
-        for blob in list(sinks.values()) if x.plan.output is None else self.blobs_of(x.plan.output):
-            await self._load_for_output(load, blob)
+        if x.plan.output is not None:
+            return self.blobs_of(x.plan.output)
+        return list({blob.hash: blob for sink in x.plan.sinks for blob in blobs_of(x.outputs.get(sink))}.values())
 
     async def expect(self, load: Load, signal: object) -> None:
-        """Bring into memory what the machine looks at when it is told this."""
-        if isinstance(signal, Succeeded | ChildEnded):
-            if signal.blob is not None:
-                await self._expect_blob(load, self.execution.plan.index[signal.node], signal.blob)
-        elif isinstance(signal, Suspended) and isinstance(signal.wait, EventWait) and self.has_large:
-            await self._load_filter(load, signal.wait)
-
-    async def _load_filter(self, load: Load, wait: EventWait) -> None:
-        with suppress(ExpressionError):  # the machine says what is wrong with it
-            for blob in () if wait.filter is None else self.blobs_of(compile_expression(wait.filter)):
-                self.execution.blobs[blob.hash] = await load(blob)
-
-    async def _expect_blob(self, load: Load, node: int, blob: Blob) -> None:
-        """A result that is about to be reported is large; keep it if the execution's output is made of it."""
-        self.has_large, self.is_plain = True, False
-        plan = self.execution.plan
-        paths = plan.output.references if plan.output is not None else ()
-        if node in plan.sinks if plan.output is None else ("nodes", plan.ids[node]) in {path[:2] for path in paths}:
-            await self._load_for_output(load, blob)
-
-    async def _load_for_output(self, load: Load, blob: Blob) -> None:
-        """One more; once there are more than can be part of an output, none of them is held any longer."""
-        x = self.execution
-        if blob.hash in x.blobs:
-            return
-        most = LARGEST_OUTPUT if x.plan.output is None else MOST_AT_HAND
-        self.for_output += blob.size
-        if self.for_output > most:
-            unloaded = Unloaded(f"the large values it is made of are more than {most // MIB} MiB together")
-            x.blobs = {**dict.fromkeys(x.blobs, unloaded), blob.hash: unloaded}
-        else:
-            x.blobs[blob.hash] = await load(blob)
+        """Bring into memory what the machine looks at when it is told this: what the filter of a wait names."""
+        if isinstance(signal, Suspended) and isinstance(signal.wait, EventWait) and self.has_large:
+            with suppress(ExpressionError):  # the machine says what is wrong with it
+                for blob in () if signal.wait.filter is None else self.blobs_of(compile_expression(signal.wait.filter)):
+                    self.execution.blobs[blob.hash] = await load(blob)
 
 
 class Fold:
@@ -240,12 +219,8 @@ class Fold:
         """The execution as its log leaves it."""
         live = self._live
         live.written = written
+        written.seq = live.execution.seq
         live.is_unconfirmed = True
-        live.found_running = _running(live.execution)
+        live.found_running = under_way(live.execution)
         live.has_key = live.written.live[3] if live.written.live else 0
         return live
-
-
-def _running(x: Execution) -> list[tuple[str, int | None, int]]:
-    works = (work for work in x.active_works() if work.phase is Phase.RUNNING)
-    return [(x.plan.ids[work.node], work.item, work.attempt) for work in works]

@@ -2,37 +2,30 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 import uuid_utils
 
 from ropewalk.core import log
-from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, VersionLost, reading_of
-from ropewalk.core.events import RULES, ExecutionAccepted
-from ropewalk.core.plan import Plan, load_plan
-from ropewalk.core.skeleton import skeleton
-from ropewalk.engines.base import StartRequest, Version
+from ropewalk.core.acceptance import first_events
+from ropewalk.core.errors import RopewalkError, Unavailable, reading_of
+from ropewalk.core.events import ExecutionAccepted
+from ropewalk.engines.base import StartRequest
 from ropewalk.engines.computing import Computing
-from ropewalk.engines.native.held_values import HeldValues
-from ropewalk.engines.native.live import Fold, Live, Written
+from ropewalk.engines.held_values import HeldValues
+from ropewalk.engines.native.folding import Folding
+from ropewalk.engines.native.live import Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
 from ropewalk.engines.native.stored import count
+from ropewalk.engines.versions import Versions
 from ropewalk.store import log as stored_log
-from ropewalk.store import workflows
 from ropewalk.store.access import Store
 from ropewalk.store.queue import Claimed
 
 GoOn = Callable[[list[Live]], Awaitable[None]]
-MOST_VERSIONS = 1_000
-LARGE_DOCUMENT = 64 * 1024
-"""One with more bytes is compiled beside the loop, and whole."""
-VERSIONS_AT_ONCE = 20
-"""How many are read together: each may be some megabytes."""
 # What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
 _CLAIMED = ("", None, 1, 0)
 
@@ -44,14 +37,14 @@ def _nobody() -> None:
 
 
 class Memory:
-    """Loads executions and the versions they execute, each once."""
+    """Loads executions, each once."""
 
-    def __init__(self, store: Store, ownership: Ownership, computing: Computing) -> None:
+    def __init__(self, store: Store, ownership: Ownership, computing: Computing, versions: Versions) -> None:
         self._store = store
-        self._computing = computing
         self._ownership = ownership
         self.values = HeldValues(store.blobs, computing)
-        self._versions: OrderedDict[tuple[str, int], Version] = OrderedDict()
+        self._versions = versions
+        self._folding = Folding(store, versions)
         self._loading: dict[str, asyncio.Future[Any]] = {}
         # Those whose last commit gives them away: nobody may have them back before it is through.
         self._leaving: dict[str, asyncio.Future[None] | None] = {}
@@ -123,36 +116,14 @@ class Memory:
         if request.carried:
             # What another has done may be large results from the beginning.
             count(live, 0, live.events)
-            await self._load_final(live)
         self.lives[live.id] = live
         return live
 
     def new(self, request: StartRequest, now: int) -> Live:
         """A new execution, with its first event."""
-        version, bounded_by = request.version, request.bounds()
-        accepted = ExecutionAccepted(
-            now,
-            request.execution or str(uuid_utils.uuid7()),
-            request.workspace,
-            version.workflow,
-            version.version,
-            version.hash,
-            request.trigger,
-            request.payload,
-            request.input,
-            {**version.plan.definition.vars, **request.vars},
-            {} if bounded_by else dict(request.env),
-            request.parent,
-            request.priority,
-            request.concurrency_key(),
-            request.trace,
-            request.once,
-            RULES,
-            bounded_by,
-        )
-        live = Live(version, accepted)
-        # Taken over now, whenever that was looked up: time does not go back within a log.
-        live.events = [accepted, *[msgspec.structs.replace(event, at=now) for event in request.carried]]
+        accepted, events = first_events(request, request.execution or str(uuid_utils.uuid7()), now)
+        live = Live(request.version, accepted)
+        live.events = events
         live.execution.apply(live.events)
         return live
 
@@ -235,7 +206,7 @@ class Memory:
         try:
             found = await recorded(self._store, executions)
             heard()
-            await self._load_versions({each.version: execution for execution, each in found.items()}, heard)
+            await self._versions.load({each.version: execution for execution, each in found.items()}, heard)
             for piece in in_pieces(found):
                 is_long = found[piece[0]].size > MOST_BYTES
                 logs = {} if is_long else await stored_log.whole(self._store, piece)
@@ -255,21 +226,10 @@ class Memory:
             for execution in executions:
                 del self._loading[execution]
 
-    async def _load_versions(self, wanted: dict[tuple[str, int], str], heard: Callable[[], None]) -> None:
-        """Have those at hand that are not, each by an execution of it; what cannot be read is told by who needs it."""
-        missing = [execution for version, execution in wanted.items() if version not in self._versions]
-        for some in range(0, len(missing), VERSIONS_AT_ONCE):
-            for found in await workflows.versions_of(self._store, missing[some : some + VERSIONS_AT_ONCE]):
-                try:
-                    await self._keep_stored(found)
-                except Exception as error:  # noqa: BLE001 -- as below: whoever is of it is left out, and no other
-                    _log.debug("version %d of %s cannot be read: %s", found.version, found.workflow, error)
-            heard()
-
     async def _fold_one(self, execution: str, written: Written, entries: list[bytes] | None) -> Live | None:
         """One of several is in memory from now on, if it can be; a log that is long has yet to be read."""
         try:
-            live = await self._folded(execution, written, entries)
+            live = await self._folding.folded(execution, written, entries)
             return self._take_in(live, live.owner)
         except Unavailable:
             raise
@@ -294,7 +254,7 @@ class Memory:
     async def _fold_or_release(self, execution: str) -> Live:
         """What we cannot fold another may try to."""
         try:
-            return await self._fold(execution)
+            return await self._folding.fold(execution)
         except RopewalkError:
             await self._release(execution)
             raise
@@ -305,6 +265,18 @@ class Memory:
             with suppress(RopewalkError):  # the first error tells more
                 await self._ownership.release(execution)
 
+    def suspect_strays(self) -> None:
+        """A transaction that gives us executions may be through, though nobody told us."""
+        self.may_have_strays = True
+
+    async def release(self, execution: str) -> None:
+        """Let go of an execution that was dropped and is not to be taken up again."""
+        try:
+            await self._ownership.release(execution)
+        except RopewalkError as error:
+            _log.warning("execution %s is let go of later: %s", execution, error)
+            self.may_have_strays = True
+
     async def load_claimed(self, claimed: Claimed, owner: str) -> Live:
         """The same for one that was claimed under this name; what there is of a new one came with the claim."""
         execution, entry = claimed.execution, claimed.first_entry
@@ -313,7 +285,7 @@ class Memory:
         with reading_of(execution):
             _, events = log.decode(entry)
             accepted = log.acceptance(events)
-            version = await self._version_of(accepted)
+            version = await self._versions.followed(accepted)
         # One with more than its acceptance took over what another has done, perhaps large results.
         if not len(events) == claimed.last_seq == 1 or self._was_here(execution):
             return await self.load(execution, is_ours=True)
@@ -323,7 +295,7 @@ class Memory:
         live.ledger.take()
         count(live, len(entry), ())
         state = live.execution.state
-        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry))
+        live.written = Written((state.value, None, None, None), _CLAIMED, "CLAIMED", {}, state, log.seal_of(entry), 1)
         live.is_unconfirmed = True
         return self._take_in(live, owner)
 
@@ -344,121 +316,13 @@ class Memory:
         try:
             if not is_ours:
                 await self._acquire(execution)
-            live = self._take_in(bones := await self._bones(execution), bones.owner)
+            live = self._take_in(bones := await self._folding.bones(execution), bones.owner)
             end(live)
             return live
         finally:
             del self._loading[execution]
             if live is None or (not live.is_dirty and self.forget(live)):
                 await self._release(execution, is_ours)
-
-    async def _bones(self, execution: str) -> Live:
-        """An execution without its version: all of its log at once, since the log alone tells which nodes there are."""
-        written = await self._written(execution)
-        with reading_of(execution):
-            entries = (await stored_log.whole(self._store, [execution])).get(execution, [])
-            events = list(log.decode_all(entries))
-            accepted = log.acceptance(events)
-            version = Version(accepted.workflow, accepted.version, accepted.hash, skeleton(accepted, events))
-            fold = Fold(version, accepted)
-            fold.add(events, sum(map(len, entries)))
-            written.seal = log.seal_of(entries[-1])
-            return fold.done(written)
-
-    async def _fold(self, execution: str) -> Live:
-        # Whose it is comes first: of one that is ours the log read afterwards is whole.
-        written = await self._written(execution)
-        with reading_of(execution):
-            return await self._folded(execution, written, None)
-
-    async def _written(self, execution: str) -> Written:
-        found = await recorded(self._store, [execution])
-        if execution not in found:
-            raise NotFound(f"there is no execution {execution}")
-        return found[execution].written
-
-    async def _folded(self, execution: str, written: Written, entries: list[bytes] | None) -> Live:
-        """The execution as its log leaves it; the log is read a few megabytes at a time if it is not given."""
-        fold: Fold | None = None
-        pages = stored_log.pages(self._store, execution)
-        page = await pages.next() if entries is None else entries
-        while page:
-            for entry in page:
-                _, events = log.decode(entry)
-                if fold is None:
-                    accepted = log.acceptance(events)
-                    fold = Fold(await self._version_of(accepted), accepted)
-                fold.add(events, len(entry))
-                written.seal = log.seal_of(entry)
-            page = await pages.next() if entries is None else []
-        if fold is None:
-            log.acceptance(())
-        assert fold is not None, "an empty log has no acceptance"
-        live = fold.done(written)
-        await self._load_final(live)
-        return live
-
-    async def _load_final(self, live: Live) -> None:
-        """The large results an execution's output is made of must be at hand when its last node ends."""
-        if live.has_large and not live.execution.is_ended:
-            await live.load_output_blobs(self.values.load)
-
-    async def _version_of(self, accepted: ExecutionAccepted) -> Version:
-        """The version an execution follows, which was there when it was accepted."""
-        try:
-            return await self.version(accepted.workflow, accepted.version)
-        except NotFound as error:
-            raise VersionLost(f"version {accepted.version} of workflow {accepted.workflow} is missing") from error
-
-    async def version(self, workflow: str, version: int) -> Version:
-        """A version of a workflow, compiled once."""
-        key = (workflow, version)
-        if key not in self._versions:
-            found = await workflows.get_version(self._store, workflow, version)
-            if found is None:
-                raise NotFound(f"there is no version {version} of workflow {workflow}")
-            await self._keep_stored(found)
-        self._versions.move_to_end(key)
-        return self._versions[key]
-
-    def version_at_hand(self, workflow: str, version: int) -> Version | None:
-        """The same if nothing need be read for it."""
-        return self._versions.get((workflow, version))
-
-    async def _keep_stored(self, found: workflows.Version) -> None:
-        document = found.document.encode()
-        if len(document) <= LARGE_DOCUMENT:
-            plan = load_plan(document)
-        else:
-            plan = await self._computing.of_caller(found.workflow, "", lambda: _compiled(document))
-        self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
-
-    def forget_versions(self) -> None:
-        """They are read again: of a database that went back, the same number may be another version."""
-        self._versions.clear()
-
-    def keep(self, version: Version) -> None:
-        self._versions[version.workflow, version.version] = version
-        while len(self._versions) > MOST_VERSIONS:
-            self._versions.popitem(last=False)
-
-    async def published(self, workspace: str, name: str, version: int | None) -> Version:
-        """The version a start of this id or name takes: the one asked for, else the one published."""
-        found = await workflows.find(self._store, workspace, name)
-        if found is None or found.archived_at is not None:
-            raise NotFound(f"there is no workflow {name!r}")
-        wanted = found.published if version is None else version
-        if wanted is None:
-            raise NotFound(f"workflow {name!r} has no published version")
-        return await self.version(found.id, wanted)
-
-
-def _compiled(document: bytes) -> Plan:
-    """The plan with every expression compiled, so that no node has to wait for that on the loop."""
-    plan = load_plan(document)
-    for node in range(len(plan)):
-        plan.with_template(node)
-    return plan
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:

@@ -2,22 +2,13 @@
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ropewalk.engines.base import Observer
-from ropewalk.engines.native.commit import Committed
+from ropewalk.engines.native.parts import Committed
 from ropewalk.telemetry.facts import Fact, RunFact
 from ropewalk.telemetry.failures import tell
 
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
-
 _log = logging.getLogger("ropewalk.engine")
-
-
-def watch(engine: "NativeEngine", observer: Observer) -> None:
-    """From now on the observer is told of everything that becomes durable."""
-    engine.observer, engine.commit.is_observed = observer, True
 
 
 def observe(observer: Observer, committed: list[Committed]) -> None:

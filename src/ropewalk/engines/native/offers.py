@@ -1,74 +1,71 @@
-"""Runs carried out elsewhere: those of a pool, and those of a wide execution whose owner has no hand free.
+"""Runs that are carried out elsewhere: those of a pool, and those of a wide execution whose owner has no hand free.
 
-The owner writes such a run down as an offer with everything a runner needs. Whoever leases it reports in one
-transaction: the offer goes, if the lease is still its own, and a letter to the owner comes. A runner that has gone
-silent loses its runs, and the owner is told so. The owner itself leases like everyone else.
+The owner writes such a run down as an offer with everything a runner needs. A runner that has gone silent loses its
+runs, and the owner is told so. The owner itself leases like every other worker (`engines/leased.py`).
 """
 
 import asyncio
 import logging
-import random
-import time
 from collections import Counter
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import uuid_utils
 
-from ropewalk.core.commands import RunNode
+from ropewalk.core.commands import RunNode, StopRun
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RopewalkError, RunError
 from ropewalk.core.events import Blob
 from ropewalk.core.execution.view import TooMuch
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
-from ropewalk.core.signals import Failed, Lost, Signal, Succeeded
-from ropewalk.engines.native.leased import InHand, Leased, Work
+from ropewalk.core.signals import Failed
+from ropewalk.engines.background import Background
+from ropewalk.engines.leased import LeasedRuns, Offered
+from ropewalk.engines.leasing import Leasing
+from ropewalk.engines.native.deciding import Deciding, GiveUp
+from ropewalk.engines.native.evaluating import Evaluating
+from ropewalk.engines.native.hands import Hands
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.native.settings import DEFAULT_POOL
-from ropewalk.engines.runner import STOPPED, Desk, Outcome, failure, overdue, run_node, with_inputs_at, with_jitter
-from ropewalk.nodes.failure import NodeFailure, failure_of
-from ropewalk.store import blobs, inbox, offers, workers
-from ropewalk.store.access import Transaction
-from ropewalk.store.events import item_of, place_of
-from ropewalk.store.offers import Offer, Reported
-from ropewalk.store.rows import NewOffer, NewSignal
-
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.reports import Reports
+from ropewalk.engines.runner import STOPPED
+from ropewalk.engines.settings import DEFAULT_POOL
+from ropewalk.nodes.failure import NodeFailure
+from ropewalk.store import offers, workers
+from ropewalk.store.access import Store
+from ropewalk.store.events import place_of
+from ropewalk.store.rows import NewOffer
 
 EVERY = 1.0
-BATCH = 100
 MOST_OFFERED = 1_000
-PATIENCE = 1.0
-"""How long a run may take to stop when its worker leaves (s)."""
 
 _log = logging.getLogger("ropewalk.engine")
 
 
-class Posted(msgspec.Struct, frozen=True):
-    """How a run ended, written down for the owner of its execution, if it has one."""
-
-    letter: str
-    execution: str
-    signal: Signal
-    owner: str | None
-
-
 class Offers:
-    """Offers what this worker does not carry out itself, and carries out what others offer."""
+    """Offers what this worker does not carry out itself, and has it carry out what others offer."""
 
-    def __init__(self, engine: "NativeEngine", desk: Desk) -> None:
-        self._engine = engine
-        self._hands = engine.hands
-        self._desk = desk
+    def __init__(self, store: Store, pool: str, background: Background, leasing: Leasing, leased: LeasedRuns,
+                 memory: Memory, hands: Hands, reports: Reports, evaluating: Evaluating, deciding: Deciding,
+                 give_up: GiveUp) -> None:  # fmt: skip
+        self._store = store
+        self._pool, self._is_alone = pool, not store.is_shared
+        self._background = background
+        self._leasing = leasing
+        self._leased = leased
+        leased.on_done = self.asked
+        self._memory = memory
+        self._hands = hands
+        self._reports = reports
+        self._evaluating = evaluating
+        self._deciding = deciding
+        self._give_up = give_up
         self._rows: list[tuple[Live, NewOffer]] = []
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._leased: dict[str, InHand] = {}
-        self._pool, self._is_alone = engine.settings.pool, not engine.store.is_shared
         # Whether anybody is there to be told anything; found out anew every second.
         self.has_others = True
         self._looked_at = 0
@@ -86,23 +83,7 @@ class Offers:
         await asyncio.gather(self._task, return_exceptions=True)
         with suppress(RopewalkError):  # what was not written is lost with the lease, and offered again by its owner
             await self._write()
-        await self._hand_back(list(self._leased.values()))
-
-    async def _hand_back(self, leased: list[InHand]) -> None:
-        """Whatever stops when it is told to has told its end by then; what does not is handed back without it."""
-        for each in leased:
-            each.attempt.cancel()
-        telling = {each.telling: each for each in leased if each.telling is not None}
-        _, deaf = await asyncio.wait(telling, timeout=PATIENCE) if telling else (set(), set())
-        for task in deaf:
-            task.cancel()
-            await self._report(telling[task].offer, telling[task].returned())
-
-    @property
-    def busy(self) -> int:
-        return len(self._leased)
-
-    # The owner's side
+        await self._leased.hand_back()
 
     def place(self, live: Live, command: RunNode, now: int) -> None:
         """Carry out an attempt whose start is durable, here or elsewhere; not if it was called off meanwhile.
@@ -120,34 +101,31 @@ class Offers:
         elif work.item is None and plan.for_each[node] is not None:
             hands.start(live, work, now)  # the list of a map is evaluated by the owner, who needs it
         else:
-            self._engine.children.spawn(self._make(live, command))
+            self._background.spawn(self._make(live, command))
 
     async def _make(self, live: Live, command: RunNode) -> None:
-        engine = self._engine
         try:
             work = live.execution.work(command.node, command.item)
             if work is None or work.attempt != command.attempt:
                 return
-            evaluate = partial(engine.evaluating.beside, live)
+            evaluate = partial(self._evaluating.beside, live)
             async with self._hands.large.inputs(live, work, evaluate) as inputs:
                 blob = await self._hands.large.kept(live, work, inputs)
-                if engine.memory.owns(live):
+                if self._memory.owns(live):
                     self._offer(live, command, None if blob is not None else inputs, blob)
         except NodeFailure as error:
-            engine.reports.add(live, _failed(command, error.error))
+            self._reports.add(live, _failed(command, error.error))
         except (ExpressionError, TooMuch) as error:
-            engine.reports.add(live, _failed(command, RunError(ErrorType.PERMANENT, f"with: {error}")))
+            self._reports.add(live, _failed(command, RunError(ErrorType.PERMANENT, f"with: {error}")))
         except Exception as error:  # noqa: BLE001 -- the attempt ends one way or another
-            engine.reports.add(
-                live, _failed(command, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}"))
-            )
+            self._reports.add(live, _failed(command, RunError(ErrorType.TRANSIENT, f"{type(error).__name__}: {error}")))
 
     def _offer(self, live: Live, command: RunNode, inputs: Any, blob: Blob | None) -> None:
-        x, plan, now = live.execution, live.execution.plan, self._engine.store.now()
+        x, plan, now = live.execution, live.execution.plan, self._store.now()
         work = x.work(command.node, command.item)
         if work is None or work.attempt != command.attempt:
             return
-        told = Work(
+        told = Offered(
             plan.types[work.node],
             inputs,
             plan.timeouts[work.node] or DEFAULT_ATTEMPT_TIMEOUT,
@@ -172,25 +150,26 @@ class Offers:
     def watch(self) -> None:
         """Something is offered: somebody has to look after it, also where there are no other workers."""
         self._has_any = True
-        if self._task is None and not self._engine.store.is_shared:
+        if self._task is None and not self._store.is_shared:
             self.open()
 
-    def stop(self, live: Live, command: Any) -> None:
-        """Tell whoever has the run to stop."""
+    def stop(self, live: Live, command: StopRun) -> None:
+        """Tell the worker or runner that has the run to stop."""
+        self._hands.stop(live, command.node, command.attempt, command.item)
         key = (command.node, command.item, command.attempt)
         if key in live.offered:
-            self._engine.children.spawn(self._stop(live, key))
+            self._background.spawn(self._stop(live, key))
 
     async def _stop(self, live: Live, key: offers.Key) -> None:
         try:
-            async with self._engine.store.transaction() as tx:
+            async with self._store.transaction() as tx:
                 is_withdrawn = await offers.stop(tx, live.id, key)
         except RopewalkError as error:
             _log.warning("execution %s: a run elsewhere cannot be stopped: %s", live.id, error)
             return
-        if is_withdrawn and self._engine.memory.owns(live):
+        if is_withdrawn and self._memory.owns(live):
             node, item, attempt = key
-            self._engine.reports.add(live, Failed(node, attempt, STOPPED, item))
+            self._reports.add(live, Failed(node, attempt, STOPPED, item))
 
     # The loop
 
@@ -199,7 +178,7 @@ class Offers:
         self._wake.set()
 
     async def _run(self) -> None:
-        is_shared = self._engine.store.is_shared
+        is_shared = self._store.is_shared
         while True:
             timer = asyncio.get_running_loop().call_later(EVERY, self._tick)
             await self._wake.wait()
@@ -208,7 +187,7 @@ class Offers:
             try:
                 await self._write()
                 if is_shared:
-                    await self._lease()
+                    await self._leased.lease(lambda: self._hands.free)
                 await self._look_after()
             except RopewalkError as error:
                 _log.warning("runs of others cannot be looked at for now: %s", error)
@@ -216,166 +195,49 @@ class Offers:
                 _log.exception("looking at the runs of others failed; it is tried again")
 
     def _tick(self) -> None:
-        if self._has_any or self._engine.store.is_shared:
+        if self._has_any or self._store.is_shared:
             self._wake.set()
 
     async def _write(self) -> None:
         """Make what is offered known, once: whoever has taken a run may have reported it before we hear of it."""
         made, self._rows = self._rows, []
-        offered = [(live, row) for live, row in made if self._engine.memory.owns(live)]
+        offered = [(live, row) for live, row in made if self._memory.owns(live)]
         if not offered:
             return
         try:
-            await self._engine.store.write([("insert_offer", [row for _, row in offered])])
+            await self._store.write([("insert_offer", [row for _, row in offered])])
         except RopewalkError as error:
-            lives = {live.id: live for live, _ in offered if self._engine.memory.owns(live)}
-            self._engine.recovery.lost_the_store(list(lives.values()), error)
+            lives = {live.id: live for live, _ in offered if self._memory.owns(live)}
+            self._give_up(list(lives.values()), error)
             raise
         for pool, count in sorted(Counter(row.pool for _, row in offered).items()):
-            self._engine.store.hint(f"offer {pool}")
-            self._engine.lending.arrived(pool, count)
-
-    # The runner's side
-
-    async def _lease(self) -> None:
-        engine = self._engine
-        while (room := min(BATCH, engine.hands.free - self.busy)) > 0:
-            now, began = engine.store.now(), time.perf_counter()
-            async with engine.store.transaction() as tx:
-                found = await offers.lease(tx, engine.settings.pool, tx.worker, now + self._lease_time, now, room)
-            if engine.observer is not None and found:
-                engine.observer.leased(time.perf_counter() - began)
-            for offer in found:
-                self._carry_out(offer)
-            if len(found) < room:
-                return
-
-    @property
-    def _lease_time(self) -> int:
-        return round(self._engine.store.lease_seconds * SECOND)
-
-    def _carry_out(self, offer: Offer) -> None:
-        work = msgspec.json.decode(offer.work, type=Work)
-        now, loop = self._engine.store.now(), asyncio.get_running_loop()
-        run = Leased(
-            offer.execution, offer.workspace, offer.node, work.type, offer.attempt, item_of(offer.item), work.inputs,
-            now, now + work.timeout, work.held_since, work.cache_ttl, work.rate_limit, work.inputs_blob, False,
-            work.config_hash, work.bounded_by, work.reserved,
-        )  # fmt: skip
-        in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
-        in_hand.telling = loop.create_task(self._see_through(in_hand, run, work.timeout))
-
-    async def _run_node(self, run: Leased) -> Outcome:
-        try:
-            if run.inputs_at is not None:
-                run.inputs = await self._engine.memory.values.load(run.inputs_at)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
-            return failure(run, STOPPED if isinstance(error, asyncio.CancelledError) else failure_of(error))
-        return with_inputs_at(await run_node(run, self._desk), run.inputs_at)
-
-    async def _see_through(self, in_hand: InHand, run: Leased, limit: int) -> None:
-        """Report how the run ended, or that its time is up: not every node stops when it is told to."""
-        offer, attempt = in_hand.offer, in_hand.attempt
-        # Its time may begin later than it does.
-        while not attempt.done() and (left := run.deadline - self._engine.store.now()) > 0:
-            await asyncio.wait((attempt,), timeout=left / SECOND)
-        signal: Signal
-        if attempt.done():
-            signal = attempt.result()
-        else:
-            attempt.cancel()
-            signal = Failed(offer.node, offer.attempt, overdue(limit), item_of(offer.item))
-        if self._engine.is_closing and isinstance(signal, Failed) and signal.error.message == STOPPED.message:
-            signal = in_hand.returned()
-        await self._report(offer, with_jitter(signal) if isinstance(signal, Failed) else signal)
-
-    async def _report(self, offer: Offer, signal: Signal) -> None:
-        """Tell the owner, if the run is still ours to tell of."""
-        store = self._engine.store
-        try:
-            async with store.transaction() as tx:
-                reported = await offers.end(tx, offer, store.now())
-                post = [] if reported is None else [await self.write_letter(tx, offer.execution, signal)]
-        except RopewalkError as error:
-            _log.warning("execution %s: the run of %s cannot be reported: %s", offer.execution, offer.node, error)
-            return
-        finally:
-            self._leased.pop(offer.id, None)
-        if reported is None:
-            _log.warning("execution %s: the run of %s was reported too late", offer.execution, offer.node)
-        self.send(post)
-        self._wake.set()
-
-    async def write_letter(self, tx: Transaction, execution: str, signal: Signal) -> Posted:
-        """Write down for the owner how a run ended. A large result is known to the store before the owner names it."""
-        store = self._engine.store
-        if isinstance(signal, Succeeded) and signal.blob is not None:
-            await blobs.record(tx, signal.blob, store.now())
-        letter, text = str(uuid_utils.uuid7()), msgspec.json.encode(signal).decode()
-        await inbox.send(tx, NewSignal(letter, execution, text, store.now()))
-        row = await tx.fetch_one("get_live", execution)
-        return Posted(letter, execution, signal, None if row is None else row[2])
-
-    def send(self, post: list[Posted]) -> None:
-        """These are durable: who has the execution here is told, and who has it elsewhere is woken."""
-        store = self._engine.store
-        for each in post:
-            if each.owner == store.worker or not store.is_shared:
-                self._engine.letters.deliver([(each.letter, each.execution, each.signal)])
-            elif each.owner is not None:
-                store.hint(each.owner)
+            self._store.hint(f"offer {pool}")
+            self._leasing.arrived(pool, count)
 
     async def _look_after(self) -> None:
         """Keep the own leases, end those of the silent, and see who else is there; from time to time."""
-        engine = self._engine
-        now = engine.store.now()
+        now = self._store.now()
         if now - self._looked_at < EVERY * SECOND / 2:
             return
         self._looked_at = now
-        await self._extend(now)
-        await self._end_silent(now)
-        if engine.store.is_shared:
+        await self._leased.extend(now)
+        await self._leasing.end_silent(now)
+        if self._store.is_shared:
             await self._see_others(now)
         else:
-            self._has_any = bool(self._rows) or await offers.are_any(engine.store)
-        engine.feed()  # whoever has come since may help
-
-    async def _end_silent(self, now: int) -> None:
-        """Whoever has not been heard of in time has lost its runs; their executions are told so."""
-        engine, post = self._engine, []
-        async with engine.store.transaction() as tx:
-            for lost in await offers.expired(tx, now, BATCH):
-                signal = engine.lending.ended(lost) or _lost(lost.run)
-                post.append(await self.write_letter(tx, lost.run.execution, signal))
-        self.send(post)
+            self._has_any = bool(self._rows) or await offers.are_any(self._store)
+        self._deciding.feed()  # whoever has come since may help
 
     async def _see_others(self, now: int) -> None:
-        engine = self._engine
-        engine.store.load = len(engine.memory.lives) + self.busy
+        self._store.load = len(self._memory.lives) + self._leased.busy
         alive = [
-            each for each in await workers.listed(engine.store)
-            if each.id != engine.store.worker and each.heartbeat_at > now - self._lease_time
+            each for each in await workers.listed(self._store)
+            if each.id != self._store.worker and each.heartbeat_at > now - self._leased.lease_time
         ]  # fmt: skip
         self.has_others = bool(alive)
         has_company = any(each.pool == DEFAULT_POOL and each.load < each.slots for each in alive)
-        engine.hands.helped = MOST_OFFERED if has_company else 0
-
-    async def _extend(self, now: int) -> None:
-        """Whoever has lost a run, or is to stop it, stops."""
-        mine = list(self._leased.values())
-        if not mine:
-            return
-        async with self._engine.store.transaction() as tx:
-            until = now + self._lease_time
-            kept = [(each, await offers.extend(tx, each.offer, until, now)) for each in mine]
-        for each, is_stopped in kept:
-            if is_stopped is None or is_stopped:
-                each.attempt.cancel()
+        self._hands.helped = MOST_OFFERED if has_company else 0
 
 
 def _failed(command: RunNode, error: RunError) -> Failed:
     return Failed(command.node, command.attempt, error, command.item)
-
-
-def _lost(reported: Reported) -> Lost:
-    return Lost(reported.node, reported.attempt, reported.item, random.random())

@@ -21,6 +21,7 @@ from ropewalk.engines.native.stored import LITTLE, count
 from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.store.blobs import NAMES_BLOB, named_in
 from ropewalk.store.events import NO_ITEM, subject_of
+from ropewalk.store.rows import DeadLetterEntry, RunEntry
 from ropewalk.telemetry.failures import DeadLetter, in_order
 
 Row = tuple[Any, ...]
@@ -44,8 +45,11 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     x, written, events = live.execution, live.written, live.events
     rows: Rows = []
     statement, runs = "insert_run", _NONE
+    if events and (first_seq := x.seq - len(events) + 1) <= written.seq:
+        # Projected before, by an engine that did not hear of it: only what follows is new.
+        live.events = events = events[written.seq + 1 - first_seq :]
+        first_seq = written.seq + 1
     if events:
-        first_seq = x.seq - len(events) + 1
         entry, seal = log.sealed(first_seq, events, written.seal)
         live.stored += len(entry)
         if NAMES_BLOB in entry or len(entry) > INLINE_LIMIT or live.stored > LITTLE:
@@ -69,7 +73,7 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
         live.rows = []
     if events:
         batch["insert_log"].append((live.id, first_seq, entry))
-        written.seal = seal
+        written.seal, written.seq = seal, x.seq
     if runs:
         batch[statement] += runs
     for name, row in rows:
@@ -103,6 +107,7 @@ def _accepted(live: Live, state: str, started_at: int | None) -> Row:
     accepted = live.accepted
     parent = accepted.parent
     place = (None, None, None, None) if parent is None else (parent.execution, parent.node, parent.item, parent.attempt)
+    # A `NewExecution`, as a plain tuple: one is made for every start.
     return (
         live.id, accepted.workspace, accepted.workflow, accepted.version, state, accepted.trigger.value, *place,
         accepted.concurrency_key, accepted.at, started_at, live.trace_id,
@@ -195,9 +200,10 @@ def _drop_event_waits(live: Live, rows: Rows) -> None:
 
 def _run(live: Live, run: RunRow) -> Row:
     error = run.error
-    return (
-        run.id, live.id, run.node, run.item, run.attempt, run.state.value, None, run.retry_after, run.started,
-        run.finished, None if error is None else str(error.type), None if error is None else error.message,
+    return RunEntry(
+        id=run.id, execution=live.id, node=run.node, item=run.item, attempt=run.attempt, state=run.state.value,
+        worker=None, retry_after=run.retry_after, started_at=run.started, finished_at=run.finished,
+        error_type=None if error is None else str(error.type), error=None if error is None else error.message,
     )  # fmt: skip
 
 
@@ -206,11 +212,13 @@ def _letter(live: Live, letter: LetterRow) -> Row:
     node = plan.definition.nodes[plan.index[letter.node]]
     accepted, is_blob = live.accepted, isinstance(letter.inputs, Blob)
     fingerprint = content_hash([accepted.workflow, letter.node, str(letter.type), _shape(letter.reason)])[:16]
-    return (
-        letter.id, accepted.workspace, letter.run, live.id, accepted.workflow, letter.node, letter.item,
-        letter.attempt, str(letter.type), str(letter.error_type), letter.reason, fingerprint,
-        None if is_blob else _json(letter.inputs), _json(node), letter.created, str(letter.resolution), None, None,
-        _json(letter.inputs) if is_blob else None,
+    inputs = _json(letter.inputs)
+    return DeadLetterEntry(
+        id=letter.id, workspace=accepted.workspace, run=letter.run, execution=live.id, workflow=accepted.workflow,
+        node=letter.node, item=letter.item, attempt=letter.attempt, failure_type=str(letter.type),
+        error_type=str(letter.error_type), reason=letter.reason, fingerprint=fingerprint,
+        inputs=None if is_blob else inputs, config=_json(node), created_at=letter.created,
+        resolution=str(letter.resolution), resolved_at=None, reviewed_by=None, inputs_blob=inputs if is_blob else None,
     )  # fmt: skip
 
 

@@ -1,25 +1,20 @@
 """What attempts report: gathered for one turn of the loop, so that those of one execution are one decision."""
 
 import asyncio
-import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ropewalk.core.signals import Failed, Signal
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.runner import with_jitter
 
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
-
-_log = logging.getLogger("ropewalk.engine")
-
 
 class Reports:
-    """Those that have not been taken in yet; whoever else tells such an execution something comes after them."""
+    """Those that have not been taken in yet."""
 
-    def __init__(self, engine: "NativeEngine") -> None:
-        self._engine = engine
+    def __init__(self) -> None:
         self._lives: list[Live] = []
+        # Lets these executions decide about what was reported.
+        self.decide: Callable[[list[Live]], None] = lambda lives: None
 
     @property
     def has_any(self) -> bool:
@@ -38,25 +33,4 @@ class Reports:
     def take_all(self) -> None:
         """Let every execution decide about what was reported."""
         lives, self._lives = self._lives, []
-        now = self._engine.store.now()
-        for live in lives:
-            try:
-                self._take(live, now)
-            except Exception as error:  # noqa: BLE001 -- a fault of ours concerns one execution, not its neighbours
-                _log.exception("execution %s: what was reported cannot be taken in", live.id)
-                self._engine.recovery.lost_the_store([live], error)
-        self._engine.feed()
-
-    def take(self, live: Live) -> None:
-        """The same for one that has reports, before it is told anything else."""
-        self._take(live, self._engine.store.now())
-
-    def _take(self, live: Live, now: int) -> None:
-        reports = live.reports
-        if not reports:
-            return
-        live.reports = []
-        live.unwritten = [*live.unwritten, *reports] if live.unwritten else reports
-        self._engine.tell_together(live, reports, now)
-        if not live.is_dirty:
-            self._engine.let_go(live)  # they came too late to change anything
+        self.decide(lives)

@@ -8,15 +8,13 @@ sessions are ended first, and nobody waits for a row that is locked all the same
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import RopewalkError
-from ropewalk.engines.native.recovery import BATCH
+from ropewalk.engines.native.memory import Memory
+from ropewalk.engines.native.recovery import BATCH, Recovery
 from ropewalk.store import workers
-
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
+from ropewalk.store.access import Store
 
 EVERY = 1.0
 MOST_WORKERS = 20
@@ -30,8 +28,12 @@ _log = logging.getLogger("ropewalk.engine")
 class Takeover:
     """Looks for silent workers and takes up their executions."""
 
-    def __init__(self, engine: "NativeEngine") -> None:
-        self._engine = engine
+    def __init__(self, store: Store, most: int, memory: Memory, recovery: Recovery) -> None:
+        self._store = store
+        # How many executions a worker holds at most.
+        self._most = most
+        self._memory = memory
+        self._recovery = recovery
         self._task: asyncio.Task[None] | None = None
         # When the last step was done, and when we came back from being away (s).
         self._stepped_at = self._back_at = 0.0
@@ -47,7 +49,7 @@ class Takeover:
     async def leave(self) -> None:
         """Say that this worker takes nothing more, for whoever asks who could; nothing depends on it."""
         try:
-            async with self._engine.store.transaction() as tx:
+            async with self._store.transaction() as tx:
                 await workers.stop_taking(tx, tx.worker)
         except RopewalkError as error:
             _log.info("others cannot be told that this worker is leaving: %s", error)
@@ -58,11 +60,11 @@ class Takeover:
                 await self.look()
             except RopewalkError as error:
                 _log.warning("nothing can be taken over for now: %s", error)
-                self._engine.recovery.suspect_strays()
+                self._memory.suspect_strays()
                 self._back_at = asyncio.get_running_loop().time()
             except Exception:  # noqa: BLE001 -- a fault of ours must not leave the dead's work lying
                 _log.exception("taking over failed; it is tried again in %s s", EVERY)
-                self._engine.recovery.suspect_strays()
+                self._memory.suspect_strays()
             await asyncio.sleep(EVERY)
             self._step()
 
@@ -75,14 +77,14 @@ class Takeover:
 
     async def look(self) -> None:
         """Take over from everyone who is dead, as far as there is room: what is left is for others, or for later."""
-        engine, dead = self._engine, await self._dead()
+        dead = await self._dead()
         if dead:
-            await workers.hang_up(engine.store, self._silence)
+            await workers.hang_up(self._store, self._silence)
             self._step()
-        room = max(LEAST, engine.settings.executions - len(engine.memory.lives))
+        room = max(LEAST, self._most - len(self._memory.lives))
         while dead and room > 0:
             taken = await self._take_from(dead, min(room, BATCH))
-            await engine.recovery.take_up(taken, self._step)
+            await self._recovery.take_up(taken, self._step)
             room -= len(taken)
 
     async def _take_from(self, dead: dict[str, int], most: int) -> list[str]:
@@ -100,17 +102,17 @@ class Takeover:
     @property
     def _silence(self) -> int:
         """Whoever was last heard of before then is dead."""
-        store = self._engine.store
+        store = self._store
         return store.now() - round(store.lease_seconds * SECOND)
 
     @property
     def _to_come(self) -> int:
         """A heartbeat after then was written under another clock, before the database went back or was replaced."""
-        return self._silence + 2 * round(self._engine.store.lease_seconds * SECOND)
+        return self._silence + 2 * round(self._store.lease_seconds * SECOND)
 
     async def _dead(self) -> dict[str, int]:
         """Who is dead, and since when they must not have been heard of."""
-        store, silence = self._engine.store, self._silence
+        store, silence = self._store, self._silence
         silent = await workers.silent(store, silence, self._to_come, MOST_WORKERS)
         self._step()
         departed = await store.departed()
@@ -124,7 +126,7 @@ class Takeover:
 
     async def _take(self, dead: str, before: int, most: int) -> list[str]:
         """Some of what the worker left behind, ours from now on; nothing while somebody else has its row."""
-        async with self._engine.store.transaction() as tx:
+        async with self._store.transaction() as tx:
             taken = await workers.take_over(tx, dead, tx.worker, before, most, self._to_come)
         if taken:
             _log.warning("worker %s is dead; %d of its executions go on here", dead, len(taken))

@@ -4,18 +4,16 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable, Unreadable, reading_of
 from ropewalk.core.events import Event, ExecutionCancelled, ExecutionSucceeded
 from ropewalk.core.execution.mending import has_tolerated
-from ropewalk.core.kinship import ENDS, error_of
-from ropewalk.core.state import ExecutionState
-from ropewalk.engines.base import Ended
-from ropewalk.engines.native.commit import Committed
-from ropewalk.engines.native.interests import FOLLOW, MOVED, Interests, of_workspace
+from ropewalk.core.kinship import ENDS
+from ropewalk.engines.base import Appended, Ended, Watcher
+from ropewalk.engines.ends import End, ending, known_end, recorded
+from ropewalk.engines.interests import FOLLOW, MOVED, Interests, of_workspace
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Store
 
@@ -34,29 +32,7 @@ ANNOUNCED = 5.0
 _log = logging.getLogger("ropewalk.engine")
 
 
-class Watcher(Protocol):
-    """Somebody who wants to hear of an execution, or of a whole workspace, and reads the log where it must."""
-
-    def told(self, committed: Committed) -> None:
-        """This became durable here."""
-
-    def moved(self, execution: str | None, head: int | None) -> None:
-        """There may be more in the log of this one (None: of any), an entry of this number if that is known."""
-
-    def begin_anew(self) -> None:
-        """The database went back in time: what was told before may not be so."""
-
-
-class End:
-    """How an execution ended, once it has and cannot go on; None before."""
-
-    __slots__ = ("__weakref__", "ended")
-
-    def __init__(self) -> None:
-        self.ended: Ended | None = None
-
-
-class Followers:
+class Watching:
     """Tells whoever listens what became durable, and nothing earlier."""
 
     def __init__(self, store: Store, is_under_way: Callable[[str], bool]) -> None:
@@ -83,27 +59,27 @@ class Followers:
         """Whether anyone wants to hear more than how an execution ended."""
         return bool(self._queues or self._watchers or self._interests)
 
-    def publish(self, committed: Committed) -> None:
-        execution, events = committed.live.id, committed.events
+    def publish(self, appended: Appended) -> None:
+        execution, events = appended.id, appended.events
         if not events:
             return
         is_followed = execution in self._queues
         if is_followed:
-            for numbered in enumerate(events, committed.first_seq):
+            for numbered in enumerate(events, appended.first_seq):
                 self._put(execution, numbered)
         if self._watchers or self._interests:
-            self._tell_watchers(committed)
-        if committed.is_ended:
+            self._tell_watchers(appended)
+        if appended.is_ended:
             if is_followed:
                 self._put(execution, None)
-            if self._expected and type(events[-1]) in FINAL and not has_tolerated(committed.live.execution):
+            if self._expected and type(events[-1]) in FINAL and not has_tolerated(appended.execution):
                 self._note_end(execution, events[-1])
             self._tell_end(execution, events[-1])
 
-    def _tell_watchers(self, committed: Committed) -> None:
-        execution, workspace = committed.live.id, committed.live.accepted.workspace
+    def _tell_watchers(self, appended: Appended) -> None:
+        execution, workspace = appended.id, appended.accepted.workspace
         for watcher in self._watching(execution, of_workspace(workspace)):
-            watcher.told(committed)
+            watcher.told(appended)
         if self._interests:
             self._interests.tell(execution, workspace)
 
@@ -271,27 +247,20 @@ class Followers:
     async def ended(self, execution: str) -> Ended:
         """How the execution ended; waits for it if it has not."""
         with self.awaiting(execution) as waiting:
-            if not self._is_under_way(execution) and (known := await self._known_end(execution)) is not None:
+            if not self._is_under_way(execution) and (known := await known_end(self._reader, execution)) is not None:
                 return known
             return await waiting
 
     @contextmanager
     def awaiting(self, execution: str) -> Iterator[asyncio.Future[Ended]]:
         """Inside, the end of the execution is told if it comes. To be entered before a look at whether it has come:
-        an end that is committed meanwhile is not missed."""
+        an end that is appended meanwhile is not missed."""
         waiting: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(execution, []).append(waiting)
         try:
             yield waiting
         finally:
             self._forget(execution, waiting)
-
-    async def _known_end(self, execution: str) -> Ended | None:
-        row = await self._reader.fetch_one("last_entry", execution)
-        if row is None:
-            raise NotFound(f"there is no execution {execution}")
-        with reading_of(execution):
-            return _end_of(execution, row[0])
 
     def _forget(self, execution: str, waiting: asyncio.Future[Ended]) -> None:
         """Whoever waits no more leaves nothing behind."""
@@ -312,7 +281,7 @@ class Followers:
         if execution not in self._queues and execution not in self._waiting:
             return
         last = None
-        for seq, last in await self._recorded(execution, self._seen.get(execution, 1)):
+        for seq, last in await recorded(self._reader, execution, self._seen.get(execution, 1)):
             self._put(execution, (seq, last))
             self._seen[execution] = seq
         if last is not None and type(last) in ENDS:
@@ -320,13 +289,13 @@ class Followers:
             self._put(execution, None)
             self._tell_end(execution, last)
 
-    async def follow(self, execution: str, after: int) -> AsyncIterator[tuple[int, Event]]:
+    async def follow(self, execution: str, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
         """Every event after the given number, in order, until the end."""
         queue: asyncio.Queue[Item] = asyncio.Queue()
         self._queues.setdefault(execution, []).append(queue)
         try:
             seen, last = after, None
-            for seq, last in await self._recorded(execution):
+            for seq, last in await recorded(self._reader, execution):
                 if seq > after:
                     seen = seq
                     yield seq, last
@@ -348,14 +317,7 @@ class Followers:
         """What follows the number seen, up to this item or further; an earlier owner may have written some of it."""
         if item[0] <= seen + 1:
             return [item] if item[0] == seen + 1 else []
-        return [numbered for numbered in await self._recorded(execution, seen + 1) if numbered[0] > seen]
-
-    async def _recorded(self, execution: str, start: int = 1) -> list[tuple[int, Event]]:
-        rows = await stored_log.entries(self._reader, execution, start=start)
-        if not rows:
-            raise NotFound(f"there is no execution {execution}")
-        with reading_of(execution):
-            return [numbered for _, entry in rows for numbered in _numbered(entry)]
+        return [numbered for numbered in await recorded(self._reader, execution, seen + 1) if numbered[0] > seen]
 
     def close(self) -> None:
         if self._task is not None:
@@ -365,19 +327,3 @@ class Followers:
             waiting.exception()
         for execution in list(self._queues):
             self._put(execution, None)
-
-
-def _numbered(entry: bytes) -> Iterator[tuple[int, Event]]:
-    first, events = log.decode(entry)
-    return enumerate(events, first)
-
-
-def _end_of(execution: str, entry: bytes) -> Ended | None:
-    last = log.decode(entry)[1][-1]
-    return ending(execution, last) if type(last) in ENDS else None
-
-
-def ending(execution: str, event: Event) -> Ended:
-    if type(event) is ExecutionSucceeded:
-        return Ended(execution, ExecutionState.SUCCESS, event.output, None, event.blob)
-    return Ended(execution, ENDS[type(event)], None, error_of(event))

@@ -10,7 +10,7 @@ from ropewalk.core.rate_limit import RateLimit
 DEFAULT_POOL = "default"
 
 
-class NativeSettings(Struct, frozen=True):
+class WorkerSettings(Struct, frozen=True):
     """How much a worker takes on at once; one that does not claim only records what it is told."""
 
     claims: bool = True

@@ -6,11 +6,12 @@ run, and then it timed out. Reports count only under the fence of the lease and 
 
 import asyncio
 import logging
+import random
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -20,17 +21,20 @@ from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, InvalidInput, InvalidTransition, Problem, RunError
 from ropewalk.core.reach import refusal
-from ropewalk.core.signals import Failed, Signal, Succeeded, Suspended
+from ropewalk.core.signals import Failed, Lost, Signal, Succeeded, Suspended
 from ropewalk.core.waits import RateLimitWait
-from ropewalk.engines.native.leased import Work
+from ropewalk.engines.background import Background
+from ropewalk.engines.base import Observer
+from ropewalk.engines.held_values import HeldValues
+from ropewalk.engines.leased import BATCH, Offered
+from ropewalk.engines.rate_limits import RateLimits
+from ropewalk.engines.reporting import Reporting
 from ropewalk.engines.runner import INLINE_LIMIT, with_jitter
+from ropewalk.nodes.base import Registry
 from ropewalk.store import offers
-from ropewalk.store.access import Transaction
+from ropewalk.store.access import Store, Transaction
 from ropewalk.store.events import item_of
 from ropewalk.store.offers import RUNNER, Expired, Offer
-
-if TYPE_CHECKING:
-    from ropewalk.engines.native.engine import NativeEngine
 
 LOOKS_EVERY: Final = 2.0
 MOST_WOKEN: Final = 32
@@ -39,7 +43,7 @@ OVERDUE: Final = RunError(ErrorType.TIMEOUT, "the node did not end in its time l
 _log = logging.getLogger("ropewalk.engine")
 
 
-class Lost(InvalidTransition):
+class LeaseOver(InvalidTransition):
     """The lease is over, or was never the caller's; whatever is reported under it changes nothing."""
 
 
@@ -68,7 +72,7 @@ class Leased(Struct, frozen=True):
 
     lease: Lease
     offer: Offer
-    work: Work
+    work: Offered
 
     @property
     def item(self) -> int | None:
@@ -88,20 +92,24 @@ class Kept(Struct, frozen=True):
     is_stopped: bool
 
 
-class Lending:
+class Leasing:
     """Hands runs to runners, and hears of them."""
 
-    def __init__(self, engine: "NativeEngine") -> None:
-        self._engine = engine
+    def __init__(self, store: Store, types: Registry, rate_limits: RateLimits, values: HeldValues,
+                 reporting: Reporting, background: Background, lease_seconds: float) -> None:  # fmt: skip
+        self._store = store
+        self._types = types
+        self._rate_limits = rate_limits
+        self._values = values
+        self._reporting = reporting
+        self._background = background
+        self._lease_time = round(lease_seconds * SECOND)
+        self.observer: Observer | None = None
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._is_ending = False
         # Whether runners can reach this process at all.
         self.is_open = False
         self.refused = 0
-
-    @property
-    def _lease_time(self) -> int:
-        return round(self._engine.settings.runner_lease * SECOND)
 
     @property
     def waiting(self) -> int:
@@ -124,9 +132,9 @@ class Lending:
         return found
 
     async def _take(self, seeker: Seeker) -> list[Leased]:
-        store = self._engine.store
+        store = self._store
         # Asked first: most look in vain, and reading disturbs nobody.
-        if self._engine.is_closing or not await offers.is_waiting(store, seeker.workspace, seeker.pool):
+        if self._background.is_closing or not await offers.is_waiting(store, seeker.workspace, seeker.pool):
             return []
         began = time.perf_counter()
         async with store.transaction() as tx:
@@ -135,12 +143,12 @@ class Lending:
             found = await offers.lease_in(tx, *about, now + self._lease_time, now, seeker.limit)
             leased = [await self._leased(tx, offer, now) for offer in found]
         leased = [await self._with_inputs(each) for each in await self._in_turn(leased)]
-        if self._engine.observer is not None and leased:
-            self._engine.observer.leased(time.perf_counter() - began)
+        if self.observer is not None and leased:
+            self.observer.leased(time.perf_counter() - began)
         return leased
 
     async def _leased(self, tx: Transaction, offer: Offer, now: int) -> Leased:
-        work = msgspec.json.decode(offer.work, type=Work)
+        work = msgspec.json.decode(offer.work, type=Offered)
         deadline = now + work.timeout
         if work.timeout < self._lease_time:
             await offers.cap(tx, offer.id, deadline)
@@ -165,7 +173,7 @@ class Lending:
             refused = refusal(f"the rate limit {work.rate_limit!r}", work.bounded_by)
             await self.fail(leased.lease, RunError(ErrorType.PERMANENT, refused))
             return False
-        limits = self._engine.rate_limits
+        limits = self._rate_limits
         turn = await limits.turn(offer.workspace, work.rate_limit, None, work.reserved)
         if not isinstance(turn, RateLimitWait):
             await asyncio.sleep(0 if turn is None else max(0, turn - limits.now()) / SECOND)
@@ -178,7 +186,7 @@ class Lending:
         """Large inputs lie elsewhere, and a runner is told them like any others."""
         if (blob := leased.work.inputs_blob) is None:
             return leased
-        return replace(leased, work=replace(leased.work, inputs=await self._engine.memory.values.load(blob)))
+        return replace(leased, work=replace(leased.work, inputs=await self._values.load(blob)))
 
     async def _arrival(self, pool: str, seconds: float, gone: "asyncio.Future[None]") -> None:
         coming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -208,7 +216,7 @@ class Lending:
 
     async def give_back(self, leased: list[Leased]) -> None:
         """The runner never heard of these: others may have them, and no attempt is used up."""
-        async with self._engine.store.transaction() as tx:
+        async with self._store.transaction() as tx:
             for each in leased:
                 await offers.unlease(tx, each.offer)
         for each in leased:
@@ -224,7 +232,7 @@ class Lending:
 
     async def keep(self, lease: Lease) -> Kept:
         """The runner lives and keeps the run for another while, but not beyond the run's time limit."""
-        store = self._engine.store
+        store = self._store
         async with store.transaction() as tx:
             now = store.now()
             until = min(now + self._lease_time, lease.deadline)
@@ -240,7 +248,7 @@ class Lending:
         """
         encoded = msgspec.json.encode(output)
         is_large = len(encoded) > INLINE_LIMIT
-        blob = await self._engine.store.blobs.put(encoded) if is_large else None
+        blob = await self._store.blobs.put(encoded) if is_large else None
         value = None if is_large else output
 
         def success(run: Leased) -> Succeeded:
@@ -250,8 +258,8 @@ class Lending:
 
         await self._report(lease, success)
 
-    def _check_ports(self, work: Work, ports: tuple[str, ...]) -> None:
-        node_type = self._engine.types.get(work.type)
+    def _check_ports(self, work: Offered, ports: tuple[str, ...]) -> None:
+        node_type = self._types.get(work.type)
         if node_type is not None and (wrong := node_type.wrong_ports(work.inputs or {}, ports)):
             raise InvalidInput([Problem(("ports",), wrong)])
 
@@ -263,14 +271,14 @@ class Lending:
         ))  # fmt: skip
 
     async def _report(self, lease: Lease, signal_of: Callable[[Leased], Signal]) -> None:
-        store = self._engine.store
+        store = self._store
         async with store.transaction() as tx:
             held = await self._held(tx, lease)
             if await offers.end(tx, held, store.now()) is None:
                 raise self._too_late(lease)
-            run = Leased(lease, held, msgspec.json.decode(held.work, type=Work))
-            posted = await self._engine.offers.write_letter(tx, held.execution, signal_of(run))
-        self._engine.offers.send([posted])
+            run = Leased(lease, held, msgspec.json.decode(held.work, type=Offered))
+            posted = await self._reporting.write(tx, held.execution, signal_of(run))
+        self._reporting.send([posted])
 
     async def _held(self, tx: Transaction, lease: Lease) -> Offer:
         """The offer as the lease has it: if that is not so any more, nothing is found under its fence."""
@@ -279,20 +287,27 @@ class Lending:
             raise self._too_late(lease)
         return replace(found, leased_by=lease.runner, fence=lease.fence)
 
-    def not_theirs(self, run: str) -> Lost:
+    def not_theirs(self, run: str) -> LeaseOver:
         """Somebody reports who has no lease of the run."""
         self.refused += 1
         _log.warning("run %s: somebody reports who has no lease of it, and is not listened to", run)
-        return Lost("this is no lease of yours")
+        return LeaseOver("this is no lease of yours")
 
-    def _too_late(self, lease: Lease) -> Lost:
+    def _too_late(self, lease: Lease) -> LeaseOver:
         self.refused += 1
         _log.warning("run %s: %s reports too late, and is not listened to", lease.run, lease.runner)
-        return Lost("this lease is over: the run was ended, or is somebody else's by now; stop working on it")
+        return LeaseOver("this lease is over: the run was ended, or is somebody else's by now; stop working on it")
 
-    def ended(self, expired: Expired) -> Signal | None:
-        """What became of a run whose lease ended with its time limit; None if its runner was only not heard of."""
-        if not expired.leased_by.startswith(RUNNER) or expired.granted >= self._lease_time:
-            return None
+    async def end_silent(self, now: int) -> None:
+        """A runner or worker that was not heard of in time has lost its runs; their executions are told so."""
+        async with self._store.transaction() as tx:
+            expired = await offers.expired(tx, now, BATCH)
+            post = [await self._reporting.write(tx, each.run.execution, self._ended(each)) for each in expired]
+        self._reporting.send(post)
+
+    def _ended(self, expired: Expired) -> Signal:
+        """What became of a run: its lease ended with its time limit, or its runner was not heard of."""
         run = expired.run
+        if not expired.leased_by.startswith(RUNNER) or expired.granted >= self._lease_time:
+            return Lost(run.node, run.attempt, run.item, random.random())
         return with_jitter(Failed(run.node, run.attempt, OVERDUE, run.item))
