@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ropewalk.core import log
+from ropewalk.core.commands import CancelChild, Finish
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import ExecutionAccepted
@@ -57,7 +58,17 @@ def workflow(nodes: list[dict[str, Any]], edges: list[tuple[str, ...]], **fields
     }
 
 
+TOLD = RunError(ErrorType.PERMANENT, "no", status=404)
+ERROR_EDGE: Story = (
+    workflow([{"id": "a"}, {"id": "alert"}], [("a", "alert", "error")],
+             output={"type": "{{ nodes.a.error.type }}", "status": "{{ nodes.a.error.status }}"}),
+    [(Start(), 0), (Failed("a", 1, TOLD), 1), (Succeeded("alert", 1), 2)],
+)  # fmt: skip
+RULES_OF: dict[str, int] = {"error_edge_under_rules_1": 1, "error_edge_under_rules_2": 2}
+"""The rules under which a story was accepted; 0 where none are said."""
 STORIES: dict[str, Story] = {
+    "error_edge_under_rules_1": ERROR_EDGE,
+    "error_edge_under_rules_2": ERROR_EDGE,
     "branch_retry_and_approval": (
         workflow(
             [{"id": "order"}, {"id": "big"}, {"id": "ask"}, {"id": "pay"}, {"id": "alert"}],
@@ -164,10 +175,10 @@ STORIES: dict[str, Story] = {
 }  # fmt: skip
 
 
-def record(definition: dict[str, Any], signals: list[tuple[Signal, int]]) -> dict[str, Any]:
+def record(definition: dict[str, Any], signals: list[tuple[Signal, int]], rules: int) -> dict[str, Any]:
     """What the machine of today makes of a story."""
     execution = Execution(load_plan(json.dumps(definition).encode()))
-    first = ExecutionAccepted(NOON, "e1", "default", "story", 1, "hash", input=["a", "b", "c", "d"])
+    first = ExecutionAccepted(NOON, "e1", "default", "story", 1, "hash", input=["a", "b", "c", "d"], rules=rules)
     execution.apply([first])
     entries = [log.encode(1, [first])]
     for signal, seconds in signals:
@@ -181,7 +192,12 @@ def record(definition: dict[str, Any], signals: list[tuple[Signal, int]]) -> dic
         "log": [json.loads(entry) for entry in entries],
         "state": execution.state,
         "nodes": {node: execution.node_state(index) for index, node in enumerate(execution.plan.ids)},
-        "outstanding": [msgspec.to_builtins(command) for command in execution.outstanding()],
+        # What its family is told once more was not written down in the first histories.
+        "outstanding": [
+            msgspec.to_builtins(command)
+            for command in execution.outstanding()
+            if not isinstance(command, Finish | CancelChild)
+        ],
     }
 
 
@@ -189,7 +205,7 @@ def main() -> None:
     for name, (definition, signals) in STORIES.items():
         path = FOLDER / f"{name}.json"
         if not path.exists():
-            path.write_text(json.dumps(record(definition, signals), indent=1) + "\n")
+            path.write_text(json.dumps(record(definition, signals, RULES_OF.get(name, 0)), indent=1) + "\n")
             print(f"recorded {path.name}")
 
 

@@ -9,7 +9,7 @@ import pytest
 from ropewalk.core import events, log, signals
 from ropewalk.core.commands import CancelChild, Finish
 from ropewalk.core.errors import UnknownVersion
-from ropewalk.core.events import Event, ExecutionAccepted, NodesStarted, NodeSucceeded
+from ropewalk.core.events import RULES, Event, ExecutionAccepted, NodesStarted, NodeSucceeded
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.evolving_whole import EVOLVE
 from ropewalk.core.execution.machine import DECIDE
@@ -99,3 +99,10 @@ def test_recorded_signals_still_decide_the_same(path):
     ]
 
     assert decided == recorded[1:]
+
+
+def test_there_is_a_recorded_history_of_every_rule_an_execution_may_follow():
+    """An execution is decided for life by the rules it began with; the histories above say so of each."""
+    logs = [json.loads(path.read_text())["log"] for path in HISTORIES]
+
+    assert {entries[0]["events"][0].get("rules", 0) for entries in logs} == set(range(RULES + 1))

@@ -1,8 +1,10 @@
 """Which version of a workflow a start takes, wherever the start comes from."""
 
 import pytest
+from msgspec.structs import replace
 
-from ropewalk.core.errors import InvalidTransition, NotFound
+from ropewalk.core.errors import InvalidTransition, NotFound, UnknownVersion
+from ropewalk.core.events import RULES, ExecutionAccepted
 from ropewalk.core.state import ExecutionState
 from ropewalk.engines import versions as module
 from ropewalk.service import definitions
@@ -47,3 +49,11 @@ async def test_a_version_is_compiled_once(world: World, monkeypatch: pytest.Monk
 
     assert found == [found[0]] * 3
     assert len(compiled) == 1
+
+
+async def test_an_execution_of_rules_that_are_not_known_here_is_left_to_a_newer_worker(world: World):
+    ended = await world.run(flow(act("a", 1)))
+    (accepted,) = await world.events(ended.execution, ExecutionAccepted)
+
+    with pytest.raises(UnknownVersion, match="it follows rules"):
+        await world.service.engine.versions.followed(replace(accepted, rules=RULES + 1))

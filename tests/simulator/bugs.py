@@ -195,6 +195,15 @@ KIN = (
         "commands.append(ReopenChild(wait.child, work.opening))", "pass"),
     Bug("child never paused after a loss", machine.Execution._outstanding_child,
         "commands.append(PauseChild(wait.child))", "pass"),
+    Bug("child never cancelled after a loss", machine.Execution._outstanding_child,
+        "return [*commands, CancelChild(wait.child)]", "return commands"),
+    Bug("child never resumed after a loss", machine.Execution._outstanding_child,
+        "commands.append(ResumeChild(wait.child))", "pass"),
+    Bug("child that was called off goes on after a loss", machine.Execution.outstanding,
+        "commands += (CancelChild(child) for child in self.called_off)", "pass"),
+    Bug("slot never asked for after a loss", machine.Execution.outstanding, "commands.append(NeedSlot())", "pass"),
+    Bug("wake-up forgotten after a loss", machine.Execution.outstanding,
+        "commands.append(WakeAt(self.wake_at))", "pass"),
     Bug("end never told after a loss", machine.Execution.outstanding, "commands.append(Finish(self.state))", "pass"),
 )  # fmt: skip
 

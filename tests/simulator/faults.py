@@ -9,6 +9,7 @@ KINDS: Final[dict[str, float]] = {
     "crash before commit": 0.01,
     "crash after log": 0.02,
     "crash before kin are told": 0.2,
+    "crash before a child is told": 0.6,
     "crash after commit": 0.015,
     "crash between commands": 0.01,
     "freeze": 0.01,

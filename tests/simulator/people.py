@@ -58,6 +58,15 @@ class People:
         for _ in range(3):
             self.world.after(int(chance.random() ** 2 * 20 * SECOND), self.ask, row, chance.choice(("requeue", "fix")))
 
+    def notice_child(self, row: Row) -> None:
+        """An execution that waits for a child may be paused for a moment or called off: its child is to follow."""
+        chance = self.world.chance
+        if chance.random() < 0.3:
+            first = int(chance.random() ** 2 * 4 * SECOND)
+            verbs = chance.choice((("pause", "resume"), ("cancel",)))
+            for place, verb in enumerate(verbs):
+                self.world.after(first + place * int((1 + chance.random() * 4) * SECOND), self.ask, row, verb)
+
     def ask(self, row: Row, verb: str) -> None:
         """Put a request into the inbox; a child is reopened through its parent."""
         requests = self._requests(row, verb)

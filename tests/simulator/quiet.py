@@ -19,7 +19,11 @@ def stuck(world: World) -> list[str]:
     """Why executions stand still that should not (I-29): each must be over, or wait for someone outside."""
     rows = [row for row in world.store.rows.values() if row.end is None]
     folded = {row.id: fold(row) for row in rows}
-    return [f"I-29 {row}: {reason}" for row in rows for reason in _reasons(world, row, folded)]
+    ended = [row for row in world.store.rows.values() if row.end is not None]
+    return [
+        *(f"I-29 {row}: {reason}" for row in rows for reason in _reasons(world, row, folded)),
+        *(f"I-29 {row}: is over, and {child} goes on without it" for row in ended for child in _left(row, folded)),
+    ]
 
 
 def _reasons(world: World, row: Row, folded: dict[str, Execution]) -> Iterator[str]:
@@ -36,16 +40,28 @@ def _reasons(world: World, row: Row, folded: dict[str, Execution]) -> Iterator[s
         yield "needs a slot and does not ask for one"
     if x.deadline is not None and x.deadline <= world.now:
         yield "is past its deadline"
+    waits = [work.wait.child for work in x.waiting.values() if isinstance(work.wait, ChildWait)]
+    for child in waits:
+        if child not in world.store.rows:
+            yield f"waits for {child}, which was never started"
+        elif child in folded and (wrong := _disobeys(x, folded[child])) is not None:
+            yield f"{wrong}: {child}"
+
+
+def _disobeys(x: Execution, child: Execution) -> str | None:
+    """How a child that is not over does other than its parent has said, which it must have heard by now."""
+    if child.ending is not None:
+        return None
+    if x.ending is not None:
+        return "is ending, its child goes on"
     if x.state is ExecutionState.PAUSED:
-        yield from (f"is paused, its child {child} goes on" for child in _going_on(x, folded))
+        return None if child.state is ExecutionState.PAUSED else "is paused, its child goes on"
+    return "goes on, its child stays paused" if child.is_paused_by_parent else None
 
 
-def _going_on(x: Execution, folded: dict[str, Execution]) -> Iterator[str]:
-    for work in x.waiting.values():
-        if isinstance(work.wait, ChildWait) and work.wait.child in folded:
-            child = folded[work.wait.child]
-            if child.state is not ExecutionState.PAUSED and child.ending is None:
-                yield work.wait.child
+def _left(row: Row, folded: dict[str, Execution]) -> Iterator[str]:
+    """The children that an execution which is over has called off, and that go on."""
+    return (child for child in fold(row).called_off if child in folded and folded[child].ending is None)
 
 
 def answer_waits(world: World) -> int:

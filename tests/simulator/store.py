@@ -33,6 +33,7 @@ from ropewalk.core.kinship import ENDS, end_of_child, verb_of_parent
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Fix, Requeue, Retry, Signal, Start
 from ropewalk.core.state import ExecutionState
+from ropewalk.core.waits import ChildWait
 
 if TYPE_CHECKING:
     from tests.simulator.worker import Worker
@@ -77,7 +78,9 @@ class Entry(Struct, frozen=True):
 
 def _cut_of(commit: Commit) -> str:
     """The fault that comes between a log and what follows; more often where another execution is to be told."""
-    is_for_kin = any(isinstance(each, StartChild | Finish) or verb_of_parent(each) for each in commit.commands)
+    if any(verb_of_parent(each) for each in commit.commands):
+        return "crash before a child is told"
+    is_for_kin = any(isinstance(each, StartChild | Finish) for each in commit.commands)
     return "crash before kin are told" if is_for_kin else "crash after log"
 
 
@@ -263,6 +266,8 @@ class Store:
             row.letters.extend((event.node, item) for item in event.items)
         elif isinstance(event, RunWaiting):
             self.world.outside.expect(row, event)
+            if isinstance(event.wait, ChildWait):
+                self.world.people.notice_child(row)
 
     def tell(self, row: Row, commands: Iterable[Command]) -> None:
         """Write what commands say to other executions into the inboxes of those."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ropewalk.core.acceptance import Version
-from ropewalk.core.errors import InvalidTransition, NotFound, VersionLost
-from ropewalk.core.events import ExecutionAccepted
+from ropewalk.core.errors import InvalidTransition, NotFound, UnknownVersion, VersionLost
+from ropewalk.core.events import RULES, ExecutionAccepted
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.computing import Computing
 from ropewalk.store import workflows
@@ -47,7 +47,12 @@ class Versions:
         return self._kept.get((workflow, version))
 
     async def followed(self, accepted: ExecutionAccepted) -> Version:
-        """The version an execution follows, which was there when it was accepted."""
+        """The version an execution follows, which was there when it was accepted.
+
+        UnknownVersion if a newer Ropewalk has accepted it: this one would decide by other rules.
+        """
+        if accepted.rules > RULES:
+            raise UnknownVersion(f"it follows rules {accepted.rules}; this Ropewalk knows those up to {RULES}")
         try:
             return await self.version(accepted.workflow, accepted.version)
         except NotFound as error:
