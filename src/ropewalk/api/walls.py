@@ -102,7 +102,7 @@ class Walls:
             return
         began, answer = time.perf_counter(), _Answer(send, scope.get(WHOLE))
         try:
-            await (refusal(scope) or self._way(scope))(scope, receive, answer.send)
+            await (refusal(scope) or way(self._ways, scope) or self._app)(scope, receive, answer.send)
         finally:
             count(scope, answer.status, time.perf_counter() - began)
 
@@ -112,9 +112,6 @@ class Walls:
             await (refusal(scope) or self._app)(scope, receive, handshake.send)
         finally:
             handshake.answered(500)
-
-    def _way(self, scope: Scope) -> ASGIApp:
-        return way(self._ways, scope) or self._app
 
 
 class _Answer:
