@@ -291,7 +291,7 @@ class NativeEngine:
 
     def audit(self, live: Live, actor: str, verb: str) -> None:
         about = (live.accepted.workspace, actor, verb, live.id)
-        row = (str(uuid_utils.uuid7()), self.store.now(), *about, None, None, None)
+        row = (str(uuid_utils.uuid7()), live.execution.now, *about, None, None, None)
         live.rows.append(("insert_audit", row))
 
     # The loop: signal → commit → commands
