@@ -49,8 +49,8 @@ DOCUMENT: Final[dict[str, Any]] = {
     "edges": [],
 }
 TELEMETRY: Final = ("telemetry/", "api/metrics.py", "engines/native/observing.py")
-HANDS: Final = "engines/native/hands.py"
-"""Where a node begins once its cause is durable; what the API does from then on is its answer."""
+HANDED_OVER: Final = "engines/native/hands.py: Hands.start"
+"""The node begins next, since its cause is durable; what the API does from then on is its answer."""
 INLINE: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
@@ -119,8 +119,8 @@ def _callers(frame: FrameType) -> Iterator[FrameType]:
 
 def on_the_way(hops: Sequence[Hop]) -> list[Hop]:
     """Without the answer to the caller: what the API does once the node is handed over."""
-    files = [hop.file for hop in hops]
-    handed = files.index(HANDS) if HANDS in files else len(hops)
+    names = [hop.name for hop in hops]
+    handed = names.index(HANDED_OVER) if HANDED_OVER in names else len(hops)
     return [hop for number, hop in enumerate(hops) if number < handed or not hop.file.startswith("api/")]
 
 

@@ -23,6 +23,7 @@ def test_a_function_that_calls_no_other_is_not_followed_and_no_function_twice():
 
 
 def test_what_the_api_does_once_the_node_is_handed_over_is_the_answer():
-    hops = [Hop("api/a.py", "ask", 0), Hop(walk.HANDS, "start", 0), Hop("api/a.py", "say", 0), Hop("b.py", "run", 0)]
+    handed = Hop(*walk.HANDED_OVER.split(": "), 0)
+    hops = [Hop("api/a.py", "ask", 0), handed, Hop("api/a.py", "say", 0), Hop("b.py", "run", 0)]
 
-    assert [hop.function for hop in walk.on_the_way(hops)] == ["ask", "start", "run"]
+    assert [hop.function for hop in walk.on_the_way(hops)] == ["ask", "Hands.start", "run"]
