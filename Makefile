@@ -39,6 +39,9 @@ lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock
 	$(UV) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --no-header --upgrade \
 	  --python-version 3.11 --quiet --output-file requirements.lock
 
+# The rules of the source that are held; to hold all of them: sleeps modules collaborators
+HOUSE := sleeps
+
 .PHONY: check
 check: setup ## style, types, architecture, generated files, plain words (under 20 s)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
@@ -47,6 +50,12 @@ check: setup ## style, types, architecture, generated files, plain words (under 
 	@$(BIN)/mypy
 	@$(BIN)/python -m tools.generate --check
 	@$(BIN)/python -m tools.words
+	@$(BIN)/python -m tools.house $(HOUSE) > /dev/null
+
+.PHONY: house
+house: setup ## how long the source is, which modules are too long or know too many others, and how far a start walks
+	@$(BIN)/python -m tools.house --report
+	@$(BIN)/python -m tools.walk --report
 
 .PHONY: format
 format: setup ## let ruff mend what it can

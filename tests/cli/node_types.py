@@ -26,7 +26,7 @@ async def stay() -> None:
     """Does not stop when it is told to."""
     while True:
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             continue
 

@@ -13,6 +13,7 @@ from ropewalk.store.access import Batch
 from ropewalk.store.errors import StoreUnavailable
 from tests.engines.scenarios.children import FRAGILE, parent
 from tests.engines.worlds import World, act, at_most, flow, node
+from tests.polling import until
 
 
 class Written:
@@ -30,10 +31,12 @@ class Written:
 
 async def test_an_execution_that_is_over_is_let_go_of_before_the_next_one_comes(place: World):
     ended = await at_most(20, place.run(flow(act("a"))))
-    # The last turns of the commit that told its end.
-    await asyncio.sleep(0.1)
 
-    assert [each.id for each in gc.get_objects() if type(each) is Live and each.id == ended.execution] == []
+    def is_let_go() -> bool:
+        return not any(type(each) is Live and each.id == ended.execution for each in gc.get_objects())
+
+    # The commit that told its end has its last turns yet.
+    await until(is_let_go, "the engine has let go of the execution", 20)
 
 
 async def test_a_crowd_is_written_in_two_halves(place: World, monkeypatch: pytest.MonkeyPatch):

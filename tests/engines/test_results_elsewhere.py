@@ -11,6 +11,7 @@ from ropewalk.engines.settings import WorkerSettings
 from ropewalk.service import Service
 from ropewalk.store.postgres.notices import ANY, payloads
 from ropewalk.wiring import Settings, open_service
+from tests.polling import until
 
 ONE = {
     "ropewalk": 1,
@@ -26,9 +27,8 @@ async def accepting(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(watching, "EVERY", 600.0)
     settings = Settings(db=database, worker=WorkerSettings(claims=False))
     async with open_service(Settings(db=database)) as worker, open_service(settings) as service:
-        async with asyncio.timeout(30):
-            while not worker.engine.offers.has_others:  # it hints only once it knows of another
-                await asyncio.sleep(0.02)
+        # A worker hints only once it knows of another.
+        await until(lambda: worker.engine.offers.has_others, "the worker knows of the server")
         yield service
 
 

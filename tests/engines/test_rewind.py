@@ -1,7 +1,7 @@
 """The database goes back in time under an engine: it believes nothing it knew, and goes on with what there is."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,6 +11,7 @@ from ropewalk.service.auditing import Audit
 from ropewalk.store import audit
 from ropewalk.store.access import Batch
 from tests.engines.worlds import World, act, at_most, flow, node
+from tests.polling import until
 from tests.postgres import a_copy, ask
 
 GATED = flow(node("g", "gate"), act("a", 1), edges="g->a", name="gated")
@@ -34,19 +35,13 @@ async def audited(world: World) -> list[str]:
     return found + [str(violation) for violation in await walk.together()]
 
 
-async def until(is_so: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(30):
-        while not await is_so():
-            await asyncio.sleep(0.01)
-
-
 async def noticed(world: World) -> None:
     """The worker is back under another name, and has said why."""
 
     async def is_noted() -> bool:
         return await audit.rewinds(world.service.store, 10) != []
 
-    await until(is_noted)
+    await until(is_noted, "the rewind is noted")
 
 
 async def exhausted(following: AsyncIterator[object]) -> None:
@@ -60,7 +55,7 @@ async def over(world: World) -> None:
     async def is_quiet() -> bool:
         return await ask(world.db, "select 1 from live") == []
 
-    await until(is_quiet)
+    await until(is_quiet, "nothing is under way")
 
 
 async def test_what_the_database_has_forgotten_the_end_of_is_ended_again(world: World):
@@ -138,7 +133,7 @@ async def test_only_a_loss_is_noted(world: World):
     async def is_back() -> bool:
         return len(await ask(world.db, "select 1 from worker")) == 2
 
-    await until(is_back)
+    await until(is_back, "the worker is back")
     assert await audit.rewinds(world.service.store, 10) == []
     assert (await world.run(FINE)).state is ExecutionState.SUCCESS
 

@@ -55,12 +55,12 @@ DOCUMENT = flow(node("long", "long", retry={"maxAttempts": 10}))
 
 
 class Long(NodeType):
-    """Is under way for an hour."""
+    """Is under way until its process ends."""
 
     name = "long"
 
     async def run(self, parameters: Any, context: NodeContext) -> Output:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
         return Output()
 
 

@@ -22,6 +22,7 @@ from ropewalk.store.errors import (
 )
 from tests.engines.judging import ask, every_execution
 from tests.engines.worlds import ONCE, World, act, at_most, flow, node
+from tests.polling import until
 from tests.store.samples import tell
 
 PATIENT = {"maxAttempts": 9, "delay": "1ms", "jitter": 0}
@@ -360,13 +361,12 @@ async def test_what_cannot_be_dispatched_is_tried_as_often_as_was_set(tmp_path: 
     tell(world.db, "update log set entry = '{' where execution = ?", unreadable)
     world.outside.gate().open()
 
-    async def tried() -> int:
-        while (entry := await queue.get(world.service.store, unreadable)) is None or entry.state != "FAILED":
-            await asyncio.sleep(0.01)
-        return entry.attempts
+    async def given_up() -> queue.QueueEntry | None:
+        entry = await queue.get(world.service.store, unreadable)
+        return entry if entry is not None and entry.state == "FAILED" else None
 
     try:
-        assert await at_most(20, tried()) == attempts
+        assert (await until(given_up, "its dispatch is given up", 20)).attempts == attempts
     finally:
         await world.close()
 

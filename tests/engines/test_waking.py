@@ -15,6 +15,7 @@ from ropewalk.engines.native.record import in_pieces
 from ropewalk.store import live
 from ropewalk.store import log as stored_log
 from tests.engines.worlds import World, act, at_most, flow, node
+from tests.polling import until
 
 PATIENCE = 60
 SHORT = flow(node("d", "delay", **{"for": "200ms"}), act("b", 1), edges="d->b")
@@ -57,8 +58,12 @@ async def park(world: World, count: int) -> list[str]:
 
 async def wake_all(world: World) -> None:
     engine = world.service.engine
-    while await live.next_wake(engine.store) is not None:
-        await asyncio.sleep(await at_most(PATIENCE, engine.claims.waking.wake()))
+
+    async def is_done() -> bool:
+        await at_most(PATIENCE, engine.claims.waking.wake())
+        return await live.next_wake(engine.store) is None
+
+    await until(is_done, "all that waits is awake")
 
 
 async def entries_of(world: World, execution: str) -> list[list[type[Event]]]:
@@ -125,8 +130,11 @@ async def test_one_that_stays_due_is_put_off_and_keeps_no_other_waiting(world: W
         engine.deciding, "signal", lambda due, signal: []
     )  # a fault of ours: nothing comes of being told
 
-    while (await live.next_wake(engine.store) or 0) <= engine.store.now():
-        await asyncio.sleep(await at_most(PATIENCE, engine.claims.waking.wake()))
+    async def are_put_off() -> bool:
+        await at_most(PATIENCE, engine.claims.waking.wake())
+        return (await live.next_wake(engine.store) or 0) > engine.store.now()
+
+    await until(are_put_off, "all three are put off")
 
     monkeypatch.undo()
     await world.restart(claims=False)
@@ -137,9 +145,11 @@ async def test_a_worker_that_leaves_lets_go_of_those_it_is_waking(place: World, 
     engine = place.service.engine
     engine.begin_closing()
 
-    while await live.due(engine.store, engine.store.now(), 9):
-        await asyncio.sleep(0.01)
+    async def is_none_due() -> bool:
         await at_most(PATIENCE, engine.claims.waking.wake())
+        return not await live.due(engine.store, engine.store.now(), 9)
+
+    await until(is_none_due, "none is due any more")
     await place.restart(claims=True, hands=5_000)
 
     assert [(await at_most(PATIENCE, place.ended(each))).state for each in started] == [ExecutionState.SUCCESS] * 5

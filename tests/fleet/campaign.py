@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from tests.fleet.fleet import Fleet, Member, until
+from tests.fleet.fleet import Fleet, Member
 from tests.fleet.load import under_load
+from tests.polling import until
 
 MEMBERS: Final = 5
 EARLIEST, LATEST = 0.2, 1.6

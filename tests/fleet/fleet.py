@@ -6,8 +6,7 @@ import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -23,26 +22,14 @@ from ropewalk.wiring import Settings, node_types, open_service
 from tests.fleet.ledgers import Place
 from tests.fleet.member import Request
 from tests.fleet.workflows import types_of
+from tests.polling import PATIENCE, Overdue, until
 from tests.store.samples import ROOT
 
-PATIENCE: Final = 120.0
-"""A wait that is longer never ends (s), also on a machine that has ten times as much to do as it can."""
-LOOK_EVERY: Final = 0.02
 LEASE: Final = 2.0
 
 
 class Misbehaved(Exception):
     """A member did what it never may: end by itself, or not answer."""
-
-
-async def until(is_so: Callable[[], Awaitable[Any]], what: str, seconds: float = PATIENCE) -> Any:
-    """Asks until the answer is true, and gives it."""
-    deadline = time.monotonic() + seconds
-    while not (answer := await is_so()):
-        if time.monotonic() > deadline:
-            raise Misbehaved(f"not within {seconds:g} s: {what}")
-        await asyncio.sleep(LOOK_EVERY)
-    return answer
 
 
 class Nursery:
@@ -301,7 +288,7 @@ class Fleet:
 
         try:
             await until(is_quiet, "everything has ended", seconds)
-        except Misbehaved as error:
+        except Overdue as error:
             left = await self.ask("select * from live order by execution limit 5")
             letters = await self.ask("select * from inbox order by id limit 5")
             raise Misbehaved(f"{error}; left: {left}; to be told: {letters}") from error

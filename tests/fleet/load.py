@@ -11,8 +11,9 @@ from ropewalk.engines.base import Version
 from ropewalk.service import Service
 from tests.crash.ledgers import Accepted, Ledger
 from tests.crash.workflows import Document
-from tests.fleet.fleet import Fleet, until
+from tests.fleet.fleet import Fleet
 from tests.fleet.workflows import CHILD, MIXED, input_for
+from tests.polling import until
 
 CLIENTS: Final = 4
 PAUSE: Final = (0.05, 0.25)

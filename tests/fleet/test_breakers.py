@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from ropewalk.core.breaker import BreakerPolicy
 from ropewalk.core.duration import MINUTE, SECOND
 from tests.crash.ledgers import Accepted
-from tests.fleet.fleet import Fleet, Member, until
+from tests.fleet.fleet import Fleet, Member
 from tests.fleet.ledgers import Seen
 from tests.fleet.verdict import judge
 from tests.fleet.workflows import workflow
+from tests.polling import until
 
 BRIEF = BreakerPolicy(minimum_calls=6, cooldown=SECOND // 2, probes=2, probe_lease=2 * SECOND)
 PATIENT = BreakerPolicy(minimum_calls=6, cooldown=2 * SECOND, probes=1, successes=1, probe_lease=10 * MINUTE)

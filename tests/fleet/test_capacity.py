@@ -12,9 +12,10 @@ from ropewalk.service import Service
 from ropewalk.service.verbs import NewStart
 from tests.crash.ledgers import Accepted
 from tests.crash.workflows import Document
-from tests.fleet.fleet import Fleet, until
+from tests.fleet.fleet import Fleet
 from tests.fleet.verdict import Verdict, judge
 from tests.fleet.workflows import BRIEF, KEYED, KEYS, SINGLE
+from tests.polling import until
 
 LIMITS: Final = {"free": 1, "pro": 5, "enterprise": 20}
 STARTS: Final = {"free": 60, "pro": 290, "enterprise": 650}

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.crash.ledgers import Accepted
-from tests.fleet.fleet import Fleet, Nursery, nursery, until
+from tests.fleet.fleet import Fleet, Nursery, nursery
 from tests.fleet.ledgers import Seen
 from tests.fleet.load import more_accepted, under_load
 from tests.fleet.verdict import judge
 from tests.fleet.workflows import node, workflow
+from tests.polling import until
 
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 HOUR = 3600

@@ -69,7 +69,7 @@ async def test_commits_whose_connection_dies_are_neither_lost_nor_doubled(crew: 
     chance = random.Random(seed)
     async with under_load(crew) as load:
         for _ in range(HANG_UPS):
-            await asyncio.sleep(chance.uniform(0, 0.05))
+            await more_accepted(load, chance.randint(0, 3))
             await crew.ask(HANG_UP)
         await more_accepted(load, 10)
     await crew.quiet()

@@ -9,8 +9,9 @@ import msgspec
 
 from ropewalk.core.signals import Signal, Tell
 from ropewalk.wiring import FleetSettings, Settings, open_service
-from tests.fleet.fleet import Fleet, until
+from tests.fleet.fleet import Fleet
 from tests.fleet.verdict import judge
+from tests.polling import until
 
 HOUR = 3600.0
 DOCUMENT = {"ropewalk": 1, "name": "noop", "nodes": [{"id": "one", "type": "noop"}]}

@@ -8,10 +8,11 @@ import pytest
 
 from tests.crash.ledgers import Accepted
 from tests.crash.workflows import Document
-from tests.fleet.fleet import Fleet, Member, until
+from tests.fleet.fleet import Fleet, Member
 from tests.fleet.ledgers import Seen
 from tests.fleet.verdict import judge
 from tests.fleet.workflows import workflow
+from tests.polling import until
 
 WIDTH = 8
 RETRY = {"maxAttempts": 3, "delay": "50ms", "jitter": 0}

@@ -8,10 +8,11 @@ import pytest
 
 from ropewalk.core.errors import RopewalkError
 from ropewalk.core.state import ExecutionState
-from tests.fleet.fleet import Fleet, until
+from tests.fleet.fleet import Fleet
 from tests.fleet.load import more_accepted, under_load
 from tests.fleet.verdict import judge
 from tests.fleet.workflows import BRIEF, CHAIN, SMOOTH, workflow
+from tests.polling import until
 
 POISON = workflow(
     "poison", [{"id": "kills", "type": "fleet.poison", "retry": {"maxAttempts": 3, "delay": "100ms", "jitter": 0}}]
@@ -21,13 +22,17 @@ POISON = workflow(
 async def supervise(crew: Fleet, over: asyncio.Event) -> int:
     """Replaces each member that dies, until it is over; how many did."""
     deaths = 0
-    while not over.is_set():
+
+    def look() -> bool:
+        nonlocal deaths
         for member in list(crew.members):
             if member.code == -signal.SIGKILL and member not in crew.buried:
                 crew.buried.append(member)
                 crew.spawn()
                 deaths += 1
-        await asyncio.sleep(0.05)
+        return over.is_set()
+
+    await until(look, "the execution that kills its workers has ended")
     return deaths
 
 

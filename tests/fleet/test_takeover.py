@@ -10,8 +10,9 @@ import pytest
 from ropewalk.engines.native import takeover
 from ropewalk.service.verbs import NewStart
 from ropewalk.store.postgres import PostgresStore
-from tests.fleet.fleet import Fleet, until
+from tests.fleet.fleet import Fleet
 from tests.fleet.workflows import workflow
+from tests.polling import until
 
 GATED = workflow("gated", [{"id": "one", "type": "fleet.gated"}])
 

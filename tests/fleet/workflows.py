@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from contextlib import suppress
+from math import inf
 from typing import Any, Final
 
 from ropewalk.checker import Effect
@@ -13,6 +14,7 @@ from ropewalk.nodes.base import Inputs, NodeContext, NodeFailure, NodeType, Outp
 from tests.crash.ledgers import Ledger
 from tests.crash.workflows import CHILD, KEYS, WORKFLOWS, Document, Gate, node, node_types_of, workflow
 from tests.fleet.ledgers import Place, Seen
+from tests.polling import until
 
 LOOK_EVERY: Final = 0.01
 
@@ -46,8 +48,7 @@ class Gated(Watched):
         switch: str = "gate"
 
     async def work(self, parameters: Parameters, context: NodeContext) -> Output:
-        while not self._place.is_on(parameters.switch):
-            await asyncio.sleep(LOOK_EVERY)
+        await until(lambda: self._place.is_on(parameters.switch), f"the switch {parameters.switch} is on", inf)
         return Output(context.attempt)
 
 
@@ -59,7 +60,7 @@ class Stubborn(Gated):
     async def work(self, parameters: Gated.Parameters, context: NodeContext) -> Output:
         while not self._place.is_on(parameters.switch):
             with suppress(asyncio.CancelledError):
-                await asyncio.sleep(LOOK_EVERY)
+                await until(lambda: self._place.is_on(parameters.switch), f"the switch {parameters.switch} is on", inf)
         return Output(context.attempt)
 
 

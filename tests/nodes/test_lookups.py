@@ -13,6 +13,7 @@ from ropewalk.nodes.base import Facilities, NodeFailure
 from ropewalk.nodes.lookups import Lookups
 from ropewalk.nodes.network import Guard, NetworkPolicy
 from tests.nodes.conftest import context_of
+from tests.polling import until
 
 PATIENCE = 20
 ADDRESS = "8.8.8.8"
@@ -51,16 +52,10 @@ def asked_by(workspace, resolving):
     return copy_context().run(begin)
 
 
-async def until(is_true):
-    async with asyncio.timeout(PATIENCE):
-        while not is_true():
-            await asyncio.sleep(0.001)
-
-
 async def test_names_without_an_answer_keep_no_other_workspace_waiting(server):
     names = Lookups(server)
     silent = [asked_by("w1", names.resolve(f"silent{n}.example")) for n in range(100)]
-    await until(lambda: len(server.asked) == lookups.PER_WORKSPACE)
+    await until(lambda: len(server.asked) == lookups.PER_WORKSPACE, "the names are asked for")
 
     async with asyncio.timeout(PATIENCE):
         found = await asked_by("w2", names.resolve("shop.example"))
@@ -83,7 +78,7 @@ async def test_a_name_without_an_answer_is_a_transient_failure_at_its_deadline(s
 async def test_a_lookup_behind_names_without_an_answer_says_why_it_had_no_turn(server):
     names = Lookups(server, deadline=0.05, per_workspace=1)
     silent = asyncio.ensure_future(names.resolve("silent.example"))
-    await until(lambda: server.asked)
+    await until(lambda: server.asked, "the names are asked for")
 
     with pytest.raises(TimeoutError, match="1 other names this workspace asked for"):
         await names.resolve("shop.example")
@@ -96,7 +91,7 @@ async def test_a_lookup_behind_names_without_an_answer_says_why_it_had_no_turn(s
 async def test_a_caller_that_went_away_keeps_no_other_from_its_turn(server):
     names = Lookups(server, per_workspace=1)
     silent, gone = (asyncio.ensure_future(names.resolve(f"{each}.example")) for each in ("silent", "gone"))
-    await until(lambda: server.asked)
+    await until(lambda: server.asked, "the names are asked for")
     gone.cancel()
     await asyncio.gather(gone, return_exceptions=True)
     server.may_answer.set()
@@ -119,7 +114,7 @@ async def test_a_name_that_is_asked_for_again_and_again_takes_one_thread(server)
 async def test_all_workspaces_together_have_so_many_threads_and_take_turns(server):
     names = Lookups(server, per_workspace=4, in_all=2)
     first = [asked_by("w1", names.resolve(f"silent{n}.example")) for n in range(6)]
-    await until(lambda: len(server.asked) == 2)
+    await until(lambda: len(server.asked) == 2, "the names are asked for")
     second = asked_by("w2", names.resolve("shop.example"))
     server.may_answer.set()
     await asyncio.gather(*first, second)
@@ -161,7 +156,7 @@ async def test_hosts_without_an_answer_hold_no_connection_that_others_wait_for(s
     site.answer("/", text="hello")
     facilities = Facilities(NetworkPolicy(allow=("127.0.0.1",)), resolve=Lookups(server).resolve)
     silent = [asyncio.ensure_future(facilities.http.get(f"http://silent{n}.example/")) for n in range(3)]
-    await until(lambda: len(server.asked) == 3)
+    await until(lambda: len(server.asked) == 3, "the names are asked for")
 
     async with asyncio.timeout(PATIENCE), facilities.http.get(site.url) as response:
         text = await response.text()
@@ -178,7 +173,7 @@ async def test_nodes_ask_on_behalf_of_their_workspace(server, site, registry):
     request, mail = registry.get("http.request"), registry.get("email.send")
     silent = request.run(request.accept({"url": "http://silent.example/"}), context_of(facilities, workspace="w1"))
     busy = asyncio.ensure_future(silent)
-    await until(lambda: server.asked)
+    await until(lambda: server.asked, "the names are asked for")
     smtp = {"host": "mail.example", "port": 25}
     message = mail.accept({"from": "a@shop.example", "to": "b@shop.example", "subject": "x", "smtp": smtp})
 

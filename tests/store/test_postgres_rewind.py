@@ -8,9 +8,10 @@ import pytest
 from ropewalk.store import workers
 from ropewalk.store.errors import StaleWriter, WentBack
 from ropewalk.store.postgres import PostgresStore
+from tests.polling import until
 from tests.postgres import a_copy, ask
 from tests.store.samples import entries, execution, live_row, register, written
-from tests.store.test_postgres_workers import QUICK, until
+from tests.store.test_postgres_workers import QUICK
 
 SELDOM = {"lease_seconds": 60.0, "beat_seconds": 30.0}
 """No beat comes between two lines of a test."""
@@ -65,7 +66,7 @@ async def test_a_worker_with_nothing_to_write_hears_of_it_from_its_heartbeat(bea
     async with a_copy(database) as copy:
         await beating.write([("insert_log", entries("e1", 1))])
         await copy.go_back()
-        await until(lambda: beating.rewinds)
+        await until(lambda: beating.rewinds, "the rewind is noticed")
 
     assert "went back in time" in beating.rewinds[0].why
 
@@ -73,9 +74,9 @@ async def test_a_worker_with_nothing_to_write_hears_of_it_from_its_heartbeat(bea
 async def test_a_worker_that_wrote_nothing_misses_its_own_heartbeats(beating: PostgresStore, database: str):
     async with a_copy(database) as copy:
         before = beating._heartbeat.beats
-        await until(lambda: beating._heartbeat.beats > before + 1)
+        await until(lambda: beating._heartbeat.beats > before + 1, "the heart beats")
         await copy.go_back()
-        await until(lambda: beating.rewinds)
+        await until(lambda: beating.rewinds, "the rewind is noticed")
 
     assert "the last heartbeat of worker one is not there" in beating.rewinds[0].why
 

@@ -10,6 +10,7 @@ import pytest
 from ropewalk.store import runs, workers
 from ropewalk.store.errors import StaleWriter, StoreDefect, StoreUnavailable
 from ropewalk.store.postgres import PostgresReader, PostgresStore, reader
+from tests.polling import until
 from tests.postgres import ask
 from tests.store.samples import entries, live_row, run, written
 from tests.store.wires import a_line
@@ -36,9 +37,11 @@ async def other(database: str) -> AsyncIterator[asyncpg.Connection]:
 
 async def blocked(database: str, count: int = 1) -> None:
     """Returns once so many wait for a lock of someone else's."""
-    async with asyncio.timeout(10):
-        while await ask(database, BLOCKED) != [(count,)]:
-            await asyncio.sleep(0.005)
+
+    async def are_blocked() -> bool:
+        return await ask(database, BLOCKED) == [(count,)]
+
+    await until(are_blocked, f"{count} wait for a lock")
 
 
 @asynccontextmanager
@@ -261,11 +264,9 @@ async def test_the_heartbeat_does_not_wait_for_transactions(store: PostgresStore
         before = store._heartbeat.beats
         assert store._heartbeat._loop
         store._heartbeat._loop.call_soon_threadsafe(store._heartbeat._wake.set)
-        async with asyncio.timeout(5):
-            while store._heartbeat.beats == before:
-                await asyncio.sleep(0.005)
+        heart = store._heartbeat
 
-    assert store._heartbeat.beats > before
+        await until(lambda: heart.beats > before, "the heart beats", 5)
 
 
 # Transactions and reading

@@ -1,6 +1,5 @@
 """Taking over from a worker that was stopped in the middle of a transaction: the others do not wait for it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from ropewalk.store import workers
 from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.postgres import PostgresStore
+from tests.polling import until
 from tests.postgres import ask
 from tests.store.samples import entries, live_row, written
 from tests.store.wires import a_pooler
@@ -91,9 +91,11 @@ async def test_behind_a_pooler_no_worker_is_interrupted_for_having_come_after_a_
 
 async def until_none(database: str, name: str) -> None:
     """Returns once there is no session of this name."""
-    async with asyncio.timeout(10):
-        while await ask(database, f"select 1 from pg_stat_activity where application_name = '{name}'"):
-            await asyncio.sleep(0.005)
+
+    async def is_gone() -> bool:
+        return not await ask(database, f"select 1 from pg_stat_activity where application_name = '{name}'")
+
+    await until(is_gone, f"there is no session of {name}", 10)
 
 
 async def test_a_worker_that_was_heard_of_is_not_interrupted(store: PostgresStore, heir: PostgresStore, database: str):

@@ -2,8 +2,7 @@
 
 import asyncio
 import subprocess
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,6 +11,7 @@ from ropewalk.store.access import CONNECTED
 from ropewalk.store.errors import StaleWriter, StoreUnavailable
 from ropewalk.store.postgres import PostgresStore
 from ropewalk.store.postgres import store as store_module
+from tests.polling import blocking_until, until
 from tests.postgres import PostgresServer, ask
 from tests.store.conftest import Start
 from tests.store.samples import entries
@@ -20,19 +20,6 @@ from tests.store.wires import a_line
 
 HANG_UP = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
 QUICK = {"lease_seconds": 1.0, "beat_seconds": 0.02}
-
-
-async def until(is_so: Callable[[], object], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not is_so():
-            await asyncio.sleep(0.005)
-
-
-def blocking_until(is_so: Callable[[], object], seconds: float = 10) -> None:
-    """The same without ever letting the loop go on."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
 
 
 @pytest.fixture
@@ -53,7 +40,7 @@ def beats(store: PostgresStore) -> int:
 async def test_the_heartbeat_goes_on_while_the_loop_is_blocked(quick: PostgresStore):
     before = beats(quick)
 
-    blocking_until(lambda: beats(quick) >= before + 3)
+    blocking_until(lambda: beats(quick) >= before + 3, "the heart beats three times")
 
     assert quick._lost is None
 
@@ -62,7 +49,7 @@ async def test_a_beat_says_when_and_how_much_the_worker_has_in_hand(quick: Postg
     registered = await workers.get(quick, "one")
     quick.load = 7
     before = beats(quick)
-    await until(lambda: beats(quick) >= before + 2)
+    await until(lambda: beats(quick) >= before + 2, "the heart beats twice")
 
     worker = await workers.get(quick, "one")
 
@@ -89,7 +76,7 @@ async def test_a_worker_that_was_taken_over_from_is_told_by_its_heartbeat_and_re
     told: list[str] = []
     quick.on_lost = told.append
     await ask(database, "update worker set epoch = epoch + 1")
-    await until(lambda: told)
+    await until(lambda: told, "the worker is told")
 
     with pytest.raises(StaleWriter, match="taken over"):
         await quick.write([("insert_log", entries("e1", 1))])
@@ -106,7 +93,7 @@ async def test_a_worker_that_cannot_renew_for_a_lease_gives_up_by_itself(databas
         store.on_lost = told.append
         line.is_down = True
         line.cut()
-        await until(lambda: told)
+        await until(lambda: told, "the worker is told")
 
         with pytest.raises(StaleWriter, match="could not renew its lease"):
             await store.write([("insert_log", entries("e1", 1))])
@@ -125,8 +112,8 @@ async def test_a_heartbeat_that_lost_its_connection_is_back_at_once(database: st
     await ask(database, HANG_UP + "'%heartbeat'")
 
     # Long before the next beat would have been due.
-    await until(lambda: beats(store) > before, 3)
-    await until(lambda: store._heartbeat and store._heartbeat.has_lock, 3)
+    await until(lambda: beats(store) > before, "the heart beats again", 3)
+    await until(lambda: store._heartbeat and store._heartbeat.has_lock, "the lock is taken again", 3)
 
     assert store._lost is None
     await store.close()
@@ -199,10 +186,7 @@ async def test_a_killed_worker_is_known_to_be_gone_before_its_lease_ends(
     alive = await store.departed()
     kill(process)
 
-    found: list[str] = []
-    async with asyncio.timeout(10):
-        while not (found := await store.departed()):
-            await asyncio.sleep(0.01)
+    found = await until(store.departed, "the killed worker is known to be gone", 10)
 
     assert (alive, found) == ([], ["two"])
     await store.close()
@@ -242,10 +226,10 @@ async def test_a_hint_reaches_the_others(database: str):
     both = [await PostgresStore.open(database, worker=name) for name in ("one", "two")]
     heard: list[str] = []
     both[1].on_hint = heard.extend
-    await until(lambda: "*" in heard)
+    await until(lambda: "*" in heard, "the worker hears that it is connected")
     for topic in ("acme", "acme", "default"):
         both[0].hint(topic)
-    await until(lambda: {"acme", "default"} <= set(heard))
+    await until(lambda: {"acme", "default"} <= set(heard), "both hints are heard")
 
     assert heard.count("acme") == 1
     for each in both:
@@ -256,10 +240,10 @@ async def test_a_flood_of_topics_is_any(database: str):
     store = await PostgresStore.open(database)
     heard: list[list[str]] = []
     store.on_hint = heard.append
-    await until(lambda: heard)
+    await until(lambda: heard, "a hint is heard")
     for number in range(20_000):
         store.hint(f"workspace {number}")
-    await until(lambda: len(heard) == 2)
+    await until(lambda: len(heard) == 2, "two hints are heard")
 
     assert heard[1] == ["*"]
     assert store._notices
@@ -271,11 +255,11 @@ async def test_many_hints_are_few_notifications(database: str):
     store = await PostgresStore.open(database)
     heard: list[str] = []
     store.on_hint = heard.extend
-    await until(lambda: heard)
+    await until(lambda: heard, "a hint is heard")
     for _ in range(200):
         store.hint("acme")
     store.hint("last")
-    await until(lambda: "last" in heard)
+    await until(lambda: "last" in heard, "the last hint is heard")
 
     assert store._notices
     # Those that came in one turn of the loop go together, but for what was on its way.
@@ -287,12 +271,12 @@ async def test_hearing_goes_on_after_the_connection_was_lost(database: str):
     store = await PostgresStore.open(database)
     heard: list[str] = []
     store.on_hint = heard.extend
-    await until(lambda: "*" in heard)
+    await until(lambda: "*" in heard, "the worker hears that it is connected")
     heard.clear()
     await ask(database, HANG_UP + "'%notices'")
-    await until(lambda: "*" in heard)
+    await until(lambda: "*" in heard, "the worker hears that it is connected")
     store.hint("acme")
-    await until(lambda: "acme" in heard)
+    await until(lambda: "acme" in heard, "the hint is heard")
 
     assert heard == ["*", CONNECTED, "acme"]
     await store.close()
@@ -303,10 +287,10 @@ async def test_without_notifications_nothing_is_sent_and_nothing_comes(postgres:
     other = await PostgresStore.open(database, worker="two")
     heard: list[str] = []
     other.on_hint = heard.extend
-    await until(lambda: "*" in heard)
+    await until(lambda: "*" in heard, "the worker hears that it is connected")
     silent.hint("acme")
     other.hint("default")
-    await until(lambda: "default" in heard)
+    await until(lambda: "default" in heard, "the hint is heard")
 
     assert heard == ["*", CONNECTED, "default"]
     await silent.close()

@@ -33,7 +33,7 @@ def is_brief(value: JSON) -> bool:
 
 def fits(value: JSON, most: int) -> bool:
     """Whether a value counts so much at most; no more of it is looked at than that."""
-    return _left(value, most, DEEPEST) >= 0
+    return type(value) not in _COUNTED or _left(value, most, DEEPEST) >= 0
 
 
 def _left(value: JSON, left: int, levels: int) -> int:

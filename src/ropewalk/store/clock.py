@@ -5,14 +5,14 @@ from time import clock_gettime_ns
 from typing import Final
 
 # It goes on while the machine sleeps, where there is one that does: a timer must not be late by a night.
-_TICKING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+TICKING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _DRIFT: Final = 1_000
 _TOO_MUCH: Final = 1_000_000
 
 
 def ticks() -> int:
     """µs since some moment in the past; never goes back, and cannot be set."""
-    return clock_gettime_ns(_TICKING) // 1000
+    return clock_gettime_ns(TICKING) // 1000
 
 
 class SharedClock:

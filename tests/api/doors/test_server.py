@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
@@ -131,17 +131,11 @@ async def everything(peer: Peer) -> bytes:
 
 async def dripping(peer: Peer, drop: bytes) -> bytes:
     """The same, while a drop is sent again and again."""
-
-    async def drip() -> None:
-        while True:
-            peer[1].write(drop)
-            await asyncio.sleep(0.02)
-
-    task = asyncio.ensure_future(drip())
-    try:
-        return await everything(peer)
-    finally:
-        task.cancel()
+    listening = asyncio.ensure_future(everything(peer))
+    while not listening.done():
+        peer[1].write(drop)
+        await asyncio.wait((listening,), timeout=0.02)
+    return listening.result()
 
 
 async def answered(peer: Peer) -> bytes:
@@ -399,6 +393,7 @@ async def test_what_comes_after_the_body_may_not_be_larger_than_the_headers(calm
 
 
 async def _fill(peer: Peer) -> None:
-    while True:
-        peer[1].write(b"x" * 10_000)
-        await asyncio.sleep(0.001)
+    with suppress(ConnectionError):
+        while True:
+            peer[1].write(b"x" * 10_000)
+            await peer[1].drain()

@@ -63,7 +63,7 @@ async def ask(server: UpServer, until: asyncio.Future[list[float]]) -> list[floa
             answer = await client.get("/api/v1/workflow/executions")
             taken.append((time.perf_counter() - began) * 1_000)
             assert answer.status_code == 200
-            await asyncio.sleep(0.05)
+            await asyncio.wait((until,), timeout=0.05)
     return sorted(taken)
 
 

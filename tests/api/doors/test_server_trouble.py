@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx2
 
 from tests.api.servers import PATIENCE, UpServer, up
+from tests.polling import until
 from tests.postgres import PostgresServer
 from tests.store.wires import a_line
 
@@ -97,11 +98,10 @@ async def states(server: UpServer, token: str | None, executions: list[str]) -> 
 async def _ended(client: httpx2.AsyncClient, execution: str) -> str:
     async with asyncio.timeout(PATIENCE):
         while True:
-            answer = await client.get(f"/workflow/executions/{execution}")
+            answer = await client.get(f"/workflow/executions/{execution}?wait=30s")
             state = str(answer.json().get("state", answer.status_code))
             if state not in ("PENDING", "RUNNING"):
                 return state
-            await asyncio.sleep(0.05)
 
 
 async def test_a_database_that_goes_away_and_comes_back_breaks_no_promise(
@@ -177,14 +177,16 @@ def _head(server: UpServer, size: int) -> bytes:
 
 async def _refused(port: int) -> None:
     """The server takes no connections any more."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                return
-            writer.close()
-            await asyncio.sleep(0.02)
+
+    async def is_refused() -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return True
+        writer.close()
+        return False
+
+    await until(is_refused, "the server refuses connections")
 
 
 async def test_cut_connections_are_told_in_lines_and_never_as_tracebacks(database: str, tmp_path: Path):
@@ -198,7 +200,8 @@ async def test_cut_connections_are_told_in_lines_and_never_as_tracebacks(databas
                     await load.more(202, 2)
                     line.cut()
                     # Also those that are just being made.
-                    await asyncio.sleep(pause / 2_000)
+                    for _ in range(5 * pause):
+                        await asyncio.sleep(0)
                     line.cut()
                 await load.more(202, 5)
             ended = await asyncio.to_thread(server.terminate)

@@ -1,6 +1,5 @@
 """Whether a server lives, and whether it can do its work."""
 
-import asyncio
 from pathlib import Path
 
 import httpx2
@@ -12,6 +11,7 @@ from ropewalk.store.sqlite import store as embedded
 from tests.api.asking import ask as ask_app
 from tests.api.house import House, opened
 from tests.api.servers import up
+from tests.polling import until
 from tests.postgres import ask
 
 WORKFLOW = {"ropewalk": 1, "name": "one", "nodes": []}
@@ -55,9 +55,11 @@ async def test_a_server_that_has_lost_its_lease_is_not_ready_before_it_is_back(d
         ready += [(await asked(house, "/readyz"))[0], (await asked(house, "/healthz"))[0]]
         await ask(database, "drop trigger no_worker_joins on worker")
         await ask(database, "drop function no_worker_joins")
-        async with asyncio.timeout(60):
-            while (await asked(house, "/readyz"))[0] != 200:
-                await asyncio.sleep(0.05)
+
+        async def is_back() -> bool:
+            return (await asked(house, "/readyz"))[0] == 200
+
+        await until(is_back, "the server is ready again")
         accepted = await house.ask("POST", "/workflow/executions/start", json={"workflowDefinitionId": workflow})
 
     assert ready == [200, 503, 200]

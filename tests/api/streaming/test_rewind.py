@@ -9,6 +9,7 @@ from tests.api.house import House
 from tests.api.streaming.test_stream_fleet import idle_house
 from tests.api.streaming.test_streams import path
 from tests.api.streams import PATIENCE, Listener, served
+from tests.polling import until
 from tests.postgres import a_copy, ask
 
 WAITS = {
@@ -28,8 +29,11 @@ async def refused(house: House) -> None:
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(Unavailable):
             await begun(house)
-        while (await ready(house))["incidents"] == []:
-            await asyncio.sleep(0.01)
+
+    async def is_told() -> bool:
+        return (await ready(house))["incidents"] != []
+
+    await until(is_told, "the server says what happened")
 
 
 async def ready(house: House) -> dict[str, object]:

@@ -12,6 +12,7 @@ from ropewalk.api.doors.server import ServerSettings, listen, serving
 from ropewalk.store.sqlite import SqliteReader
 from tests.api.asking import _scope
 from tests.api.house import API, House
+from tests.polling import until
 
 ONE = {
     "ropewalk": 1,
@@ -63,9 +64,7 @@ class Caller:
 
 
 async def until_waiting(house: House, count: int) -> None:
-    async with asyncio.timeout(60):
-        while len(house.backend.waiters) != count:
-            await asyncio.sleep(0.01)
+    await until(lambda: len(house.backend.waiters) == count, f"{count} callers wait")
 
 
 async def started(house: House) -> str:

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ropewalk.cli.views.progress import View
 from ropewalk.configuration import resolve
 from tests.api.servers import PATIENCE, UpServer, up
 from tests.cli.conftest import Invoke, Start, code_of, open_gate
+from tests.polling import Overdue, blocking_until, until
 from tests.postgres import ask
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
@@ -162,13 +163,13 @@ def said_by(server: UpServer) -> list[str]:
 
 def state_of(server: UpServer, execution: str, *wanted: str) -> str:
     """The state of the execution, as soon as it is a wanted one; the server answers all the while."""
-    for _ in range(LOOKS):
+
+    def reached() -> str | None:
         assert httpx2.get(f"{server.url}/healthz", timeout=PATIENCE).status_code == 200
         state = str(server.ask("GET", f"/workflow/executions/{execution}").json()["state"])
-        if state in wanted:
-            return state
-        time.sleep(0.02)
-    raise AssertionError(f"the execution stays {state}")
+        return state if state in wanted else None
+
+    return str(blocking_until(reached, f"the execution is {' or '.join(wanted)}"))
 
 
 def started(server: UpServer, *nodes: dict[str, Any]) -> str:
@@ -199,34 +200,26 @@ async def test_a_worker_whose_loop_is_busy_does_not_outlive_its_server(database:
         await joined(database, {1, 2, 3})
         workers = children(server)
         started(server, {"id": "a", "type": "spin"})
-        while not (tmp_path / "spinning").exists():
-            await asyncio.sleep(0.01)
+        await until((tmp_path / "spinning").exists, "a worker is busy")
         server.kill()
-        for _ in range(LOOKS):
-            if not any(threads(each) for each in workers):
-                break
-            await asyncio.sleep(0.01)
 
-    assert [each for each in workers if threads(each)] == []
+        await until(lambda: not any(map(threads, workers)), "the workers have ended")
 
 
 async def signed_off(database: str, pid: int) -> bool:
     """Whether a worker has left in good order, as soon as it has."""
-    for _ in range(LOOKS):
-        if await ask(database, "select 1 from worker where pid = $1 and heartbeat_at = 0", pid):
-            return True
-        await asyncio.sleep(0.01)
-    return False
+    left = "select 1 from worker where pid = $1 and heartbeat_at = 0"
+    return bool(await until(lambda: ask(database, left, pid), f"process {pid} signs off"))
 
 
 async def owner_among(database: str, pids: set[int]) -> int:
     """The one of these processes whose worker has something in hand."""
-    for _ in range(LOOKS):
-        for pid in pids:
-            if await ask(database, "select 1 from live where owner like $1", f"%-{pid}-%"):
-                return pid
-        await asyncio.sleep(0.01)
-    raise AssertionError("no worker takes anything")
+
+    async def found() -> int | None:
+        owned = {pid: await ask(database, "select 1 from live where owner like $1", f"%-{pid}-%") for pid in pids}
+        return next((pid for pid, rows in owned.items() if rows), None)
+
+    return int(await until(found, "a worker takes something"))
 
 
 def threads(pid: int) -> int:
@@ -249,10 +242,8 @@ async def test_a_worker_that_drains_goes_on_draining_when_its_server_ends(databa
             os.kill(each, signal.SIGTERM)
         before = threads(worker)
         server.kill()
-        for _ in range(100):  # others may begin meanwhile, and its time to drain is short
-            if threads(worker) < before:  # the one that heeds the server has heard
-                break
-            await asyncio.sleep(0.01)
+        with suppress(Overdue):  # others may begin meanwhile, and its time to drain is short
+            await until(lambda: threads(worker) < before, "the thread that heeds the server has heard", 1)
         open_gate("first.gate")
         left = await signed_off(database, worker)
     shown = await asyncio.to_thread(answer, "executions", "show", "last", "--db", database)
@@ -332,13 +323,13 @@ def test_a_server_does_not_end_with_the_reader_of_its_log(start: Start):
 
 
 SILENT_NAMES = """
-import socket, time
+import socket, threading
 known = socket.getaddrinfo
 
 def getaddrinfo(host, *arguments, **more):
     if str(host).endswith(".silent"):
         open("asked", "a").close()
-        time.sleep(600)
+        threading.Event().wait()
     return known(host, *arguments, **more)
 
 socket.getaddrinfo = getaddrinfo
@@ -354,8 +345,7 @@ def test_host_names_without_an_answer_keep_no_server_from_leaving(tmp_path: Path
     ]
     with up(tmp_path) as server:
         started(server, *nodes)
-        while not (tmp_path / "asked").exists():
-            time.sleep(0.01)
+        blocking_until((tmp_path / "asked").exists, "a name is asked for")
         server.process.send_signal(signal.SIGTERM)
         code = server.process.wait(20)
 

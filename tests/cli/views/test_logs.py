@@ -2,7 +2,6 @@
 
 import io
 import logging
-import time
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +9,7 @@ from rich.console import Console
 from ropewalk.cli.views.progress import LogView, logs_to
 from ropewalk.store.sqlite import owner_info
 from tests.cli.conftest import Invoke
+from tests.polling import blocking_until
 
 
 def test_a_fault_is_told_with_its_cause_and_without_a_traceback():
@@ -28,8 +28,7 @@ def test_a_fault_is_told_with_its_cause_and_without_a_traceback():
 
 def test_a_failure_in_the_background_is_in_the_log_beside_the_store(invoke: Invoke, project: Path):
     execution = invoke("run", "paid.yaml", "--detach").stdout.strip()
-    while owner_info("ropewalk.db") is not None:
-        time.sleep(0.05)
+    blocking_until(lambda: owner_info("ropewalk.db") is None, "the process in the background has ended")
 
     lines = (project / "ropewalk.db.log").read_text(encoding="utf-8").splitlines()
     failed = [line[21:] for line in lines if "│" in line]

@@ -81,7 +81,7 @@ class FastRoute:
         headers = dict(scope["headers"])
         if scope["method"] != self._method or len(headers) != len(scope["headers"]):
             return False
-        if scope["path"].endswith("/") or not self._has_plain_query(scope):
+        if scope["path"].endswith("/") or (scope["query_string"] and not self._has_plain_query(scope["query_string"])):
             return False
         if self._body is None:
             return b"content-length" not in headers and b"transfer-encoding" not in headers
@@ -91,10 +91,7 @@ class FastRoute:
             and b"content-encoding" not in headers
         )
 
-    def _has_plain_query(self, scope: Scope) -> bool:
-        text = scope["query_string"]
-        if not text:
-            return True
+    def _has_plain_query(self, text: bytes) -> bool:
         if _PLAIN_QUERY.fullmatch(text) is None:
             return False
         names = [name for name, _ in _queried(text)]
@@ -110,16 +107,13 @@ class FastRoute:
                 answer = await self._answer(request)
             else:
                 with self._admission:
-                    answer = await self._answer_in_turn(request)
+                    # An embedded store is written by this process itself: it would gain nothing by the wait.
+                    if request.app.state.backend.store.is_shared:
+                        await self._admission.wait()
+                    answer = await self._answer(request)
         except Exception as error:  # noqa: BLE001 -- no other handler is behind this one
             answer = answered(request, error)
         await answer(scope, receive, send)
-
-    async def _answer_in_turn(self, request: Request) -> ASGIApp:
-        # An embedded store is written by this process itself: it would gain nothing by the wait.
-        if request.app.state.backend.store.is_shared:
-            await self._admission.wait()
-        return await self._answer(request)
 
     async def _answer(self, request: Request) -> ASGIApp:
         scope = request.scope

@@ -105,7 +105,7 @@ class RequestMiddleware:
             return
         began, answer = time.perf_counter(), _Answer(send, scope.get(WHOLE))
         try:
-            await (refusal(scope) or self._route(scope))(scope, receive, answer.send)
+            await (refusal(scope) or fast_route(self._fast, scope) or self._app)(scope, receive, answer.send)
         finally:
             count(scope, answer.status, time.perf_counter() - began)
 
@@ -115,9 +115,6 @@ class RequestMiddleware:
             await (refusal(scope) or self._app)(scope, receive, handshake.send)
         finally:
             handshake.answered(500)
-
-    def _route(self, scope: Scope) -> ASGIApp:
-        return fast_route(self._fast, scope) or self._app
 
 
 class _Answer:

@@ -47,7 +47,8 @@ class StrictRequest(Request):
         size = 0
         async for chunk in super().stream():
             size += len(chunk)
-            _require_size(size, self._largest)
+            if size > self._largest:
+                raise _too_large(self._largest)
             yield chunk
 
     def _require_readable(self) -> None:
@@ -94,14 +95,10 @@ async def whole_body(receive: Receive, largest: int) -> bytes:
             raise Refused(400, "the body did not come to its end", "body")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        _require_size(size, largest)
+        if size > largest:
+            raise _too_large(largest)
         is_complete = not message.get("more_body", False)
     return b"".join(parts)
-
-
-def _require_size(size: int, largest: int) -> None:
-    if size > largest:
-        raise _too_large(largest)
 
 
 def _too_large(largest: int) -> Refused:

@@ -56,7 +56,20 @@ class Progress:
         self.steps = 0
         # After how many events the worker was asked for an output that takes long.
         self.output_asked: int | None = None
-        self._start_whole()
+        self.timers: list[tuple[int, int, Work]] = []
+        self._timer_order = 0
+        # Whether time alone could ever have changed something.
+        self.is_timed = False
+        self.started_at: int | None = None
+        self.is_started = self.is_ended = self.was_resumed = False
+        self.opening = 0
+        self.has_slot = self.is_paused_by_parent = False
+        self.ending: ExecutionState | None = None
+        self.deadline: int | None = None
+        self.grace_until: int | None = None
+        self.remaining: int | None = None
+        # Whoever accepts an execution queues it: the first slot is asked for already.
+        self._slot_asked = True
         # How far it has come on the beaten way of its plan; None where it has a state of its own.
         self.place = place
         if place is None:
@@ -105,22 +118,6 @@ class Progress:
         if self.place is not None:
             place, self.place = self.place, None
             place.lay_out(self)
-
-    def _start_whole(self) -> None:
-        self.timers: list[tuple[int, int, Work]] = []
-        self._timer_order = 0
-        # Whether time alone could ever have changed something.
-        self.is_timed = False
-        self.started_at: int | None = None
-        self.is_started = self.is_ended = self.was_resumed = False
-        self.opening = 0
-        self.has_slot = self.is_paused_by_parent = False
-        self.ending: ExecutionState | None = None
-        self.deadline: int | None = None
-        self.grace_until: int | None = None
-        self.remaining: int | None = None
-        # An accepted execution is in the queue: its first slot is asked for already.
-        self._slot_asked = True
 
     # Questions
 

@@ -305,7 +305,8 @@ class GroupCommit:
         if any(map(_setbacks, lives)):
             is_failed = bool(lives[0].setbacks)
             lives = list(takewhile(lambda live: bool(live.setbacks) is is_failed, lives))
-        lives = self.with_bound(lives)
+        if self._bound:
+            lives = self.with_bound(lives)
         if len(lives) == len(self._dirty):
             self._dirty = {}
         else:

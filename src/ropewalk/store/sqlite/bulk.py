@@ -42,6 +42,7 @@ class Message(Sequence[tuple[str, Sequence[Sequence[Value]]]]):
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
+        self.rows = sum([len(rows) for _, rows in batch])
         # Never empty: of nothing not even nothing can be cut out.
         self._parts = [b"-"]
         self._end = 2

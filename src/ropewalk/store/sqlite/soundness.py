@@ -37,7 +37,7 @@ class Soundness:
 
     def is_sound(self) -> bool:
         """Whether nothing is known against it."""
-        return self.stopped is None and self._are_files_there()
+        return self.stopped is None and (self._files is None or are_at(self._file, self._log_file, self._files))
 
     def require_usable(self) -> None:
         """Raises why it is not written any more."""
@@ -46,7 +46,7 @@ class Soundness:
 
     def require_files(self) -> None:
         """Raises StoreReplaced, for good, if other files are at the path, or none."""
-        if not self._are_files_there():
+        if self._files is not None and not are_at(self._file, self._log_file, self._files):
             self.stop(
                 StoreReplaced(
                     f"{self._path} or its log was moved, removed or replaced while this process had it open: this "
@@ -85,6 +85,3 @@ class Soundness:
         if self.stopped is None:
             self.stopped = why
             _log.critical("%s", why)
-
-    def _are_files_there(self) -> bool:
-        return self._files is None or are_at(self._file, self._log_file, self._files)
