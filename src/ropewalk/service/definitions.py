@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.base import Version
+from ropewalk.engines.native.process import in_short_pauses
 from ropewalk.service.reaching import require_reach
 from ropewalk.service.reading.recorded import apart
 from ropewalk.service.verbs import Service, require_startable
@@ -38,7 +40,7 @@ async def startable(service: Service, workflow: Workflow, version: int | None) -
 
 async def check(service: Service, document: JSON) -> Definition:
     """The definition a document describes. In a thread: a large one takes a while, and others are waiting."""
-    return await asyncio.to_thread(service.check, document)
+    return await asyncio.to_thread(in_short_pauses, partial(service.check, document))
 
 
 # Saving
@@ -78,7 +80,7 @@ async def revise(service: Service, workflow: Workflow, document: JSON, by: str, 
 
 async def _draft(service: Service, document: JSON, by: str) -> Draft:
     """What is to be stored. In a thread, as checking is."""
-    return await asyncio.to_thread(lambda: service.draft(service.check(document), by))
+    return await asyncio.to_thread(in_short_pauses, lambda: service.draft(service.check(document), by))
 
 
 async def _bounded_draft(service: Service, document: JSON, by: str) -> Draft:

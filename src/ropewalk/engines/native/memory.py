@@ -5,6 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from ropewalk.engines.computing import Computing
 from ropewalk.engines.native.held_values import HeldValues
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.ownership import OwnedElsewhere, Ownership
+from ropewalk.engines.native.process import in_short_pauses
 from ropewalk.engines.native.record import MOST_BYTES, in_pieces, recorded
 from ropewalk.engines.native.stored import count
 from ropewalk.store import log as stored_log
@@ -430,7 +432,9 @@ class Memory:
         if len(document) <= LARGE_DOCUMENT:
             plan = load_plan(document)
         else:
-            plan = await self._computing.of_caller(found.workflow, "", lambda: _compiled(document))
+            plan = await self._computing.of_caller(
+                found.workflow, "", partial(in_short_pauses, partial(_compiled, document))
+            )
         self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
 
     def forget_versions(self) -> None:
