@@ -372,7 +372,7 @@ def _defaults(node_type: FunctionNode[..., Any]) -> dict[str, Value]:
     for option in node_type.defaults:
         if option not in OPTIONS:
             raise TypeError(f"{node_type.name}: @node has no option {option!r}{_hint(option, OPTIONS)}")
-    return node_type.defaults
+    return dict(node_type.defaults)
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
