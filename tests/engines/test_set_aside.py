@@ -76,7 +76,9 @@ def life(database: str, victim: str = "-", heavy: int = 0) -> "subprocess.Comple
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_an_execution_under_way_in_two_deaths_of_its_worker_is_set_aside_and_touches_no_other(tmp_path: Path, place: int):
+async def test_an_execution_under_way_in_two_deaths_of_its_worker_is_set_aside_and_touches_no_other(
+    tmp_path: Path, place: int
+):
     database = str(tmp_path / "ropewalk.db")
     began = life(database)
     started: list[str] = json.loads(began.stdout or "null") or pytest.fail(began.stderr)
