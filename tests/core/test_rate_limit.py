@@ -7,6 +7,7 @@ from ropewalk.core.duration import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from ropewalk.core.rate_limit import (
     LATEST,
     LONGEST_PER,
+    MARGIN,
     MOST_CALLS,
     RUNS,
     SHORTEST_PER,
@@ -39,11 +40,33 @@ def taken_by(rate, count, now=NOON, taken=()):
     return slots, taken
 
 
-def test_ten_a_second_is_one_every_tenth_of_a_second():
+def test_ten_a_second_is_one_every_tenth_of_a_second_and_a_little():
     slots, taken = taken_by(TEN_A_SECOND, 600)
 
-    assert slots == [NOON + n * 100 * MILLISECOND for n in range(600)]
+    assert slots == [NOON + n * 106 * MILLISECOND for n in range(600)]
     assert len(taken) == 1
+
+
+@given(
+    rates.filter(lambda rate: rate.per >= SECOND),
+    st.lists(st.tuples(st.integers(0, 2_000) | st.integers(0, DAY), st.integers(0, MARGIN)), min_size=1, max_size=200),
+)
+def test_calls_that_are_late_for_some_slots_and_in_time_for_others_keep_the_limit(rate, calls):
+    now, taken, begun = NOON, (), []
+    for pause, late in calls:
+        now += pause
+        at = next_slot(taken, rate, now)
+        taken = with_slot(taken, rate, at, now)
+        begun.append(at + late)
+
+    begun.sort()
+    assert all(later - earlier >= rate.per for earlier, later in zip(begun, begun[rate.limit :], strict=False))
+
+
+def test_a_limit_of_a_short_time_loses_a_sixteenth_of_its_calls_at_most():
+    slots, _ = taken_by(RateLimit(10, 100 * MILLISECOND), 101)
+
+    assert slots[-1] - NOON == 1_062_500
 
 
 def test_a_limit_of_few_calls_in_a_long_time_lets_all_of_them_go_soon():
@@ -81,7 +104,7 @@ def test_calls_that_come_at_once_wait_hardly_longer_than_the_limit_makes_them(ra
     slots, _ = taken_by(rate, count)
 
     rounds = (count - 1) // rate.limit
-    shortest = max(rounds * rate.per, (count - 1) * rate.spacing)
+    shortest = max(rounds * rate.span, (count - 1) * rate.spacing)
     assert slots[-1] - NOON <= shortest + rate.limit * rate.spacing + (rounds + 1) * (rate.per // RUNS + 1)
 
 
@@ -98,7 +121,7 @@ def test_a_call_holds_its_slot_until_it_is_due():
 
     again = next_turn([Wanted(TEN_A_SECOND, first.taken[0], first.at)], first.at - LEAD, LEAD)
 
-    assert (first.at, first.is_complete) == (NOON + 2 * SECOND + 100 * MILLISECOND, True)
+    assert (first.at, first.is_complete) == (NOON + 2 * SECOND + 106 * MILLISECOND, True)
     assert (again.at, again.taken) == (first.at, first.taken)
 
 
@@ -107,7 +130,7 @@ def test_a_call_that_has_missed_its_slot_needs_another():
 
     turn = next_turn([Wanted(TEN_A_SECOND, ((late, 1),), NOON)], late, LEAD)
 
-    assert (turn.at, turn.taken) == (late + 100 * MILLISECOND, (((late + 100 * MILLISECOND, 1),),))
+    assert (turn.at, turn.taken) == (late + 106 * MILLISECOND, (((late + 106 * MILLISECOND, 1),),))
 
 
 def test_a_call_with_two_limits_takes_no_slot_that_would_keep_others_waiting():
@@ -116,7 +139,7 @@ def test_a_call_with_two_limits_takes_no_slot_that_would_keep_others_waiting():
     turn = next_turn([fast, slow], NOON, LEAD)
     again = next_turn([fast, Wanted(FIVE_AN_HOUR, turn.taken[1], turn.at)], turn.at - LEAD, LEAD)
 
-    assert (turn.at, turn.is_held, turn.decisive) == (NOON + HOUR, (False, True), 1)
+    assert (turn.at, turn.is_held, turn.decisive) == (NOON + FIVE_AN_HOUR.span, (False, True), 1)
     assert turn.taken[0] == ()
     assert (again.at, again.is_complete, again.taken[0]) == (turn.at, True, ((turn.at, 1),))
 

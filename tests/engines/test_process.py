@@ -9,7 +9,7 @@ from contextlib import suppress
 import asyncpg
 import pytest
 
-from ropewalk.engines.process import and_no_longer
+from ropewalk.engines.process import and_no_longer, in_short_pauses
 from tests.store.wires import a_line
 
 Records = list[logging.LogRecord]
@@ -72,3 +72,20 @@ def test_a_fault_of_ours_keeps_its_traceback_in_our_log(caplog: pytest.LogCaptur
     (record,) = caplog.records
     assert (record.name, record.getMessage()) == ("ropewalk.process", "Future exception was never retrieved")
     assert record.exc_info
+
+
+def test_work_that_makes_very_many_objects_is_collected_in_small_pieces_and_leaves_the_thresholds_as_they_were():
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(150_000, 0, 1_500)
+        inside = in_short_pauses(lambda: in_short_pauses(gc.get_threshold))
+        after = gc.get_threshold()
+        in_short_pauses(lambda: gc.set_threshold(5, 5, 5))
+        changed = gc.get_threshold()
+        few = in_short_pauses(gc.get_threshold)
+    finally:
+        gc.set_threshold(*before)
+
+    assert inside == (20_000, 0, 1_500)
+    assert after == (150_000, 0, 1_500)
+    assert changed == few == (5, 5, 5)

@@ -1,8 +1,9 @@
 """Rate limits: at most so many calls in any stretch of time, by slots that are handed out one after the other.
 
-A slot is a moment at which one call may begin. The next slot is never before the slot `limit` places earlier plus
-`per`, so that no stretch of that length has more than `limit` slots. Slots are also at least `spacing` apart: calls
-begin a little later than their slots, and a burst that repeats would be seen as more than the limit.
+A slot is a moment from which one call may begin, up to `LATEST` later. The next slot is never before the slot `limit`
+places earlier plus `span`, which is `per` and a margin: a call that goes out late for its slot and one that does so in
+time for the slot `limit` places later are still `per` apart. Slots are also at least `spacing` apart, so that a burst
+does not repeat at the end of one stretch and the beginning of the next.
 
 Pure functions of what was handed out: the worker that keeps it reads it, asks, and writes back what it is given. Only
 the last `limit` slots matter, and these are kept in runs of neighbours, so what is kept stays small. A run counts as
@@ -20,9 +21,13 @@ MOST_CALLS = 1_000_000
 SHORTEST_PER, LONGEST_PER = 10 * MILLISECOND, 31 * DAY
 FASTEST = 10_000
 """So many calls a second at most; what is faster needs no limit."""
-WIDEST_SPACING = 100 * MILLISECOND
-LATEST = 50 * MILLISECOND
+WIDEST_SPACING = 106 * MILLISECOND
+LATEST = 30 * MILLISECOND
 """A call may begin so much later than its slot; later it needs another."""
+MARGIN = LATEST + 30 * MILLISECOND
+"""And so much later it has gone out, unless the process was held up for longer."""
+MOST_LOST = 16
+"""To be exact costs at most this part of the calls: where `per` is under a second, a late call may count twice."""
 RUNS = 250
 """In so many parts of `per` neighbours are one run."""
 
@@ -37,12 +42,17 @@ class RateLimit(Struct, frozen=True):
     @property
     def spacing(self) -> int:
         """How far apart slots are at least (µs)."""
-        return min(WIDEST_SPACING, -(-self.per // self.limit))
+        return min(WIDEST_SPACING, -(-self.span // self.limit))
+
+    @property
+    def span(self) -> int:
+        """How far apart a slot and the one `limit` places later are at least (µs)."""
+        return self.per + min(MARGIN, self.per // MOST_LOST)
 
     @property
     def is_even(self) -> bool:
         """Whether slots that are that far apart keep the limit by that alone."""
-        return self.spacing * self.limit >= self.per
+        return self.spacing * self.limit >= self.span
 
     def holds_for(self, target: str) -> bool:
         return any(matches(pattern, target) for pattern in self.hosts)
@@ -58,14 +68,14 @@ def next_slot(taken: Slots, rate: RateLimit, now: int) -> int:
         return now
     at = max(now, taken[-1][0] + rate.spacing)
     is_full = not rate.is_even and sum(count for _, count in taken) >= rate.limit
-    return max(at, taken[0][0] + rate.per) if is_full else at
+    return max(at, taken[0][0] + rate.span) if is_full else at
 
 
 def with_slot(taken: Slots, rate: RateLimit, at: int, now: int) -> Slots:
     """What was handed out, and this slot, which is not before the next; without what does not matter any more."""
     if rate.is_even:
         return ((at, 1),)
-    runs = [run for run in taken if run[0] + rate.per > now]
+    runs = [run for run in taken if run[0] + rate.span > now]
     part = max(1, rate.per // RUNS)
     if runs and runs[-1][0] // part == at // part:
         runs[-1] = (at, runs[-1][1] + 1)
@@ -89,7 +99,7 @@ def place(taken: Slots, rate: RateLimit, now: int, at: int) -> int:
         return (at - now) // rate.spacing + 1
     seen = sum(count for moment, count in taken if now < moment <= at)
     # Slots before the ones that are kept come `limit` at a time.
-    return max(1, seen + max(0, taken[0][0] - now) * rate.limit // rate.per)
+    return max(1, seen + max(0, taken[0][0] - now) * rate.limit // rate.span)
 
 
 class Wanted(Struct, frozen=True):

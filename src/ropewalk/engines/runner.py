@@ -194,16 +194,21 @@ async def _call(run: Run, desk: Desk, node_type: NodeType, parameters: Any, targ
         raise NodeFailure.permanent(refusal(f"the rate limit {run.rate_limit!r}", bounded_by))
     limits, about = desk.limits, (run.workspace, run.rate_limit, target)
     turn = await limits.turn(*about, run.reserved())
-    while turn is not None:
+    while True:
         if isinstance(turn, RateLimitWait):
             return _suspended(run, turn)
-        node_type.prepare(desk.facilities)
-        await _until(run, turn - limits.now())
-        # A slot that is missed, since this process was busy, is used no more.
-        turn = None if limits.now() <= turn + LATEST else await limits.turn(*about, None)
+        if turn is not None:
+            node_type.prepare(desk.facilities)
+            await _until(run, turn - limits.now())
+        if target is not None and (held := await desk.breakers.admit(run.workspace, target, run.now)) is not None:
+            return _held(run, target, held.until)
+        # Asked last of all: a slot that is missed, since this process or the store was busy, is used no more.
+        if turn is None or limits.now() <= turn + LATEST:
+            break
+        turn = await limits.turn(*about, None)
     if target is None:
         return await _carry_out(run, desk, node_type, parameters)
-    return await _through_breaker(run, desk, node_type, parameters, target)
+    return await _counted(run, desk, node_type, parameters, target)
 
 
 async def _until(run: Run, left: int) -> None:
@@ -213,11 +218,8 @@ async def _until(run: Run, left: int) -> None:
         await asyncio.sleep(left / SECOND)
 
 
-async def _through_breaker(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
-    """Ask the breaker of the target first, and tell it afterwards; those that begin alike for so long share one."""
-    held = await desk.breakers.admit(run.workspace, target, run.now)
-    if held is not None:
-        return _held(run, target, held.until)
+async def _counted(run: Run, desk: Desk, node_type: NodeType, parameters: Any, target: str) -> Outcome:
+    """Carry out an attempt and tell the breaker of its target; those that begin alike for so long share one."""
     outcome: ErrorType | None = ErrorType.TRANSIENT
     try:
         result = await _carry_out(run, desk, node_type, parameters)

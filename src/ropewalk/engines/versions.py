@@ -3,6 +3,7 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from ropewalk.core.acceptance import Version
@@ -10,6 +11,7 @@ from ropewalk.core.errors import InvalidTransition, NotFound, UnknownVersion, Ve
 from ropewalk.core.events import RULES, ExecutionAccepted
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.computing import Computing
+from ropewalk.engines.process import in_short_pauses
 from ropewalk.store import workflows
 from ropewalk.store.access import Reader
 from ropewalk.store.workflows import Workflow
@@ -92,7 +94,9 @@ class Versions:
         if len(document) <= LARGE_DOCUMENT:
             plan = load_plan(document)
         else:
-            plan = await self._computing.of_caller(found.workflow, "", lambda: _compiled(document))
+            plan = await self._computing.of_caller(
+                found.workflow, "", partial(in_short_pauses, partial(_compiled, document))
+            )
         self.keep(Version(found.workflow, found.version, found.hash, plan, found.bounded_by))
 
     def keep(self, version: Version) -> None:

@@ -50,7 +50,7 @@ def defaults(node_type: FunctionNode[..., Any]) -> dict[str, Any]:
     for option in node_type.defaults:
         if option not in OPTIONS:
             raise TypeError(f"{node_type.name}: @node has no option {option!r}{hint(option, OPTIONS)}")
-    return node_type.defaults
+    return dict(node_type.defaults)
 
 
 def hint(word: str, known: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from ropewalk.core.waits import Wait
 from ropewalk.nodes.context import NodeContext
 from ropewalk.nodes.facilities import Facilities
 from ropewalk.nodes.failure import LONGEST_MESSAGE, NodeFailure, failure_of, shortened
+from ropewalk.nodes.own_retry import own_retry
 from ropewalk.nodes.values import Output, check_output
 from ropewalk.nodes.work import Placement
 
@@ -93,6 +94,8 @@ class NodeType(ABC):
     placement: Placement = Placement.LOOP
     # Whether its run waits for nothing and reaches nothing: what it does with large values is done beside the loop.
     only_shapes: bool = False
+    # What nodes of this type are given unless they say otherwise: `retry` wherever one is used.
+    defaults: Mapping[str, Any] = MappingProxyType({})
 
     def accept(self, inputs: Mapping[str, Any] | None) -> Any:
         """The parameters made of resolved inputs; a permanent failure names every field that does not fit."""
@@ -288,6 +291,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
         reaches=node_type.reaches,
+        retry=own_retry(node_type.name, node_type.defaults),
     )
 
 

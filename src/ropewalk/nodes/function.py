@@ -56,7 +56,8 @@ class FunctionNode(NodeType, Generic[P, R]):
         self.summary = summary if summary is not None else _first_line(function)
         self.ports = ports
         self.placement = self._work.placement
-        # What a workflow built in Python says about nodes of this type unless told otherwise: retry, timeout, pool …
+        # What a workflow built in Python says about nodes of this type unless told otherwise: retry, timeout, pool …;
+        # the retry holds for nodes in other documents too.
         self.defaults = dict(defaults or {})
         hints = _hints(self._work)
         self._context_name = _context_name(hints)
@@ -150,7 +151,10 @@ def node(
     placement: Place | None = None,
     **defaults: Any,
 ) -> FunctionNode[P, R] | Callable[[Callable[P, R]], FunctionNode[P, R]]:
-    """Makes a node type of a function; `defaults` (retry, timeout …) go to the nodes built of it in Python."""
+    """Makes a node type of a function; `defaults` (timeout, cache …) go to the nodes built of it in Python.
+
+    `retry` goes to every node of this type that says none, also in YAML.
+    """
 
     def made(function: Callable[P, R]) -> FunctionNode[P, R]:
         return FunctionNode(function, name=name, summary=summary, ports=ports, placement=placement, defaults=defaults)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from ropewalk.core.definition import Definition
 from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
+from ropewalk.engines.process import in_short_pauses
 from ropewalk.service.reach import require_reach
 from ropewalk.service.reading.recorded import offload
 from ropewalk.service.verbs import Service
@@ -28,7 +30,7 @@ ARCHIVE: Final = "archive"
 
 async def check(service: Service, document: JSON) -> Definition:
     """The definition a document describes. In a thread: a large one takes a while, and other requests are waiting."""
-    return await asyncio.to_thread(service.check, document)
+    return await asyncio.to_thread(in_short_pauses, partial(service.check, document))
 
 
 # Saving
@@ -68,7 +70,7 @@ async def revise(service: Service, workflow: Workflow, document: JSON, by: str, 
 
 async def _draft(service: Service, document: JSON, by: str) -> Draft:
     """What is to be stored. In a thread, as checking is."""
-    return await asyncio.to_thread(lambda: service.draft(service.check(document), by))
+    return await asyncio.to_thread(in_short_pauses, lambda: service.draft(service.check(document), by))
 
 
 async def _bounded_draft(service: Service, document: JSON, by: str) -> Draft:

@@ -1,9 +1,11 @@
 """Executions that were under way when their worker died, and those that are set aside for it.
 
 A row says in how many deaths an execution was under way without anything written about it in between. Nearly always
-that is one, and the row goes with the next commit. From two on an execution that has stored much is taken up alone; if
-its worker dies of that as well, it is set aside: it belongs to no worker, and nothing reads it until a person says so.
-A machine that keeps crashing, or a store that cannot be written, is no reason to set anything aside: hence "much".
+that is one, and the row goes with the next commit. An execution that has stored much is taken up alone after the first
+death; if its worker dies of that as well, it is set aside: it belongs to no worker, and nothing reads it until a person
+says so. An execution that was in memory beside it is not: only the one that was being taken up then is named by the
+death. A machine that keeps crashing, or a store that cannot be written, is no reason to set anything aside: hence
+"much".
 """
 
 from collections.abc import Iterable

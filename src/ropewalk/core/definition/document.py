@@ -1,7 +1,8 @@
 """A workflow definition: the document of its author, once it is known to keep every rule.
 
-The document itself is kept as it came, so that what is stored, shown and hashed is what the author wrote. The hash
-ignores nothing but the order of keys: a node moved in Studio is another version, since its drawing would be lost
+The document itself is kept as it came, so that what is stored, shown and hashed is what the author wrote; but for the
+`retry` that a node has from its type, which is written down with it: a version keeps it when the type has another. The
+hash ignores nothing but the order of keys: a node moved in Studio is another version, since its drawing would be lost
 otherwise.
 """
 
@@ -85,4 +86,19 @@ def parse_definition(document: JSON, types: NodeTypes, limits: Limits = DEFAULT_
     report, topology = check_document(document, types, limits, missing or {})
     if report.count:
         raise InvalidDefinition(report.result())
-    return Definition(document, topology)
+    return Definition(_with_own_retries(document, types), topology)
+
+
+def _with_own_retries(document: dict[str, Any], types: NodeTypes) -> dict[str, Any]:
+    """The document, in which each node without a `retry` has that of its type, if there is one."""
+    nodes: list[dict[str, Any]] = document.get("nodes", [])
+    used = dict.fromkeys(node["type"] for node in nodes if "retry" not in node)
+    retries = {name: retry for name in used if (retry := types[name].retry) is not None}
+    if not retries:
+        return document
+    return {**document, "nodes": [_with_own_retry(node, retries) for node in nodes]}
+
+
+def _with_own_retry(node: dict[str, Any], retries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    retry = None if "retry" in node else retries.get(node["type"])
+    return node if retry is None else {**node, "retry": dict(retry)}

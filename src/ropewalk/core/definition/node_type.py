@@ -19,7 +19,7 @@ class NodeTypeInfo(Struct, frozen=True):
     Then `ports_with` tells them from the parameters as written, or None where only a run will show them.
     `expressions` are parameters that are expressions without braces, evaluated later in the node's own scope.
     `problems_with` knows rules that no schema tells; it is asked about parameters that fit it and hold no expression.
-    `reaches` tells which parameters name something beyond the workflow.
+    `reaches` tells which parameters name something beyond the workflow. `retry` is that of nodes which say none.
     """
 
     name: str
@@ -31,6 +31,7 @@ class NodeTypeInfo(Struct, frozen=True):
     ports_with: Callable[[Mapping[str, Any]], tuple[str, ...] | None] | None = None
     problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
     reaches: Mapping[str, Reached] = {}
+    retry: Mapping[str, Any] | None = None
 
 
 NodeTypes = Mapping[str, NodeTypeInfo]

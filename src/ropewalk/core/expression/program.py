@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from ropewalk.core.canonical import extent
 from ropewalk.core.expression.compiler import Code, Compiler
@@ -18,9 +19,14 @@ _SMALL: Final = (bool, type(None))
 
 
 class Expression:
-    """One expression, compiled. Evaluating it changes nothing and always ends, with a value or an `ExpressionError`."""
+    """One expression, compiled. Evaluating it changes nothing and always ends, with a value or an `ExpressionError`.
 
-    __slots__ = ("_code", "_cost", "_path", "_slots", "_work", "functions", "is_path", "position", "references")
+    It never changes, so one serves every place that has the same source.
+    """
+
+    __slots__ = (
+        "__weakref__", "_code", "_cost", "_path", "_slots", "_work", "functions", "is_path", "position", "references",
+    )  # fmt: skip
 
     def __init__(self, node: Node) -> None:
         compiler = Compiler()
@@ -84,6 +90,18 @@ def compile_expression(source: str) -> Expression:
     """The expression in a text without braces."""
     node, _ = parse(source)
     return Expression(node)
+
+
+def shared_expression(source: str) -> Expression:
+    """The same, compiled once for all who have it: a document may hold one source a hundred thousand times."""
+    found = _shared.get(source)
+    if found is None:
+        found = _shared[source] = compile_expression(source)
+    return found
+
+
+# Only those that a template somewhere still has.
+_shared: Final[WeakValueDictionary[str, Expression]] = WeakValueDictionary()
 
 
 def _is_path(node: Node) -> bool:

@@ -7,17 +7,21 @@ objects are taken as they are. To have a literal `{{`, write `{{ "{{" }}`.
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import Problem, Unfinished
 from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.parser import parse
-from ropewalk.core.expression.program import Expression
+from ropewalk.core.expression.program import Expression, shared_expression
 from ropewalk.core.expression.run import BRIEF_STEPS, MAX_TREE_STEPS, MAX_VALUE, Run, Scope
 from ropewalk.core.expression.values import JSON, render, text_size
 
 MAX_TREE_DEPTH: Final = 64
 FEW_PARTS: Final = 16
+LONGEST_SHARED: Final = 1_000
 Resolve = Callable[[Scope], Any]
 Path = tuple[str | int, ...]
 
@@ -111,13 +115,31 @@ class _Builder:
 
     def _text(self, text: str, path: Path) -> Resolve | None:
         try:
-            parts = _split(text)
+            whole = _whole(text)
+            parts = [] if whole is not None else _split(text)
         except ExpressionError as error:
             self.errors.append((path, error))
             return None
-        self.expressions += (part for part in parts if isinstance(part, Expression))
-        whole = _only_expression(parts)
-        return _text_resolver(parts) if whole is None else whole.evaluate_in_tree
+        if whole is not None:
+            self.expressions.append(whole)
+            return whole.evaluate_in_tree
+        self.expressions += (part.expression for part in parts if isinstance(part, _Part))
+        return _text_resolver(parts)
+
+
+# By the text they are the whole of, only those that a template somewhere still has.
+_wholes: Final[WeakValueDictionary[str, Expression]] = WeakValueDictionary()
+
+
+class _Part(Struct, frozen=True, gc=False):
+    """An expression in a text that has more than that; its positions are counted from `start`."""
+
+    start: int
+    expression: Expression
+
+    def placed(self, error: ExpressionError) -> ExpressionError:
+        """The error with its place in the text."""
+        return ExpressionError(error.message, self.start + error.position)
 
 
 def _is_constant(value: JSON) -> bool:
@@ -154,26 +176,52 @@ def _list_resolver(value: list[JSON], parts: list[tuple[int, Resolve]]) -> Resol
     return resolved if parts else None
 
 
-def _split(text: str) -> list[str | Expression]:
-    parts: list[str | Expression] = []
+def _whole(text: str) -> Expression | None:
+    """The expression that a text is, with nothing but white space around it; None if it has other parts."""
+    found = _wholes.get(text)
+    if found is not None:
+        return found
+    start = text.index("{{")
+    if not text.rstrip().endswith("}}") or text[:start].strip():
+        return None
+    expression, end = _expression_at(text, start + 2)
+    if text[end:].strip():
+        return None
+    _wholes[text] = expression
+    return expression
+
+
+def _split(text: str) -> list[str | _Part]:
+    parts: list[str | _Part] = []
     end = 0
     while (start := text.find("{{", end)) >= 0:
         parts.append(text[end:start])
-        node, end = parse(text, start + 2, is_enclosed=True)
-        parts.append(Expression(node))
+        part, end = _part_at(text, start + 2)
+        parts.append(part)
     parts.append(text[end:])
     return parts
 
 
-def _only_expression(parts: list[str | Expression]) -> Expression | None:
-    if len(parts) != 3:
-        return None
-    before, found, after = parts
-    is_whole = isinstance(before, str) and not before.strip() and isinstance(after, str) and not after.strip()
-    return found if is_whole and isinstance(found, Expression) else None
+def _part_at(text: str, start: int) -> tuple[_Part, int]:
+    """The expression that begins at `start`, shared with all of the same source, and the offset behind its braces."""
+    close = text.find("}}", start, start + LONGEST_SHARED)
+    if close >= 0:
+        try:
+            # What is an expression up to the first braces is the whole of it: no token ends behind such braces.
+            return _Part(start, shared_expression(text[start:close])), close + 2
+        except ExpressionError:
+            pass  # or it has such braces inside, or is wrong: what is wrong is told of the whole text
+    expression, end = _expression_at(text, start)
+    return _Part(0, expression), end
 
 
-def _text_resolver(parts: list[str | Expression]) -> Resolve:
+def _expression_at(text: str, start: int) -> tuple[Expression, int]:
+    """The same with positions in the whole text, and shared with no other."""
+    node, end = parse(text, start, is_enclosed=True)
+    return Expression(node), end
+
+
+def _text_resolver(parts: list[str | _Part]) -> Resolve:
     def resolved(scope: Scope) -> str:
         run = Run(scope)
         size = 0
@@ -182,19 +230,26 @@ def _text_resolver(parts: list[str | Expression]) -> Resolve:
             piece = part if isinstance(part, str) else _rendered(run, part)
             size += text_size(piece)
             if size > MAX_VALUE:
-                raise ExpressionError("gives a text larger than 1 MiB", 0 if isinstance(part, str) else part.position)
+                raise _too_large(part)
             pieces.append(piece)
         return "".join(pieces)
 
     return resolved
 
 
-def _rendered(run: Run, part: Expression) -> str:
-    value = part.value(run)
+def _too_large(part: str | _Part) -> ExpressionError:
+    where = 0 if isinstance(part, str) else part.start + part.expression.position
+    return ExpressionError("gives a text larger than 1 MiB", where)
+
+
+def _rendered(run: Run, part: _Part) -> str:
+    expression = part.expression
     try:
-        text = render(run, value)
+        text = render(run, expression.value(run))
         run.scan(len(text))
         run.conclude()
     except Refused as refused:
-        raise ExpressionError(refused.message, part.position) from None
+        raise ExpressionError(refused.message, part.start + expression.position) from None
+    except ExpressionError as error:
+        raise part.placed(error) from None
     return text

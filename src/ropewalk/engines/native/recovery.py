@@ -70,25 +70,32 @@ class Recovery:
     async def take_up_left(self) -> None:
         """Go on with everything that is ours by the store, since we come back under the name of one who is gone."""
         store, after = self._store, ""
+        suspects: list[Suspect] = []
         while left := await owned.owned(store, store.worker, after=after, limit=BATCH):
             executions = [row.execution for row in left]
             async with store.transaction() as tx:
                 await suspicion.raise_for(tx, executions)
-            await self.take_up(executions)
+            suspects += await self._take_up_harmless(executions, _nobody)
             after = left[-1].execution
+        for suspect in suspects:
+            await self._try(suspect)
 
     async def take_up(self, executions: Sequence[str], heard: Callable[[], None] = _nobody) -> None:
         """Go on with executions whose last owner is gone and which are ours now; what one is ill with stops no other.
 
         `heard` is called whenever the store has answered. Those that may be what the last owners died of come last.
         """
+        for suspect in await self._take_up_harmless(executions, heard):
+            await self._try(suspect)
+            heard()
+
+    async def _take_up_harmless(self, executions: Sequence[str], heard: Callable[[], None]) -> list[Suspect]:
+        """Go on with those that no worker dies of; the others, which are to be taken up one by one."""
         suspects = await suspicion.suspects(self._store, executions)
         heard()
         aside = {each.execution for each in suspects}
         await self._take_up_together([each for each in executions if each not in aside], heard)
-        for suspect in suspects:
-            await self._try(suspect)
-            heard()
+        return suspects
 
     async def _try(self, suspect: Suspect) -> None:
         """Take up a suspect alone, when whatever else is here is written down; set it aside if that was done before."""
@@ -102,12 +109,12 @@ class Recovery:
         if suspect.on_trial:
             self._ownership.set_aside(execution)
             _log.error(
-                "execution %s is set aside: it was under way in %d deaths of its worker, one after the other, at last "
-                "alone; find out why, then resume or cancel it", execution, suspect.deaths,
+                "execution %s is set aside: it was under way in %d deaths of its worker, one after the other, the last "
+                "time alone; find out why, then resume or cancel it", execution, suspect.deaths,
             )  # fmt: skip
             return
-        _log.warning("execution %s was under way in %d deaths of its worker: it is taken up alone", execution,
-                     suspect.deaths)  # fmt: skip
+        _log.info("execution %s has stored much and was under way when its worker died (%d): it is taken up alone",
+                  execution, suspect.deaths)  # fmt: skip
         with suppress(OwnedElsewhere):
             await self._take_up_alone(execution)
         await self._commit.settled()

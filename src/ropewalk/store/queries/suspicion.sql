@@ -4,11 +4,11 @@ values ($1, $2, $3)
 on conflict (execution) do update
    set deaths = suspicion.deaths + excluded.deaths;
 
--- suspects: those of these executions ($1: a JSON list) that were under way in at least two deaths, one after the other,
--- and have stored $2 bytes or more, in their log and as large values.
+-- suspects: those of these executions ($1: a JSON list) that were under way when their worker died, and have stored
+-- $2 bytes or more, in their log and as large values.
 select execution, deaths, on_trial
   from suspicion
- where execution in ({{each_of_the_list}}) and deaths >= 2
+ where execution in ({{each_of_the_list}})
    and coalesce((select sum(length(log.entry)) from log where log.execution = suspicion.execution), 0)
        + coalesce((select sum(blob.size) from blob_reference
                     inner join blob on blob.hash = blob_reference.hash
