@@ -37,9 +37,7 @@ _MARKS: Final = (
     *_words("input vars nodes.a.output \n"),
 )
 _TEXTS: Final = (
-    *_words(
-        " a a,b Ω 😀 {{input}} 2026-01-31T10:00:00Z 1970-01-01 12.5 -1e400 days months %Y-%m-%d % %Q [a-z]+"
-    ),
+    *_words(" a a,b Ω 😀 {{input}} 2026-01-31T10:00:00Z 1970-01-01 12.5 -1e400 days months %Y-%m-%d % %Q [a-z]+"),
     *_words("(a|b)*c (((a*)*)*)* a{1000} (.{9}){99} \\\\pL+ $1 [1,{}] YQ== %ff __class__ {0.__class__} \\u0000"),
     *_words("Europe/Berlin ../etc https://[::1/ https://a.b:1/c?d=1"),
 )
@@ -105,7 +103,7 @@ class Grammar:
 
     def piped(self, depth: int) -> str:
         """A value through one to three functions."""
-        stages = [self.chance.choice(_FUNCTIONS) for _ in range(self.chance.randint(1, 3))]
+        stages = [self.chance.choice(_PIPED) for _ in range(self.chance.randint(1, 3))]
         calls = [f"{stage.name}({', '.join(self._arguments(stage, depth)[1:])})" for stage in stages]
         return f"({' | '.join([self._fitting(stages[0].parameters[0], depth), *calls])})"
 
@@ -167,6 +165,7 @@ class Grammar:
 
 
 _FUNCTIONS: Final = tuple(FUNCTIONS.values())
+_PIPED: Final = tuple(function for function in _FUNCTIONS if function.parameters)
 
 
 def random_source(chance: random.Random) -> str:

@@ -188,9 +188,8 @@ class Compiler:
             example = "x => x.id" if parameter.rule_names == 1 else "(sum, x) => sum + x"
             raise ExpressionError(f"{function.name} needs a rule here, such as {example}", argument.position)
         if len(argument.names) != parameter.rule_names:
-            raise ExpressionError(
-                f"the rule needs {parameter.rule_names} names; it is {function.signature}", argument.position
-            )
+            names = "1 name" if parameter.rule_names == 1 else f"{parameter.rule_names} names"
+            raise ExpressionError(f"the rule needs {names}; it is {function.signature}", argument.position)
         return self._rule(argument)
 
     def _rule(self, rule: Rule) -> Code:
