@@ -37,7 +37,8 @@ taken as they are. For a literal `{{` write `{{ "{{" }}`.
 | `nodes.<id>.error` | `{type, message, attempts, status, detail, body}` if it failed |
 | `nodes.<id>.errors` | the failed items of a map: `{type, message, attempts, status, index}` each |
 | `item`, `index` | inside `forEach`: the item and its place, from 0 |
-| `execution` | `{id, startedAt}` |
+| `execution` | `{id, startedAt, workflow}`; `workflow` is its name |
+| `now` | when this node started, as RFC 3339 text; a retry sees the same. In nodes only |
 | `workspace`, `env` | as they were when the execution was accepted; an error in what is bounded by a share |
 
 Of an error, `detail` is the traceback of the node's code, or what the node says itself; `status` and `body` are what a
@@ -59,12 +60,14 @@ three of them.
 | `a + b` | the sum of numbers; texts or lists joined |
 | `a - b`, `a * b`, `a / b`, `a % b` | numbers; a quotient of integers is an integer where it is exact |
 | `a ?? b` | `a`, or `b` if that is null |
+| `a ?: b` | `a`, or `b` if that is null, false, 0 or empty |
 | `a ? b : c` | `b` if `a` holds, else `c` |
 | `x \\| upper`, `x \\| round(2)` | a call: what stands before the pipe is the first argument |
 | `map(input.lines, x => x.price * 2)` | a rule: `x` names each item in turn |
+| `reduce(input.lines, (sum, x) => sum + x.price, 0)` | a rule of two names |
 
-From loosest to tightest: `|`, `? :`, `or`, `and`, `not`, comparisons and `in`, `??`, `+ -`, `* / %`, unary `-`, lookup.
-Calculating with null is an error: give it a default, `(input.count ?? 0) + 1`.
+From loosest to tightest: `|`, `? :`, `or`, `and`, `not`, comparisons and `in`, `?? ?:`, `+ -`, `* / %`, unary `-`,
+lookup. Calculating with null is an error: give it a default, `(input.count ?? 0) + 1`.
 """
 
 
@@ -103,5 +106,5 @@ item with each, does not. All expressions of a node's `with` have {MAX_TREE_STEP
 expression makes has at most {MAX_VALUE >> 20} MiB, all of them together {MAX_ROOM >> 20} MiB, reckoned as 8 bytes for
 each value plus its text; only a bare path may give more. Integers go up
 to ±2**{MAX_INTEGER.bit_length() - 1}. Regular expressions are RE2's: patterns up to {MAX_PATTERN} characters, texts up
-to {MAX_SUBJECT >> 10} KiB. An instant is an RFC 3339 text or seconds since 1970; there is no current time.
+to {MAX_SUBJECT >> 10} KiB. An instant is an RFC 3339 text or seconds since 1970; `now` is one.
 """

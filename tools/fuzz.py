@@ -39,6 +39,7 @@ _MARKS: Final = (
 _TEXTS: Final = (
     *_words(" a a,b Ω 😀 {{input}} 2026-01-31T10:00:00Z 1970-01-01 12.5 -1e400 days months %Y-%m-%d % %Q [a-z]+"),
     *_words("(a|b)*c (((a*)*)*)* a{1000} (.{9}){99} \\\\pL+ $1 [1,{}] YQ== %ff __class__ {0.__class__} \\u0000"),
+    *_words("Europe/Berlin ../etc https://[::1/ https://a.b:1/c?d=1"),
 )
 _NUMBERS: Final = _words("0 1 2 -1 3.5 100 1000 40000 9007199254740992 1e308 5e-324 -0.0")
 _PATHS: Final = (
@@ -102,13 +103,13 @@ class Grammar:
 
     def piped(self, depth: int) -> str:
         """A value through one to three functions."""
-        stages = [self.chance.choice(_FUNCTIONS) for _ in range(self.chance.randint(1, 3))]
+        stages = [self.chance.choice(_PIPED) for _ in range(self.chance.randint(1, 3))]
         calls = [f"{stage.name}({', '.join(self._arguments(stage, depth)[1:])})" for stage in stages]
         return f"({' | '.join([self._fitting(stages[0].parameters[0], depth), *calls])})"
 
     def joined(self, depth: int) -> str:
         """Operands with operators between them."""
-        operators = (*OPERATORS, "and", "or", "??", "+", "+")
+        operators = (*OPERATORS, "and", "or", "??", "?:", "+", "+")
         parts = [self.expression(depth)]
         for _ in range(self.chance.choice((1, 1, 1, 2, 5))):
             parts += (self.chance.choice(operators), self.expression(depth))
@@ -132,8 +133,8 @@ class Grammar:
         return [self._fitting(parameter, depth) for parameter in function.parameters[:count]]
 
     def _fitting(self, parameter: Parameter, depth: int) -> str:
-        if parameter.is_rule:
-            return self._rule(depth)
+        if parameter.rule_names:
+            return self._rule(depth, parameter.rule_names)
         if self.chance.random() < 0.1:
             return self.expression(depth)
         kind = self.chance.choice(parameter.kind.split(" or "))
@@ -155,15 +156,16 @@ class Grammar:
             case _:
                 return self.expression(depth)
 
-    def _rule(self, depth: int) -> str:
-        name = self.chance.choice(("x", "y", "item"))
-        self.names.append(name)
+    def _rule(self, depth: int, count: int) -> str:
+        names = self.chance.sample(("x", "y", "item"), count)
+        self.names += names
         body = self.expression(depth)
-        self.names.pop()
-        return f"{name} => {body}"
+        del self.names[-count:]
+        return f"{names[0]} => {body}" if count == 1 else f"({', '.join(names)}) => {body}"
 
 
 _FUNCTIONS: Final = tuple(FUNCTIONS.values())
+_PIPED: Final = tuple(function for function in _FUNCTIONS if function.parameters)
 
 
 def random_source(chance: random.Random) -> str:

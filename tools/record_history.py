@@ -64,11 +64,19 @@ ERROR_EDGE: Story = (
              output={"type": "{{ nodes.a.error.type }}", "status": "{{ nodes.a.error.status }}"}),
     [(Start(), 0), (Failed("a", 1, TOLD), 1), (Succeeded("alert", 1), 2)],
 )  # fmt: skip
-RULES_OF: dict[str, int] = {"error_edge_under_rules_1": 1, "error_edge_under_rules_2": 2}
+RULES_OF: dict[str, int] = {
+    "error_edge_under_rules_1": 1,
+    "error_edge_under_rules_2": 2,
+    "execution_named_under_rules_3": 3,
+}
 """The rules under which a story was accepted; 0 where none are said."""
 STORIES: dict[str, Story] = {
     "error_edge_under_rules_1": ERROR_EDGE,
     "error_edge_under_rules_2": ERROR_EDGE,
+    "execution_named_under_rules_3": (
+        workflow([{"id": "a"}], [], output="{{ execution }}"),
+        [(Start(), 0), (Succeeded("a", 1), 1)],
+    ),
     "branch_retry_and_approval": (
         workflow(
             [{"id": "order"}, {"id": "big"}, {"id": "ask"}, {"id": "pay"}, {"id": "alert"}],

@@ -14,6 +14,7 @@ from ropewalk.checker.trace import Trace
 from ropewalk.core.canonical import content_hash
 from ropewalk.core.errors import RunError
 from ropewalk.core.events import (
+    NAMES_WORKFLOW,
     TELLS_ERRORS,
     Blob,
     ExecutionStarted,
@@ -23,6 +24,7 @@ from ropewalk.core.events import (
     given,
 )
 from ropewalk.core.expression import ExpressionError, Scope
+from ropewalk.core.expression.chance import Chance
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
 from ropewalk.core.state import NodeState
@@ -135,7 +137,20 @@ class RecordedValues:
     def _started(self) -> str | None:
         return next((rfc3339(event.at) for _, event in self._trace.whole if isinstance(event, ExecutionStarted)), None)
 
-    def _scope(self, seq: int, item: Any = None, index: int | None = None) -> Scope:
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        accepted = self._trace.accepted
+        is_named = accepted is not None and accepted.rules >= NAMES_WORKFLOW
+        return {"workflow": self._trace.plan.definition.document.get("name")} if is_named else {}
+
+    def _chance(self, seq: int, node: int, item: int | None) -> Chance:
+        """What a node draws from whose first start since it was last begun anew is that event."""
+        accepted = self._trace.accepted
+        assert accepted is not None, "only an accepted execution is evaluated"
+        place = "" if item is None else item
+        return Chance(self._trace.at(seq), f"{accepted.execution} {self._trace.plan.ids[node]} {place}")
+
+    def _scope(self, seq: int, item: Any = None, index: int | None = None, node: int | None = None) -> Scope:
         accepted = self._trace.accepted
         assert accepted is not None, "only an accepted execution is evaluated"
         names = {
@@ -144,7 +159,8 @@ class RecordedValues:
             "nodes": self.nodes(seq),
             "item": item,
             "index": index,
-            "execution": {"id": accepted.execution, "startedAt": self._started},
+            "execution": {"id": accepted.execution, "startedAt": self._started, **self._named},
+            "chance": None if node is None else self._chance(seq, node, index),
         }
         if accepted.bounded_by:
             return BoundedScope(accepted.bounded_by, **names)
@@ -154,7 +170,7 @@ class RecordedValues:
         """The list a map was evaluated to, if the log can tell."""
         if node not in self._items:
             template = self._trace.plan.for_each[node]
-            known = () if template is None else self._resolved(template, self._scope(self._evaluated(node)))
+            known = () if template is None else self._resolved(template, self._scope(self._evaluated(node), node=node))
             self._items[node] = known[0] if known and isinstance(known[0], list) else None
         return self._items[node]
 
@@ -173,7 +189,7 @@ class RecordedValues:
             if items is None or lane.item >= len(items):
                 return ()
             item = items[lane.item]
-        known = self._resolved(template, self._scope(started, item, lane.item))
+        known = self._resolved(template, self._scope(started, item, lane.item, lane.node))
         return ({**known[0], **overrides},) if known and overrides else known
 
     def output(self, seq: int) -> tuple[Any, ...]:

@@ -47,6 +47,10 @@ class Trace:
         for seq, event in zip(self.seqs, self.events, strict=False):
             READ[type(event)](self, seq, event)
 
+    def at(self, seq: int) -> int:
+        """When the event of this number was recorded."""
+        return self.events[self.seqs.index(seq)].at
+
     def violation(self, invariant: str, message: str, seq: int, other: int | None = None) -> Violation:
         return Violation(invariant, message, self.execution, seq, other)
 

@@ -48,11 +48,12 @@ class Parent(Struct, frozen=True, omit_defaults=True, gc=False):
 # The execution as a whole
 
 
-RULES: Final = 2
+RULES: Final = 3
 """The rules an execution follows that is accepted today. Under 0 `maxParallel` counted only what executed, siblings
 shared the key of an ancestor, and a failed child was never tried again. Under 1 expressions saw only the type, the
 message and the attempts of an error."""
 TELLS_ERRORS: Final = 2
+NAMES_WORKFLOW: Final = 3
 """The rules from which on expressions see all of an error."""
 
 

@@ -133,6 +133,11 @@ class Plan:
             template = self._inputs[i] = compile_template(self.definition.nodes[i].get("with", {}))
         return template
 
+    @property
+    def is_timely(self) -> bool:
+        """Whether a node's `with` gives something else each time it is evaluated."""
+        return any(self.with_template(i).is_timely for i in range(len(self)))
+
     def config_hash(self, i: int) -> str:
         """The same for two nodes, of any version, that do the same work with the same inputs."""
         node = self.definition.nodes[i]

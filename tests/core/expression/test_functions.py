@@ -4,14 +4,17 @@ import json
 
 import pytest
 
+from ropewalk.core.expression.chance import Chance
 from ropewalk.core.expression.functions import FUNCTIONS
 from tests.core.expression.test_syntax import error_of, value_of
 from tools.expression_reference import render
 
+_RULES = {1: "x => x", 2: "(x, y) => x"}
+
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_every_example_in_the_reference_is_true(function):
-    found = value_of(function.example)
+    found = value_of(function.example, chance=Chance(0, "seed"))
 
     assert found == function.result
     assert type(found) is type(function.result)
@@ -30,7 +33,9 @@ def test_every_argument_of_the_wrong_kind_is_refused_by_name(function):
     for place, parameter in enumerate(function.parameters):
         if parameter.types is None:
             continue
-        arguments = ["x => x" if other.is_rule else fitting(other.kind) for other in function.parameters]
+        arguments = [
+            _RULES[other.rule_names] if other.rule_names else fitting(other.kind) for other in function.parameters
+        ]
         arguments[place] = "true"
 
         error = error_of(f"{function.name}({', '.join(arguments)})")
@@ -228,5 +233,83 @@ def test_half_a_character_is_refused_by_parsers(call):
     assert "lone surrogate" in error_of(call, input="\ud800").message
 
 
-def test_there_is_no_clock():
-    assert not [name for name in FUNCTIONS if name in ("now", "today", "random", "uuid", "env")]
+def test_there_is_no_clock_but_what_the_scope_says():
+    assert not [name for name in FUNCTIONS if name in ("now", "today", "env")]
+    assert value_of("now") is None
+    assert value_of("[now, uuid(), random()]", chance=Chance(0, "x")) == value_of(
+        "[now, uuid(), random()]", chance=Chance(0, "x")
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ('"" ?: "x"', "x"),
+        ('0 ?? 1 ?: "x"', "x"),
+        ('[] ?: null ?? "x"', "x"),
+        ('"a" ?: input.missing.deeper', "a"),
+        ("reduce([[1, 2], [3]], (all, x) => all + x, [])", [1, 2, 3]),
+        ("reduce([], (sum, x) => sum + x, 5)", 5),
+        ("[1, 2] | reduce((sum, x) => sum + x, 0)", 3),
+        ("reduce([1, 2], (sum, x) => sum + reduce([x], (s, y) => s + y, 0), 0)", 3),
+        ("pow(2, -1)", 0.5),
+        ("pow(2.0, 2)", 4.0),
+        ("sqrt(2)", 1.4142135623730951),
+        ("sqrt(16)", 4),
+        ("fixed(-0.001, 2)", "0.00"),
+        ("fixed(7, 0)", "7"),
+        ('date_add("2026-03-28T12:00:00Z", 1, "days", "Europe/Berlin")', "2026-03-29T11:00:00Z"),
+        ('date_add("2026-03-28T12:00:00Z", 24, "hours", "Europe/Berlin")', "2026-03-29T12:00:00Z"),
+        ('date_start("2026-03-18T10:30:59Z", "minutes")', "2026-03-18T10:30:00Z"),
+        ('date_start("2026-03-18T10:30:00Z", "hours", "Asia/Kolkata")', "2026-03-18T10:30:00Z"),
+        ('date_start("2026-03-18T10:30:00.5Z", "seconds")', "2026-03-18T10:30:00Z"),
+        ('date_start("2026-03-18T10:30:00Z", "weeks")', "2026-03-16T00:00:00Z"),
+        ('date_start("2026-03-18T10:30:00Z", "years")', "2026-01-01T00:00:00Z"),
+        ('date_start("2026-03-18T23:30:00Z", "days", "Europe/Berlin")', "2026-03-18T23:00:00Z"),
+        ('date_format("2026-07-01T12:00:00Z", "%H:%M %z", "Asia/Kolkata")', "17:30 +05:30"),
+        ('date_parse("2026-03-29 02:30", "%Y-%m-%d %H:%M", "Europe/Berlin")', "2026-03-29T01:30:00Z"),
+        ('url_parts("https://u:p@Shop.example:8/a?x=1&x=2&y=#f").query', {"x": ["1", "2"], "y": ""}),
+        ('omit(url_parts("https://u:p@Shop.example:8/a#f"), ["query"])', {
+            "scheme": "https", "host": "shop.example", "port": 8, "path": "/a", "fragment": "f",
+        }),
+        ('url_parts("/a").host', None),
+    ],
+)  # fmt: skip
+def test_small_words_say_what_they_promise(source, value):
+    found = value_of(source, input={})
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("reduce([1], x => x, 0)", "the rule needs 2 names"),
+        ("map([1], (x, y) => x)", "the rule needs 1 name;"),
+        ("reduce([1], (x, x) => x, 0)", "another name than 'x'"),
+        ("reduce([1], 1, 0)", "needs a rule here, such as (sum, x) => sum + x"),
+        ("(1, 2)", "expected ')'"),
+        ("pow(10, 400)", "pow gives no number here"),
+        ("pow(-8, 1 / 3)", "pow gives no number here"),
+        ("sqrt(-1)", "not negative"),
+        ("fixed(1, 16)", "0 to 15 digits"),
+        ("fixed(1e300, 2)", "within ±2**53"),
+        ('date_in(0, "../etc/passwd")', "unknown zone"),
+        ('date_in(0, "/etc/passwd")', "unknown zone"),
+        ('date_in(0, "Europe")', "unknown zone"),
+        ('date_in(0, repeat("x", 65))', "the name of a zone"),
+        ('date_in("9999-12-31T23:59:59Z", "Asia/Tokyo")', "outside the years"),
+        ('date_start(0, "fortnights")', "unknown unit"),
+        ('url_parts("https://a:99999/")', "cannot read the text as a URL"),
+        ('url_parts("https://[::1")', "cannot read the text as a URL"),
+        ("uuid()", "cannot be used here"),
+        ("random()", "cannot be used here"),
+        ("reduce(range(0, 3000), (s, x) => [s, s], 0) == 1", "steps"),
+        ("reduce(range(0, 300), (s, x) => [s, s], 0)", "steps"),
+        ("reduce(range(0, 300), (s, x) => [s], 0)", "nested deeper"),
+        ('reduce(range(0, 300), (s, x) => s + s, "aa")', "larger than 1 MiB"),
+    ],
+)
+def test_small_words_decline_what_they_cannot_do(source, message):
+    assert message in error_of(source).message

@@ -1,5 +1,7 @@
 """Edges, order and ends: SPEC §3, 1 to 3."""
 
+from datetime import date
+
 from ropewalk.core.events import NodeSucceeded
 from ropewalk.core.state import ExecutionState
 from tests.engines.worlds import World, act, flow, node
@@ -47,6 +49,25 @@ async def expressions_see_input_vars_environment_and_execution(world: World) -> 
     ended = await world.run(document, 5, vars={"shop": "there"})
 
     assert ended.output == [5, "there", "north", ended.execution]
+
+
+async def now_uuid_and_random_are_drawn_once_for_a_node_and_for_each_item(world: World) -> None:
+    drawn = ["{{ now }}", "{{ uuid() }}", "{{ uuid() }}", "{{ random() }}", "{{ execution.workflow }}"]
+    document = flow(
+        act("a", drawn),
+        {**act("m", "{{ item }} {{ uuid() }}"), "forEach": "{{ map(range(0, 3), i => uuid()) }}"},
+        edges="a->m",
+        output="{{ [nodes.a.output, nodes.m.output] }}",
+    )
+
+    ended = await world.run(document)
+
+    now, one, other, number, name = ended.output[0]
+    assert date.fromisoformat(now[:10]).year >= 2026
+    assert one != other
+    assert 0 <= number < 1
+    assert name == document["name"]
+    assert len({part for each in ended.output[1] for part in each.split()}) == 6
 
 
 async def a_branch_not_taken_is_skipped_and_the_join_runs(world: World) -> None:

@@ -1,5 +1,7 @@
 """Expressions: try one on values of one's own before it goes into a workflow."""
 
+import os
+import time
 from typing import Any
 
 from pydantic import Field
@@ -8,6 +10,7 @@ from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, exemplified
 from ropewalk.core.expression import ExpressionError, Scope, compile_expression, compile_template, has_expression
+from ropewalk.core.expression.chance import Chance
 from ropewalk.service.reading.recorded import offload
 
 routes = Routes("/workflow/expressions", "Expressions")
@@ -93,4 +96,5 @@ def _scope(context: ExpressionContext) -> Scope:
         execution=context.execution,
         workspace=context.workspace,
         env=context.env,
+        chance=Chance(time.time_ns() // 1_000, os.urandom(16).hex()),
     )

@@ -1,17 +1,27 @@
 """The expressions of a document under examination: do they parse, and may they use the names they use there."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, Path, canonical, is_plain, shown
 from ropewalk.core.definition.ancestry import Reference
 from ropewalk.core.definition.report import Report
-from ropewalk.core.expression import ExpressionError, check_template, compile_expression, has_expression
+from ropewalk.core.expression import (
+    Expression,
+    ExpressionError,
+    Template,
+    check_template,
+    compile_expression,
+    has_expression,
+)
+from ropewalk.core.expression.run import ROOTS, TIMELY
 from ropewalk.core.schema import Certainty
 
 ITEM_NAMES = ("item", "index")
+_NO_ITEM: Final = dict.fromkeys(ITEM_NAMES, "only a node with forEach has it")
+_UNRECORDED: Final = dict.fromkeys(TIMELY, "use it in a node, and refer to the node's output")
 MADE_OF_TEXT = (
     "must not be made of text with {{ }}: write the expression itself, which sees input, vars and nodes by value, "
     "like item.id == input.id"
@@ -34,8 +44,8 @@ class Place(Struct, frozen=True):
 
     path: Path
     node: int | None = None
-    refused: Names = ()
-    why: str = ""
+    refused: Mapping[str, str] = {}
+    """Why each of these names means nothing there."""
 
 
 def certainty_of(text: str) -> Certainty:
@@ -63,8 +73,8 @@ class Expressions:
         # Most parameters are constant, and their bytes, unlike a walk, show it in no time.
         if b"{{" not in canonical(parameters):
             return
-        refused = () if is_map else ITEM_NAMES
-        self._check_plain(parameters, Place(("nodes", node, "with"), node, refused, "only a node with forEach has it"))
+        refused = {} if is_map else _NO_ITEM
+        self._check_plain(parameters, Place(("nodes", node, "with"), node, refused))
 
     def check_source(self, node: int, name: str, source: str, is_map: bool) -> None:
         """A parameter that is an expression itself; its `item` is what it is asked about."""
@@ -73,25 +83,26 @@ class Expressions:
             self.report.add(path, MADE_OF_TEXT)
             return
         try:
-            references = compile_expression(source).references
+            expression = compile_expression(source)
         except ExpressionError as error:
             self.report.add(path, str(error))
             return
-        refused = () if is_map else ("index",)
-        self._check_names(references, source, Place(path, node, refused, "only a node with forEach has it"))
+        refused = _UNRECORDED if is_map else {"index": _NO_ITEM["index"], **_UNRECORDED}
+        self._check_names(_names(expression), source, Place(path, node, refused))
 
     def check_for_each(self, node: int, items: JSON) -> None:
         """`forEach` of a node: there is no item yet."""
         self._check_evaluates(items, ("nodes", node, "forEach"))
-        self._check(items, Place(("nodes", node, "forEach"), node, ITEM_NAMES, "forEach makes the items"))
+        refused = dict.fromkeys(ITEM_NAMES, "forEach makes the items")
+        self._check(items, Place(("nodes", node, "forEach"), node, refused))
 
     def check_document(self, document: dict[str, Any]) -> None:
         """`output`, `concurrencyKey` and what triggers hold."""
         if "output" in document:
-            self._check(document["output"], Place(("output",), None, ITEM_NAMES, "only a node with forEach has it"))
+            self._check(document["output"], Place(("output",), None, {**_NO_ITEM, **_UNRECORDED}))
         if "concurrencyKey" in document:
-            others = ("vars", "nodes", "execution", "workspace", "env", *ITEM_NAMES)
-            self._check(document["concurrencyKey"], Place(("concurrencyKey",), None, others, "it sees input only"))
+            others = dict.fromkeys((*ROOTS[1:], *TIMELY), "it sees input only")
+            self._check(document["concurrencyKey"], Place(("concurrencyKey",), None, others))
         triggers = document.get("triggers")
         for i, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
             self._check_trigger(("triggers", i), trigger)
@@ -101,8 +112,8 @@ class Expressions:
             if isinstance(trigger, dict) and field in trigger:
                 if field != "input":
                     self._check_evaluates(trigger[field], (*path, field))
-                refused = ("nodes", "execution", *ITEM_NAMES)
-                self._check(trigger[field], Place((*path, field), None, refused, "nothing has run yet"))
+                refused = dict.fromkeys(("nodes", "execution", *ITEM_NAMES), "nothing has run yet")
+                self._check(trigger[field], Place((*path, field), None, {**refused, **_UNRECORDED}))
 
     def _check_evaluates(self, value: JSON, path: Path) -> None:
         if isinstance(value, str) and not has_expression(value):
@@ -117,7 +128,7 @@ class Expressions:
         template, problems = check_template(value, place.path)
         self.report.extend(problems)
         if template is not None and not template.is_constant:
-            self._check_names(template.references, value, place)
+            self._check_names(_names(template), value, place)
 
     def _check_names(self, references: Iterable[Names], value: JSON, place: Place) -> None:
         for name in references:
@@ -130,7 +141,7 @@ class Expressions:
 
     def _refusal(self, name: Names, place: Place) -> str | None:
         if name[0] in place.refused:
-            return f"cannot use {name[0]} here: {place.why}"
+            return f"cannot use {name[0]} here: {place.refused[name[0]]}"
         if name[0] == "nodes" and name[1] not in self.index:
             return f"there is no node {shown(name[1])}"
         return None
@@ -151,4 +162,9 @@ class Expressions:
 
 def _refers(text: str, name: Names) -> bool:
     template, _ = check_template(text, ())
-    return template is not None and name in template.references
+    return template is not None and name in _names(template)
+
+
+def _names(found: Expression | Template) -> list[Names]:
+    """What it refers to, and the functions it calls that give something else each time."""
+    return [*found.references, *((name,) for name in found.functions if name in TIMELY)]

@@ -29,13 +29,13 @@ def nodes_started(x: Progress, event: events.NodesStarted) -> None:
     indexes, works = x.plan.index, x.works
     started = [works[indexes[node]] for node in event.nodes]
     if x.is_simple:
-        first_starts(x, started)
+        first_starts(x, started, event.at)
     else:
         for work in started:
-            _node_started(x, work)
+            _node_started(x, work, event.at)
 
 
-def first_starts(x: Progress, works: list[Work]) -> tuple[str, ...]:
+def first_starts(x: Progress, works: list[Work], at: int) -> tuple[str, ...]:
     """The first attempts at these nodes are under way; the nodes' names."""
     ids, nodes, commands = x.plan.ids, x.nodes, x.commands
     names = []
@@ -44,6 +44,7 @@ def first_starts(x: Progress, works: list[Work]) -> tuple[str, ...]:
         nodes[index] = NODE_RUNNING
         work.phase = RUNNING
         work.attempt = work.used = 1
+        work.first_at = at
         name = ids[index]
         names.append(name)
         commands.append(RunNode(name, 1))
@@ -52,12 +53,12 @@ def first_starts(x: Progress, works: list[Work]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _node_started(x: Progress, work: Work) -> None:
+def _node_started(x: Progress, work: Work, at: int) -> None:
     x.nodes[work.node] = NODE_RUNNING
     if work.node in x.maps:
         _go_on(x, work)
     else:
-        x.start(work)
+        x.start(work, at)
         x.commands.append(RunNode(x.plan.ids[work.node], work.attempt))
 
 
@@ -156,14 +157,15 @@ def map_expanded(x: Progress, event: events.MapExpanded) -> None:
     work = x.works[index]
     x.leave(work)
     limit, goes_on = x.plan.tolerated(index, event.count), bool(x.plan.goes_on[index])
-    x.maps[index] = Map(event.count, x.plan.concurrency[index], limit, goes_on=goes_on, as_of=work.as_of)
+    x.maps[index] = Map(event.count, x.plan.concurrency[index], limit, goes_on=goes_on, as_of=work.as_of,
+                         first_at=work.first_at)  # fmt: skip
     x.feed(index)
 
 
 def items_started(x: Progress, event: events.ItemsStarted) -> None:
     works = x.maps[x.plan.index[event.node]].works
     for item in event.items:
-        x.start(works[item])
+        x.start(works[item], event.at)
         x.commands.append(RunNode(event.node, works[item].attempt, item))
 
 
@@ -212,7 +214,7 @@ def items_given_up(x: Progress, event: events.ItemsGivenUp) -> None:
 
 def run_started(x: Progress, event: events.RunStarted) -> None:
     work = _work(x, event)
-    x.start(work)
+    x.start(work, event.at)
     x.commands.append(RunNode(event.node, work.attempt, event.item))
 
 

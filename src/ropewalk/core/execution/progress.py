@@ -269,7 +269,7 @@ class Progress:
         for work in self.maps[node].feed(node):
             self.queue(work)
 
-    def start(self, work: Work) -> None:
+    def start(self, work: Work, at: int) -> None:
         """An attempt is under way; one that was handed back or held goes on under its number."""
         if work.phase is READY:
             self._leave_line(work)
@@ -280,7 +280,7 @@ class Progress:
             work.again = False
         else:
             if not work.used:
-                work.as_of = self.mends
+                work.as_of, work.first_at = self.mends, at
             work.attempt += 1
             work.used += 1
         work.phase = RUNNING

@@ -101,7 +101,7 @@ def start_ready(x: Progress, now: int) -> None:
     limit = x.plan.max_parallel
     works = x.next_in_line(room if limit is None else min(room, limit - x.running))
     if works:
-        x.events.append(NodesStarted(now, first_starts(x, works)))
+        x.events.append(NodesStarted(now, first_starts(x, works, now)))
 
 
 def _start_mixed(x: Progress, now: int) -> None:

@@ -82,7 +82,8 @@ class Trail:
         # How many more places there may be.
         self.room = MOST_REMEMBERED // max(size, 1)
         self._works: dict[tuple[int, Phase], Work] = {}
-        self.start = Place(x, self) if size <= MOST_NODES and not x.plan.has_maps else None
+        is_same_for_all = size <= MOST_NODES and not x.plan.has_maps and not x.plan.is_timely
+        self.start = Place(x, self) if is_same_for_all else None
 
     def shared(self, work: Work) -> Work:
         """What is known of a node in line or at its first attempt is the same wherever it is."""

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import RopewalkError, Unfinished
-from ropewalk.core.events import TELLS_ERRORS, Blob, ExecutionAccepted
+from ropewalk.core.events import NAMES_WORKFLOW, TELLS_ERRORS, Blob, ExecutionAccepted
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope, Template
+from ropewalk.core.expression.chance import Chance
 from ropewalk.core.expression.run import BRIEF_STEPS
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
@@ -120,8 +121,11 @@ def scope(x: Progress, item: Any = None, index: int | None = None, as_of: int | 
 
 def about(x: Progress, accepted: ExecutionAccepted) -> dict[str, Any]:
     """What `execution` means, made once."""
-    x.about = {"id": accepted.execution, "startedAt": None if x.started_at is None else rfc3339(x.started_at)}
-    return x.about
+    known = {"id": accepted.execution, "startedAt": None if x.started_at is None else rfc3339(x.started_at)}
+    if accepted.rules >= NAMES_WORKFLOW:
+        known["workflow"] = x.plan.definition.document.get("name")
+    x.about = known
+    return known
 
 
 def output_of(x: Progress) -> Any:
@@ -152,19 +156,40 @@ def items_of(x: Progress, node: int) -> Any:
     """What a map's `forEach` evaluates to."""
     template = x.plan.for_each[node]
     assert template is not None, "only a map has items"
-    return template.resolve(scope(x, as_of=_known_to_list(x, node)))
+    return template.resolve(_scope_of_list(x, node, template))
 
 
-def _known_to_list(x: Progress, node: int) -> int:
+def _scope_of_list(x: Progress, node: int, template: Template) -> Scope:
     """What a map's list is made of stands from its first evaluation on: its items have their numbers from that."""
-    return x.maps[node].as_of if node in x.maps else x.works[node].as_of
+    first = x.maps[node] if node in x.maps else x.works[node]
+    around = scope(x, as_of=first.as_of)
+    if template.is_timely:
+        around.chance = _chance(x, node, None, first.first_at)
+    return around
+
+
+def _scope_of_inputs(x: Progress, work: Work, item: Any, template: Template) -> Scope:
+    around = scope(x, item, work.item, work.as_of)
+    if template.is_timely:
+        around.chance = _chance(x, work.node, work.item, work.first_at)
+    return around
+
+
+def _chance(x: Progress, node: int, item: int | None, at: int) -> Chance:
+    assert x.accepted is not None, "an execution is accepted before anything is evaluated"
+    return chance_of(x.accepted.execution, x.plan.ids[node], item, at)
+
+
+def chance_of(execution: str, node: str, item: int | None, at: int) -> Chance:
+    """What a node draws from that first started then; an item of a map (None: the list itself) has its own."""
+    return Chance(at, f"{execution} {node} {'' if item is None else item}")
 
 
 def items_briefly(x: Progress, node: int) -> Any:
     """The same; Unfinished if it takes long."""
     template = x.plan.for_each[node]
     assert template is not None, "only a map has items"
-    return template.resolve_briefly(scope(x, as_of=_known_to_list(x, node)))
+    return template.resolve_briefly(_scope_of_list(x, node, template))
 
 
 def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
@@ -172,7 +197,7 @@ def inputs_of(x: Progress, work: Work, item: Any = None) -> Any:
     if work.inputs is not None:
         return _loaded(x, work.inputs) if type(work.inputs) is Blob else work.inputs
     template = x.plan.with_template(work.node)
-    resolved = template.value if template.is_constant else template.resolve(scope(x, item, work.item, work.as_of))
+    resolved = template.value if template.is_constant else template.resolve(_scope_of_inputs(x, work, item, template))
     return {**resolved, **work.overrides} if work.overrides else resolved
 
 
@@ -186,7 +211,7 @@ def inputs_briefly(x: Progress, work: Work, item: Any = None) -> Any:
     else:
         if x.steps > MOST_BRIEF_STEPS:
             raise Unfinished
-        around = scope(x, item, work.item, work.as_of)
+        around = _scope_of_inputs(x, work, item, template)
         resolved = template.resolve_briefly(around)
         x.steps += BRIEF_STEPS - around.steps
     return {**resolved, **work.overrides} if work.overrides else resolved
@@ -198,7 +223,8 @@ Later = Callable[[], Any]
 
 def inputs_later(x: Progress, work: Work, item: Any = None) -> Later:
     """The node's `with`, to be evaluated elsewhere."""
-    resolve = _later(x.plan.with_template(work.node), scope(x, item, work.item, work.as_of))
+    template = x.plan.with_template(work.node)
+    resolve = _later(template, _scope_of_inputs(x, work, item, template))
     overrides = work.overrides
     return (lambda: {**resolve(), **overrides}) if overrides else resolve
 
@@ -207,7 +233,7 @@ def items_later(x: Progress, node: int) -> Later:
     """What a map's `forEach` evaluates to, to be evaluated elsewhere."""
     template = x.plan.for_each[node]
     assert template is not None, "only a map has items"
-    return _later(template, scope(x, as_of=_known_to_list(x, node)))
+    return _later(template, _scope_of_list(x, node, template))
 
 
 def output_later(x: Progress) -> Later:

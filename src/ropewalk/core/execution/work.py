@@ -67,6 +67,8 @@ class Work(Struct, eq=False, gc=False):
     """The slots of rate limits that its attempt holds, to be used when it goes on after the wait, and once."""
     as_of: int = 0
     """How many changes to maps that were done it sees: those before its first start."""
+    first_at: int = 0
+    """When it first started since it was last begun anew: what `now` is."""
 
     @property
     def next_attempt(self) -> int:
@@ -100,11 +102,12 @@ class Change(NamedTuple):
 class Map:
     """The items of one map node: which are done, which are under way, and which comes next."""
 
-    __slots__ = ("_changes", "_cursor", "_errors_before", "_status", "as_of", "count", "errors", "failures",
+    __slots__ = ("_changes", "_cursor", "_errors_before", "_status", "as_of", "count", "errors", "failures", "first_at",
                  "given_up", "goes_on", "in_flight", "is_handed_out", "is_mending", "limit", "outputs",
                  "stopped", "width", "works")  # fmt: skip
 
-    def __init__(self, count: int, width: int, limit: int, *, goes_on: bool = False, as_of: int = 0) -> None:
+    def __init__(self, count: int, width: int, limit: int, *, goes_on: bool = False, as_of: int = 0,
+                 first_at: int = 0) -> None:  # fmt: skip
         self.count = count
         self.width = width
         self.limit = limit
@@ -112,6 +115,8 @@ class Map:
         self.goes_on = goes_on
         # How many changes to other maps its list was made with.
         self.as_of = as_of
+        # When the node started that made its list.
+        self.first_at = first_at
         self.works: dict[int, Work] = {}
         self.outputs: list[Any] = [None] * count
         self.errors: dict[int, NodeError] = {}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ropewalk.core.expression.faults import ExpressionError, Refused
 from ropewalk.core.expression.functions import FUNCTIONS
 from ropewalk.core.expression.functions.regexes import check_pattern
-from ropewalk.core.expression.functions.table import Each, Function
+from ropewalk.core.expression.functions.table import Each, EachPair, Function
 from ropewalk.core.expression.operators import OPERATORS, Operator, negated
 from ropewalk.core.expression.paths import follow, follow_computed, node_field
 from ropewalk.core.expression.run import NODE_FIELDS, ROOTS, Run
@@ -35,7 +35,7 @@ Code = Callable[[Run], Any]
 
 _LONGEST_GUESSED: Final = 32
 _MAX_CHECKED_PATTERNS: Final = 8
-_SHORT_CIRCUITS: Final = ("and", "or", "??")
+_SHORT_CIRCUITS: Final = ("and", "or", "??", "?:")
 
 
 class Compiler:
@@ -135,7 +135,7 @@ class Compiler:
             case "or":
                 return lambda run: any(is_true(code(run)) for code in codes)
             case _:
-                return lambda run: next((value for code in codes if (value := code(run)) is not None), None)
+                return _defaulted(codes, [link.operator == "??" for link in node.rest])
 
     def _chain(self, node: Chain) -> Code:
         first = self.code(node.first)
@@ -182,27 +182,31 @@ class Compiler:
 
     def _argument(self, function: Function, place: int, argument: Node) -> Code:
         parameter = function.parameters[place]
-        if not parameter.is_rule:
+        if not parameter.rule_names:
             return self.code(argument)
         if not isinstance(argument, Rule):
-            raise ExpressionError(f"{function.name} needs a rule here, such as x => x.id", argument.position)
+            example = "x => x.id" if parameter.rule_names == 1 else "(sum, x) => sum + x"
+            raise ExpressionError(f"{function.name} needs a rule here, such as {example}", argument.position)
+        if len(argument.names) != parameter.rule_names:
+            names = "1 name" if parameter.rule_names == 1 else f"{parameter.rule_names} names"
+            raise ExpressionError(f"the rule needs {names}; it is {function.signature}", argument.position)
         return self._rule(argument)
 
     def _rule(self, rule: Rule) -> Code:
         slot = len(self._names)
         before = self.cost
-        with self._bound(rule.name):
+        with self._bound(rule.names):
             body = self.code(rule.body)
         cost, self.cost = self.cost - before + 1, before
         self._rules += cost
-        return _applier(body, slot, cost)
+        return _applier(body, slot, cost) if len(rule.names) == 1 else _pair_applier(body, slot, cost)
 
     @contextmanager
-    def _bound(self, name: str) -> Iterator[None]:
-        self._names.append(name)
+    def _bound(self, names: tuple[str, ...]) -> Iterator[None]:
+        self._names.extend(names)
         self.slots = max(self.slots, len(self._names))
         yield
-        self._names.pop()
+        del self._names[-len(names) :]
 
     def _check_pattern(self, function: Function, node: Call) -> None:
         # Only so many: compiling a pattern is dear, and an evaluation checks (and counts) them all.
@@ -256,6 +260,21 @@ def _at(position: int, action: Callable[[str], None], argument: str) -> None:
         raise ExpressionError(refused.message, position) from None
 
 
+def _defaulted(codes: list[Code], takes_all_but_null: list[bool]) -> Code:
+    """From left to right: before `??` all but null stands, before `?:` what counts as true."""
+    first, *others = codes
+    links = list(zip(takes_all_but_null, others, strict=True))
+
+    def default(run: Run) -> JSON:
+        value = first(run)
+        for is_null_only, other in links:
+            if value is None or not (is_null_only or is_true(value)):
+                value = other(run)
+        return value
+
+    return default
+
+
 def _pair(first: Code, join: Operator, second: Code, position: int) -> Code:
     def pair(run: Run) -> JSON:
         left = first(run)
@@ -302,6 +321,18 @@ def _applier(body: Code, slot: int, cost: int) -> Code:
         def apply(value: JSON) -> JSON:
             run.charge(cost)
             run.bound[slot] = value
+            return body(run)
+
+        return apply
+
+    return bind
+
+
+def _pair_applier(body: Code, slot: int, cost: int) -> Code:
+    def bind(run: Run) -> EachPair:
+        def apply(first: JSON, second: JSON) -> JSON:
+            run.charge(cost)
+            run.bound[slot : slot + 2] = (first, second)
             return body(run)
 
         return apply

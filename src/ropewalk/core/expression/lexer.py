@@ -19,12 +19,13 @@ _TOKEN = re.compile(
       | (?P<name>[^\W\d]\w*)
       | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
       | (?P<foreign>===|!==|&&|\|\||\*\*|//|=(?![=>])|!(?!=))
-      | (?P<mark>\?\?|==|!=|<=|>=|=>|[-+*/%<>?:.,()\[\]{}|])""",
+      | (?P<mark>\?\?|\?:|==|!=|<=|>=|=>|[-+*/%<>?:.,()\[\]{}|])""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARROW = re.compile(r"[ \t\r\n]*=>")
+_TWO_BEFORE_ARROW = re.compile(r"\s*[^\W\d]\w*\s*,\s*[^\W\d]\w*\s*\)\s*=>")
 
 
 class Token(Struct, frozen=True):
@@ -59,6 +60,10 @@ class Lexer:
     def is_before_arrow(self) -> bool:
         """Whether `=>` follows what was read last."""
         return _ARROW.match(self.text, self.offset, self.limit) is not None
+
+    def is_before_two_names_and_arrow(self) -> bool:
+        """Whether `x, y) =>` follows what was read last."""
+        return _TWO_BEFORE_ARROW.match(self.text, self.offset, self.limit) is not None
 
     def _end(self, position: int) -> Token:
         if self.limit < len(self.text):

@@ -1,6 +1,6 @@
 """Reads an expression into a tree.
 
-From loosest to tightest: `|`, `? :`, `or`, `and`, `not`, comparison and `in`, `??`, `+ -`, `* / %`, unary `-`,
+From loosest to tightest: `|`, `? :`, `or`, `and`, `not`, comparison and `in`, `?? ?:`, `+ -`, `* / %`, unary `-`,
 lookup. Operands of one level become one flat chain, so only nesting makes the tree deeper, and nesting is counted:
 neither parsing nor evaluating can run out of stack.
 """
@@ -33,7 +33,7 @@ _LEVELS: Final = {
     **dict.fromkeys(("or",), 0),
     **dict.fromkeys(("and",), 1),
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "not"), _COMPARISON),
-    **dict.fromkeys(("??",), 4),
+    **dict.fromkeys(("??", "?:"), 4),
     **dict.fromkeys(("+", "-"), 5),
     **dict.fromkeys(("*", "/", "%"), 6),
 }
@@ -214,11 +214,26 @@ class Parser:
         return word, self.expression()
 
     def _argument(self) -> Node:
-        if self.token.kind != "name" or not self.lexer.is_before_arrow():
-            return self.expression()
-        name = self._advance()
+        position = self.token.position
+        if names := self._rule_names():
+            self._expect("=>", "'=>'")
+            return Rule(position, names, self.expression())
+        return self.expression()
+
+    def _rule_names(self) -> tuple[str, ...]:
+        """The names before the arrow of a rule, `x` or `(x, y)`; none where another expression begins."""
+        if self.token.kind == "name" and self.lexer.is_before_arrow():
+            return (self._advance().value,)
+        if self.token.kind != "(" or not self.lexer.is_before_two_names_and_arrow():
+            return ()
         self._advance()
-        return Rule(name.position, name.value, self.expression())
+        first = self._expect("name", "a name").value
+        self._expect(",", "','")
+        second = self._expect("name", "a name").value
+        self._expect(")", "')'")
+        if first == second:
+            raise self._unexpected(f"another name than {first!r} for the second value")
+        return (first, second)
 
     def _sequence(self, closing: str, part: Part) -> tuple[Node, ...]:
         parts: list[Node] = []

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ropewalk.core.errors import Unfinished
+from ropewalk.core.expression.chance import Chance
 from ropewalk.core.expression.faults import Refused
 
 MAX_SOURCE: Final = 4096
@@ -28,7 +29,10 @@ MAX_ROOM: Final = 4 << 20
 MAX_INTEGER: Final = 1 << 53
 MAX_FLOAT: Final = sys.float_info.max
 
-ROOTS: Final = ("input", "vars", "nodes", "item", "index", "execution", "workspace", "env")
+_HELD: Final = ("input", "vars", "nodes", "item", "index", "execution", "workspace", "env")
+ROOTS: Final = (*_HELD, "now")
+TIMELY: Final = ("now", "uuid", "random")
+"""The name and the functions that give something else each time."""
 NODE_FIELDS: Final = ("output", "state", "error", "errors")
 
 
@@ -36,9 +40,10 @@ class Scope:
     """The names an expression can see. All values are JSON; `nodes` may be any mapping from id to a node's record.
 
     `steps` are those left for a tree that is evaluated in it; `is_brief` if the caller goes on elsewhere without them.
+    `chance` is there where the names in `TIMELY` may be used.
     """
 
-    __slots__ = (*ROOTS, "is_brief", "steps")
+    __slots__ = (*_HELD, "chance", "is_brief", "steps")
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class Scope:
         execution: Any = None,
         workspace: Any = None,
         env: Any = None,
+        chance: Chance | None = None,
     ) -> None:
         self.input = input
         self.vars = vars
@@ -60,8 +66,14 @@ class Scope:
         self.execution = execution
         self.workspace = workspace
         self.env = env
+        self.chance = chance
         self.steps = MAX_TREE_STEPS
         self.is_brief = False
+
+    @property
+    def now(self) -> str | None:
+        """When the node started whose expression this is."""
+        return None if self.chance is None else self.chance.now
 
 
 Size = Callable[[Scope], int]
@@ -83,6 +95,12 @@ class Run:
         self.bound: list[Any] = []
         self.piped: Any = None
         self.patterns: dict[tuple[str, bool], Any] | None = None
+
+    def chance(self) -> Chance:
+        """What is drawn from; refused where nothing would record it."""
+        if self.scope.chance is None:
+            raise Refused("cannot be used here; use it in a node, and refer to the node's output")
+        return self.scope.chance
 
     def charge(self, steps: int) -> None:
         """Take `steps` off the allowance."""

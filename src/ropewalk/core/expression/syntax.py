@@ -71,9 +71,9 @@ class Choice(Node, frozen=True):
 
 
 class Rule(Node, frozen=True):
-    """`x => body`, only ever an argument."""
+    """`x => body` or `(x, y) => body`, only ever an argument."""
 
-    name: str
+    names: tuple[str, ...]
     body: Node
 
 

@@ -29,7 +29,7 @@ Path = tuple[str | int, ...]
 class Template:
     """A JSON value to be completed from a scope."""
 
-    __slots__ = ("_parts", "_resolve", "functions", "is_constant", "is_little", "references", "value")
+    __slots__ = ("_parts", "_resolve", "functions", "is_constant", "is_little", "is_timely", "references", "value")
 
     def __init__(self, value: JSON, resolve: Resolve | None, expressions: Iterable[Expression]) -> None:
         self.value = value
@@ -41,6 +41,8 @@ class Template:
         self.is_little = self._parts <= FEW_PARTS and is_brief(value)
         self.references = tuple(dict.fromkeys(path for found in known for path in found.references))
         self.functions = tuple(dict.fromkeys(name for found in known for name in found.functions))
+        # Whether it gives something else each time.
+        self.is_timely = ("now",) in self.references or "uuid" in self.functions or "random" in self.functions
 
     def resolve(self, scope: Scope) -> JSON:
         """The value with every expression evaluated; what is constant is shared, not copied."""

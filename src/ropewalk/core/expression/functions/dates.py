@@ -2,12 +2,14 @@
 
 import calendar
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from ropewalk.core.expression.faults import Refused
 from ropewalk.core.expression.functions.table import Topic
+from ropewalk.core.expression.functions.zones import from_the_clock, on_the_clock, zone
 from ropewalk.core.expression.run import Run
 from ropewalk.core.expression.values import shown
 
@@ -21,6 +23,7 @@ _RFC3339 = re.compile(
 )
 _SECONDS: Final = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 _MONTHS: Final = {"months": 1, "years": 12}
+_CLOCK_UNITS: Final = ("seconds", "minutes", "hours")
 _LONGEST_PATTERN: Final = 128
 _MONTH_NAMES: Final = (
     *("January", "February", "March", "April", "May", "June"),
@@ -41,6 +44,7 @@ _FORMATS: Final[dict[str, Callable[[datetime], str]]] = {
     "A": lambda moment: _DAY_NAMES[moment.weekday()],
     "a": lambda moment: _DAY_NAMES[moment.weekday()][:3],
     "j": lambda moment: f"{moment.timetuple().tm_yday:03}",
+    "z": lambda moment: moment.isoformat()[-6:],
     "%": lambda moment: "%",
 }
 _FIELDS: Final = {
@@ -73,18 +77,67 @@ def epoch(run: Run, value: Instant) -> float:
 
 
 @DATE.function(
-    "date_add(value: instant, amount: number, unit: text) -> text",
-    "Later (or earlier) by seconds, minutes, hours, days, weeks, months or years.",
+    "date_add(value: instant, amount: number, unit: text, zone?: text) -> text",
+    "Later (or earlier) by seconds, minutes, hours, days, weeks, months or years; days and longer are counted on the "
+    "clocks of the zone (UTC), so that a day may have 23 or 25 hours.",
     'date_add("2026-01-31T00:00:00Z", 1, "months")',
     "2026-02-28T00:00:00Z",
     cost=6,
 )
-def date_add(run: Run, value: Instant, amount: float, unit: str) -> str:
-    moment = _moment(value)
-    try:
-        return _written(_months_later(moment, amount, unit) if unit in _MONTHS else moment + _span(amount, unit))
-    except (OverflowError, ValueError):
-        raise Refused("gives a date outside the years 1 to 9999") from None
+def date_add(run: Run, value: Instant, amount: float, unit: str, name: str | None = None) -> str:
+    moment, place = _moment(value), zone(name)
+    with _within_the_years():
+        if unit in _CLOCK_UNITS:
+            return _written(moment + _span(amount, unit))
+        local = on_the_clock(moment, place)
+        later = _months_later(local, amount, unit) if unit in _MONTHS else local + _span(amount, unit)
+        return _written(from_the_clock(later, place))
+
+
+@DATE.function(
+    "date_start(value: instant, unit: text, zone?: text) -> text",
+    "The start of the minute, hour, day, week (Monday), month or year in which the instant lies, on the clocks of the "
+    "zone (UTC); the unit as in `date_add`.",
+    'date_start("2026-03-18T10:30:00Z", "months", "Europe/Berlin")',
+    "2026-02-28T23:00:00Z",
+    cost=8,
+)
+def date_start(run: Run, value: Instant, unit: str, name: str | None = None) -> str:
+    _span(1, "days" if unit in _MONTHS else unit)
+    place = zone(name)
+    with _within_the_years():
+        return _written(from_the_clock(_floor(on_the_clock(_moment(value), place), unit), place))
+
+
+def _floor(local: datetime, unit: str) -> datetime:
+    day = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    match unit:
+        case "seconds":
+            return local.replace(microsecond=0)
+        case "minutes":
+            return local.replace(second=0, microsecond=0)
+        case "hours":
+            return local.replace(minute=0, second=0, microsecond=0)
+        case "days":
+            return day
+        case "weeks":
+            return day - timedelta(days=day.weekday())
+        case "months":
+            return day.replace(day=1)
+        case _:
+            return day.replace(month=1, day=1)
+
+
+@DATE.function(
+    "date_in(value: instant, zone: text) -> text",
+    "The instant as RFC 3339 text with the offset of the zone.",
+    'date_in("2026-07-01T12:00:00Z", "America/New_York")',
+    "2026-07-01T08:00:00-04:00",
+    cost=6,
+)
+def date_in(run: Run, value: Instant, name: str) -> str:
+    with _within_the_years():
+        return _written(_moment(value).astimezone(zone(name)))
 
 
 @DATE.function(
@@ -103,32 +156,37 @@ def date_diff(run: Run, later: Instant, earlier: Instant, unit: str) -> float:
 
 
 @DATE.function(
-    "date_format(value: instant, pattern: text) -> text",
-    "By pattern: %Y %m %d %H %M %S %f, %B %b (month), %A %a (day), %j (day of year), %%; in UTC.",
+    "date_format(value: instant, pattern: text, zone?: text) -> text",
+    "By pattern: %Y %m %d %H %M %S %f, %B %b (month), %A %a (day), %j (day of year), %z (offset), %%; on the clocks of "
+    "the zone (UTC).",
     'date_format("2026-03-01T10:00:00Z", "%a %d %b %Y")',
     "Sun 01 Mar 2026",
     cost=8,
 )
-def date_format(run: Run, value: Instant, pattern: str) -> str:
-    moment = _moment(value)
+def date_format(run: Run, value: Instant, pattern: str, name: str | None = None) -> str:
+    with _within_the_years():
+        moment = _moment(value).astimezone(zone(name))
     run.charge(len(_bounded(pattern)) >> 3)
     return _DIRECTIVE.sub(lambda found: _known(_FORMATS, found[1])(moment), pattern)
 
 
 @DATE.function(
-    "date_parse(value: text, pattern: text) -> text",
-    "The instant in a text, by pattern: %Y %m %d %H %M %S %f; in UTC.",
+    "date_parse(value: text, pattern: text, zone?: text) -> text",
+    "The instant in a text, by pattern: %Y %m %d %H %M %S %f; on the clocks of the zone (UTC).",
     'date_parse("01.03.2026", "%d.%m.%Y")',
     "2026-03-01T00:00:00Z",
     cost=12,
 )
-def date_parse(run: Run, value: str, pattern: str) -> str:
+def date_parse(run: Run, value: str, pattern: str, name: str | None = None) -> str:
     run.charge(len(_bounded(pattern)) >> 2)
+    place = zone(name)
     fields = {"year": 1970, "month": 1, "day": 1, **_read(value, pattern)}
     try:
-        return _written(datetime(**fields, tzinfo=UTC))
+        local = datetime(**fields, tzinfo=UTC)
     except ValueError:
         raise Refused(f"there is no such date as {shown(value)}") from None
+    with _within_the_years():
+        return _written(from_the_clock(local, place))
 
 
 def _read(value: str, pattern: str) -> dict[str, int]:
@@ -176,6 +234,14 @@ def _moment(value: Instant) -> datetime:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (OverflowError, ValueError):
         raise Refused("is no instant between the years 1 and 9999") from None
+
+
+@contextmanager
+def _within_the_years() -> Iterator[None]:
+    try:
+        yield
+    except (OverflowError, ValueError):
+        raise Refused("gives a date outside the years 1 to 9999") from None
 
 
 def _written(moment: datetime) -> str:

@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 from typing import Final
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
 
 import msgspec
 
@@ -72,6 +72,34 @@ def url_decode(run: Run, value: str) -> str:
         return unquote_to_bytes(utf8(value)).decode()
     except UnicodeDecodeError:
         raise Refused("cannot read the text as an encoded part of a URL") from None
+
+
+@ENCODING.function(
+    "url_parts(value: text) -> object",
+    "{scheme, host, port, path, query, fragment}; query is an object, with a list where a name is given several times; "
+    "null is what the URL does not have.",
+    'url_parts("https://shop.example/a?x=1").query',
+    {"x": "1"},
+    cost=16,
+)
+def url_parts(run: Run, value: str) -> JSON:
+    run.charge(len(value) >> 3)
+    run.allocate(8 * text_size(value))
+    utf8(value)
+    try:
+        parts = urlsplit(value)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+        about = {"scheme": parts.scheme or None, "host": parts.hostname, "port": parts.port}
+    except ValueError:
+        raise Refused("cannot read the text as a URL") from None
+    return {**about, "path": parts.path, "query": _by_name(query), "fragment": parts.fragment or None}
+
+
+def _by_name(pairs: list[tuple[str, str]]) -> dict[str, JSON]:
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 @ENCODING.function(

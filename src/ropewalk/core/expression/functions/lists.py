@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from ropewalk.core.expression.faults import Refused
 from ropewalk.core.expression.functions.numbers import require_comparable
-from ropewalk.core.expression.functions.table import Each, Topic
+from ropewalk.core.expression.functions.table import Each, EachPair, Topic
 from ropewalk.core.expression.run import Run
 from ropewalk.core.expression.values import JSON, MAX_NESTING, a_kind, is_true
 
@@ -53,6 +53,19 @@ def holds_for_all(run: Run, items: list[JSON], rule: Each) -> bool:
 )
 def found(run: Run, items: list[JSON], rule: Each) -> JSON:
     return next((item for item in items if is_true(rule(item))), None)
+
+
+@LIST.function(
+    "reduce(items: list, rule: (sum, x) => any, start: any) -> any",
+    "One value made of all items: `start`, then the rule's value for what there is so far and each item.",
+    "reduce([1, 2, 3], (sum, x) => sum * 10 + x, 0)",
+    123,
+)
+def reduced(run: Run, items: list[JSON], rule: EachPair, start: JSON) -> JSON:
+    result = start
+    for item in items:
+        result = rule(result, item)
+    return result
 
 
 @LIST.function(

@@ -50,6 +50,47 @@ def ceil(run: Run, value: float) -> float:
     return sound(math.ceil(sound(value)))
 
 
+@NUMBER.function(
+    "pow(value: number, exponent: number) -> number",
+    "To a power; a root is a power too: `pow(27, 1 / 3)`.",
+    "pow(2, 10)",
+    1024,
+    cost=4,
+)
+def power(run: Run, value: float, exponent: float) -> float:
+    try:
+        # By way of floats: an integer to the power of a large one would be of any length.
+        result = math.pow(sound(value), sound(exponent))
+    except (OverflowError, ValueError, ZeroDivisionError):
+        raise Refused("pow gives no number here: too large, or a root of a negative number") from None
+    is_whole = type(value) is int and type(exponent) is int and result.is_integer() and abs(result) <= MAX_INTEGER
+    return sound(int(result) if is_whole else result)
+
+
+@NUMBER.function("sqrt(value: number) -> number", "The square root.", "sqrt(2.25)", 1.5, cost=4)
+def square_root(run: Run, value: float) -> float:
+    if sound(value) < 0:
+        raise Refused("sqrt needs a number that is not negative")
+    root = math.sqrt(value)
+    return int(root) if type(value) is int and root.is_integer() else root
+
+
+@NUMBER.function(
+    "fixed(value: number, digits: integer) -> text",
+    "As text with exactly so many digits behind the point, halves away from zero.",
+    "fixed(1234.5, 2)",
+    "1234.50",
+    cost=4,
+)
+def fixed(run: Run, value: float, digits: int) -> str:
+    if not 0 <= digits <= _MAX_DIGITS:
+        raise Refused(f"fixed takes 0 to {_MAX_DIGITS} digits")
+    if abs(sound(value)) > MAX_INTEGER:
+        raise Refused("fixed needs a number within ±2**53")
+    exact = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _PRECISE)
+    return f"{abs(exact) if exact.is_zero() else exact:f}"
+
+
 @NUMBER.function("min(items: list) -> number or text or null", "The least item; null if empty.", "min([3, 1, 2])", 1)
 def least(run: Run, items: list[JSON]) -> JSON:
     require_comparable(run, items)

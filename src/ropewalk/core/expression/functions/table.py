@@ -1,5 +1,6 @@
 """The table of functions: each entry is the code, the check of its arguments and its line in the reference."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from ropewalk.core.expression.values import JSON, a_kind
 
 Apply = Callable[..., Any]
 Each = Callable[[Any], Any]
+EachPair = Callable[[Any, Any], Any]
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "text": (str,),
@@ -24,16 +26,18 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     # An instant is an RFC 3339 text or seconds since 1970.
     "instant": (str, int, float),
 }
+_BETWEEN = re.compile(r", (?![^(]*\))")
+"""Between two parameters, not between the two names of a rule."""
 
 
 class Parameter(Struct, frozen=True):
-    """What one argument must be; `types` is None where anything goes."""
+    """What one argument must be; `types` is None where anything goes, `rule_names` how many names a rule binds."""
 
     name: str
     kind: str
     types: tuple[type, ...] | None
     is_optional: bool
-    is_rule: bool
+    rule_names: int
 
     def check(self, function: str, value: JSON) -> None:
         """Refuse a value of the wrong kind, or an integer beyond the language's range."""
@@ -90,12 +94,13 @@ class Topic:
 def _parsed(signature: str) -> tuple[str, tuple[Parameter, ...]]:
     name, _, rest = signature.partition("(")
     inside, _, _ = rest.rpartition(") -> ")
-    return name, tuple(_parameter(part) for part in inside.split(", ") if part)
+    return name, tuple(_parameter(part) for part in _BETWEEN.split(inside) if part)
 
 
 def _parameter(text: str) -> Parameter:
     name, _, kind = text.partition(": ")
-    is_rule = "=>" in kind
-    is_open = is_rule or kind == "any"
+    before, _, _ = kind.partition(" => ")
+    rule_names = len(before.split(", ")) if before != kind else 0
+    is_open = rule_names or kind == "any"
     types = None if is_open else tuple(found for part in kind.split(" or ") for found in _TYPES[part])
-    return Parameter(name.rstrip("?"), kind, types, name.endswith("?"), is_rule)
+    return Parameter(name.rstrip("?"), kind, types, name.endswith("?"), rule_names)
