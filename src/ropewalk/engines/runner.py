@@ -255,7 +255,7 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     )
     try:
         running = node_type.run(parameters, context)
-        if run.inputs_at is not None and node_type.only_shapes:
+        if node_type.only_shapes and (run.inputs_at is not None or node_type.takes_long(parameters)):
             result = await desk.beside(run, partial(_at_once, running))
         else:
             result = await running
