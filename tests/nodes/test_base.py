@@ -9,8 +9,10 @@ from ropewalk.core.schema import check_schema, validate
 from ropewalk.nodes.base import ENTRY_POINTS, Inputs, NodeType, Output, Registry
 
 BUILTIN = [
-    *("aggregate", "approval", "delay", "email.send", "fail", "filter", "http.request", "if", "limit", "log", "merge"),
-    *("noop", "note", "python", "set", "sort", "split", "subworkflow", "switch", "wait"),
+    *("aggregate", "approval", "crypto.hash", "crypto.hmac", "crypto.sign", "crypto.verify", "csv.parse"),
+    *("csv.write", "datetime", "delay", "email.send", "fail", "filter", "html.extract", "http.request", "if", "json"),
+    *("limit", "log", "markdown.render", "merge", "noop", "note", "python", "set", "sort", "split", "subworkflow"),
+    *("switch", "text.template", "wait", "xml"),
 ]
 
 
