@@ -253,6 +253,7 @@ async def open_service(
     # Here, since whoever only looks, or reads the settings, does without an engine and starts the sooner.
     from ropewalk.access.reach import SharedReach
     from ropewalk.engines.native.engine import NativeEngine
+    from ropewalk.engines.native.kept_values import StoredValues
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
     from ropewalk.service import Service
@@ -264,6 +265,7 @@ async def open_service(
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)
+            facilities.kept_values = StoredValues(store)
             engine = NativeEngine(store, types, facilities, _native(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
             learning = None if load is None else Learning(types, facilities.functions, load)

@@ -252,6 +252,7 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         attempt=run.attempt,
         item=run.item,
         deadline=run.deadline,
+        get_bounds=run.bounded_by,
     )
     try:
         running = node_type.run(parameters, context)

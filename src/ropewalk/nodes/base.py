@@ -73,6 +73,11 @@ BUILTIN = {
     "limit": "ropewalk.nodes.lists:Limit",
     "split": "ropewalk.nodes.lists:Split",
     "aggregate": "ropewalk.nodes.grouping:Aggregate",
+    "dedupe": "ropewalk.nodes.kv:Dedupe",
+    "kv.get": "ropewalk.nodes.kv:KvGet",
+    "kv.set": "ropewalk.nodes.kv:KvSet",
+    "kv.delete": "ropewalk.nodes.kv:KvDelete",
+    "kv.increment": "ropewalk.nodes.kv:KvIncrement",
     "text.template": "ropewalk.nodes.templates:TextTemplate",
     "json": "ropewalk.nodes.tables:Json",
     "csv.parse": "ropewalk.nodes.tables:CsvParse",
@@ -114,6 +119,12 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     item: int | None = None
     deadline: int | None = None
     secrets: tuple[str, ...] = ()
+    get_bounds: Callable[[], tuple[str, ...]] = tuple
+
+    @property
+    def bounded_by(self) -> tuple[str, ...]:
+        """The actors with a share alone that bound what the execution reaches; see `core/reach.py`."""
+        return self.get_bounds()
 
     def conceal(self, secret: str | None) -> None:
         """Masks a secret in everything this run reports from now on: its result, its errors and its log lines."""
