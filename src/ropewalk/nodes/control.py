@@ -52,14 +52,25 @@ class If(NodeType):
                 raise ValueError("give either condition, which must be true or false, or conditions")
             return self
 
-    def takes_long(self, parameters: Parameters) -> bool:
-        return len(parameters.conditions) > FEW_CONDITIONS
+    def accept(self, inputs: Any) -> "Parameters | bool":
+        """What an expression gave, without a model: that is what nearly every node of this type has."""
+        if inputs and len(inputs) == 1 and type(inputs.get("condition")) is bool:
+            return bool(inputs["condition"])
+        accepted: If.Parameters = super().accept(inputs)
+        return accepted
 
-    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
-        holds = parameters.condition
-        if parameters.conditions:
-            holds = do_hold(parameters.conditions, parameters.match, "with.conditions")
+    def takes_long(self, parameters: "Parameters | bool") -> bool:
+        return not isinstance(parameters, bool) and len(parameters.conditions) > FEW_CONDITIONS
+
+    async def run(self, parameters: "Parameters | bool", context: NodeContext) -> Output:
+        holds = parameters if isinstance(parameters, bool) else _holds(parameters)
         return Output(holds, ("true" if holds else "false",))
+
+
+def _holds(parameters: If.Parameters) -> bool:
+    if parameters.condition is not None:
+        return parameters.condition
+    return do_hold(parameters.conditions, parameters.match, "with.conditions")
 
 
 class Case(Inputs):

@@ -5,7 +5,7 @@ So `values` has one value for each branch, null where none came, and `need` says
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -53,9 +53,9 @@ class Merge(NodeType):
             [], max_length=MOST_BRANCHES, description="What each branch gave; null where none came.",
             examples=[["{{ nodes.orders.output }}", "{{ nodes.customers.output }}"]],
         )  # fmt: skip
-        need: Literal["any", "all"] | int = Field(
+        need: Literal["any", "all"] | Annotated[int, Field(ge=1)] = Field(
             "any", description="How many branches must have come: any number, all, or at least so many; else it fails.",
-            examples=["all", 2], json_schema_extra={"minimum": 1},
+            examples=["all", 2],
         )  # fmt: skip
         take: int | None = Field(
             None, ge=1, le=MOST_BRANCHES, description="Only the first so many of the branches that came.", examples=[2]
@@ -84,14 +84,14 @@ class Merge(NodeType):
 
         @model_validator(mode="after")
         def _fits_mode(self) -> Self:
-            if self.mode == "key" and (self.on is None or len(self.values) != 2):
+            if self.mode != "key":
+                if self.on is not None or self.on_right is not None:
+                    raise ValueError("on and onRight go with mode key only")
+                return self
+            if self.on is None or len(self.values) != 2:
                 raise ValueError("mode key joins two lists: give two values, and on")
-            if self.mode != "key" and (self.on is not None or self.on_right is not None):
-                raise ValueError("on and onRight go with mode key only")
             if self.on is not None and self.on_right is not None and len(self.on) != len(self.on_right):
                 raise ValueError("on and onRight must have as many paths")
-            if isinstance(self.need, int) and self.need < 1:
-                raise ValueError("need must be any, all, or a number from 1 on")
             return self
 
     def takes_long(self, parameters: Parameters) -> bool:
@@ -118,9 +118,11 @@ class Merge(NodeType):
 
 
 def _require(came: int, parameters: Merge.Parameters) -> None:
+    if parameters.need == "any":
+        return
     count = len(parameters.values)
-    needed = {"any": 0, "all": count}.get(str(parameters.need), parameters.need)
-    if isinstance(needed, int) and came < needed:
+    needed = count if parameters.need == "all" else parameters.need
+    if came < needed:
         raise NodeFailure.permanent(f"with.need: {came} of {count} branches came, and {needed} are needed")
 
 

@@ -70,12 +70,20 @@ class Set(NodeType):
                 raise ValueError("keep and drop choose fields of an object: give from")
             return self
 
-    def takes_long(self, parameters: Parameters) -> bool:
-        return isinstance(parameters.source, list) and len(parameters.source) > FEW
+    def accept(self, inputs: Any) -> "Parameters | dict[str, JSON]":
+        """The bare values where there is nothing else, without a model: that is what most nodes of this type have."""
+        if inputs and len(inputs) == 1 and type(inputs.get("values")) is dict:
+            values: dict[str, JSON] = inputs["values"]
+            return values
+        accepted: Set.Parameters = super().accept(inputs)
+        return accepted
 
-    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
-        if not (parameters.fields or "source" in parameters.model_fields_set):
-            return Output(parameters.values)
+    def takes_long(self, parameters: "Parameters | dict[str, JSON]") -> bool:
+        return isinstance(parameters, self.Parameters) and len(parameters.source or ()) > FEW
+
+    async def run(self, parameters: "Parameters | dict[str, JSON]", context: NodeContext) -> Output:
+        if isinstance(parameters, dict):
+            return Output(parameters)
         fields = [(field.path, _converted(field, at), at) for at, field in enumerate(parameters.fields)]
         if isinstance(parameters.source, list):
             return Output([_shaped(each, parameters, fields) for each in parameters.source])
