@@ -40,7 +40,7 @@ lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock
 	  --python-version 3.11 --quiet --output-file requirements.lock
 
 # The rules of the source that are held; to hold all of them: sleeps modules collaborators
-HOUSE := sleeps
+HOUSE := sleeps modules collaborators
 
 .PHONY: check
 check: setup ## style, types, architecture, generated files, plain words (under 20 s)

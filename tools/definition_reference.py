@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ropewalk.cli.views.node_types import field_in_words, kind_in_words
 from ropewalk.core.definition.fields import CACHE, EDGE, NODE, RETRY, TOP
-from ropewalk.nodes.base import NodeType, Registry
 
 _INTRODUCTION: Final = """\
 # Workflow documents
@@ -112,6 +112,12 @@ by a call, a command, or as the child of another. Until then let cron(8) call `r
 [HTTP](api.md). Their fields are in [workflow.schema.json](workflow.schema.json).
 """
 
+_TYPES: Final = """\
+## Node types
+
+What a node can be, with the fields of each type: [nodes.md](nodes.md), or `ropewalk nodes`.
+"""
+
 
 def render() -> str:
     """The whole page."""
@@ -120,55 +126,14 @@ def render() -> str:
         *(("`retry` of a node", RETRY.schema()), ("`cache` of a node", CACHE.schema())),
     )
     fields = [line for title, schema in tables for line in (f"## {title}\n", *_table(schema), "")]
-    types = [line for each in _types() for line in _type(each)]
-    return "\n".join([_INTRODUCTION, *fields, _RULES + _TRIGGERS, "## Node types\n", *types]).rstrip() + "\n"
-
-
-def _types() -> list[NodeType]:
-    registry = Registry.builtin()
-    return [found for name in sorted(registry.infos()) if (found := registry.get(name)) is not None]
-
-
-def _type(each: NodeType) -> Iterator[str]:
-    yield f"### `{each.name}`\n"
-    yield each.summary + "\n" if each.summary else ""
-    if each.ports is None:
-        yield "Ports: as its parameters say.\n"
-    elif each.ports:
-        yield "Ports: " + ", ".join(f"`{port}`" for port in each.ports) + ".\n"
-    schema = {} if each.Parameters is None else each.Parameters.model_json_schema(by_alias=True)
-    if schema.get("properties"):
-        yield from _table(schema)
-        yield ""
+    return "\n".join([_INTRODUCTION, *fields, _RULES + _TRIGGERS, _TYPES]).rstrip() + "\n"
 
 
 def _table(schema: Mapping[str, Any]) -> Iterator[str]:
-    required = schema.get("required", ())
     yield "| field | | what it is |"
     yield "|---|---|---|"
     for name, field in schema["properties"].items():
-        about = field.get("description", "")
-        default = field.get("default")
-        more = "required" if name in required else "" if default in (None, "", [], {}) else f"default `{default}`"
-        yield f"| `{name}` | {_kind(field, schema)} | {' '.join(filter(None, (about, _sentence(more))))} |"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _kind(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """What may stand there, in a word or two."""
-    if "$ref" in field:
-        return _kind(schema.get("$defs", {}).get(field["$ref"].rsplit("/", 1)[-1], {}), schema)
-    if "enum" in field:
-        return ", ".join(f"`{value}`" for value in field["enum"])
-    for several in ("anyOf", "oneOf"):
-        if several in field:
-            kinds = dict.fromkeys(_kind(each, schema) for each in field[several] if each.get("type") != "null")
-            return " or ".join(kinds)
-    kind = field.get("type", "any value")
-    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+        yield f"| `{name}` | {kind_in_words(field, schema)} | {field_in_words(name, field, schema)} |"
 
 
 if __name__ == "__main__":

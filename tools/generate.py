@@ -11,6 +11,7 @@ from tools import (
     configuration_reference,
     definition_reference,
     expression_reference,
+    node_reference,
     state_diagrams,
     workflow_schema,
 )
@@ -23,6 +24,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/workflow.schema.json": workflow_schema.render,
     "src/ropewalk/cli/template/workflow.schema.json": workflow_schema.render,  # what `ropewalk init` gives editors
     "docs/definition.md": definition_reference.render,
+    "docs/nodes.md": node_reference.render,
     "docs/expressions.md": expression_reference.render,
     "docs/states.md": state_diagrams.render,
     "docs/configuration.md": configuration_reference.render,

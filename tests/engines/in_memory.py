@@ -56,7 +56,8 @@ from ropewalk.engines.native.telling import Telling
 from ropewalk.engines.native.timers import Timers
 from ropewalk.engines.publishing import Publishing
 from ropewalk.engines.rate_limits import RateLimits
-from ropewalk.engines.runner import Desk, with_jitter
+from ropewalk.engines.run import Desk
+from ropewalk.engines.runner import with_jitter
 from ropewalk.engines.settings import WorkerSettings
 from ropewalk.engines.versions import Versions
 from ropewalk.engines.watching import Watching

@@ -138,7 +138,7 @@ async def test_a_map_without_a_list_says_what_it_was_given(engine: LocalEngine, 
         ("wait", {"until": "tomorrow"}, r"nodes\[0\]\.with\.until: must be a moment with a zone"),
         ("wait", {}, r"nodes\[0\]\.with: give exactly one of until, event and signal"),
         ("wait", {"event": "order.paid", "filter": "item."}, r"nodes\[0\]\.with\.filter: "),
-        ("filter", {"items": [1]}, r"nodes\[0\]\.with: give either where or keep"),
+        ("filter", {"items": [1]}, r"nodes\[0\]\.with: give exactly one of where, conditions and keep"),
     ],
 )
 async def test_parameters_that_could_never_do_are_refused_before_a_start(engine, kind, parameters, message):

@@ -9,8 +9,10 @@ from ropewalk.core.schema import check_schema, validate
 from ropewalk.nodes.base import ENTRY_POINTS, Inputs, NodeType, Output, Registry
 
 BUILTIN = [
-    *("approval", "delay", "email.send", "fail", "filter", "http.request", "if", "log", "merge", "noop", "python"),
-    *("set", "subworkflow", "switch", "wait"),
+    *("aggregate", "approval", "crypto.hash", "crypto.hmac", "crypto.sign", "crypto.verify", "csv.parse"),
+    *("csv.write", "datetime", "dedupe", "delay", "email.send", "fail", "filter", "html.extract", "http.request"),
+    *("if", "json", "kv.delete", "kv.get", "kv.increment", "kv.set", "limit", "log", "markdown.render", "merge"),
+    *("noop", "note", "python", "set", "sort", "split", "subworkflow", "switch", "text.template", "wait", "xml"),
 ]
 
 
@@ -87,10 +89,13 @@ def test_what_a_type_accepts_its_schema_accepts(registry, name, inputs):
     assert validate(registry.infos()[name].parameters, inputs) == []
 
 
-def test_a_property_called_title_stays_while_made_up_titles_go():
+def test_the_titles_of_fields_are_made_of_their_names_and_a_property_called_title_stays():
     schema = Registry([Greet]).infos()["greet"].parameters
 
-    assert schema["properties"] == {"title": {"type": "string"}, "firstName": {"default": "you", "type": "string"}}
+    assert schema["properties"] == {
+        "title": {"title": "Title", "type": "string"},
+        "firstName": {"title": "First name", "default": "you", "type": "string"},
+    }
 
 
 @pytest.mark.parametrize("node_type", [Greet, Greet()])

@@ -91,9 +91,9 @@ def test_a_switch_with_a_port_for_failures_is_refused_when_it_is_written(registr
     [
         ("if", {"condition": "true"}, "with.condition: Input should be a valid boolean"),
         ("if", {"condition": 1}, "with.condition: Input should be a valid boolean"),
-        ("if", {}, "with.condition: Field required"),
+        ("if", {}, "with: give either condition, which must be true or false, or conditions"),
         ("set", {"values": {}, "extra": 1}, "with.extra: Extra inputs are not permitted"),
-        ("filter", {"items": [1]}, "with: give either where or keep"),
+        ("filter", {"items": [1]}, "with: give exactly one of where, conditions and keep"),
         ("filter", {"items": [1], "keep": []}, "with: keep has 0 marks for 1 items"),
         ("switch", {"cases": {"error": 1}}, "with: a port cannot be named 'error', which is the edge of failures"),
         ("noop", {"valve": 1}, "with.valve: Extra inputs are not permitted"),

@@ -63,7 +63,7 @@ def test_name_summary_and_schema_come_from_the_function():
 
     assert (info.summary, info.ports, charge.placement) == ("Charges an order.", (), Placement.THREAD)
     assert info.parameters["required"] == ["order"]
-    assert info.parameters["properties"]["rate"] == {"default": 1.0, "type": "number"}
+    assert info.parameters["properties"]["rate"] == {"title": "Rate", "default": 1.0, "type": "number"}
     assert check_schema(info.parameters) == []
 
 

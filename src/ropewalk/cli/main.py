@@ -37,6 +37,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "approvals": ("approvals:approvals", "List what waits for a person, and who may answer."),
         "workflows": ("workflows:workflows", "List workflows, show one, compare and publish versions."),
         "explain": ("explain:explain", "Say why an execution is not running, and what it waits for."),
+        "nodes": ("nodes:nodes", "List the node types and what each is for, or show one."),
         "workers": ("workers:workers", "List the workers, and whether they are alive."),
         "breakers": ("breakers:breakers", "List the health of what nodes call, or close a breaker by hand."),
         "dlq": ("dlq:dlq", "Look through the dead letters, and work them off."),

@@ -72,13 +72,19 @@ class Verdict(TypedDict):
 
 
 class NodeType(TypedDict):
-    """A kind of node, with the JSON Schema of its parameters."""
+    """A kind of node, with the JSON Schemas of its parameters and its output."""
 
     name: str
+    title: str
     description: str
+    category: str
+    icon: str
+    keywords: list[str]
     ports: list[str] | None
+    portDescriptions: dict[str, str]
     isWait: bool
     parameters: dict[str, Any]
+    output: dict[str, Any]
 
 
 class ExpressionProblem(TypedDict):

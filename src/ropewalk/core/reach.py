@@ -1,10 +1,10 @@
 """What a workflow reaches beyond itself, and who bounds it.
 
-A workflow may call other workflows, wait for events of its workspace, name its rate limits, and read `env` and
-`workspace`. A member of the workspace reaches all of that. An actor with whom single workflows are shared reaches those
-workflows and nothing else, so a version that such an actor saved, and an execution that such an actor started, are
-*bounded* by that actor: they call what is shared with every actor that bounds them, wait for no event, name no rate
-limit, and read no value of the workspace.
+A workflow may call other workflows, wait for events of its workspace, name its rate limits, read and write the values
+it keeps, and read `env` and `workspace`. A member of the workspace reaches all of that. An actor with whom single
+workflows are shared reaches those workflows and nothing else, so a version that such an actor saved, and an execution
+that such an actor started, are *bounded* by that actor: they call what is shared with every actor that bounds them,
+wait for no event, name no rate limit, and reach no value of the workspace.
 
 What a version says it reaches is looked at when it is saved (`needs`); what an execution does reach is looked at when
 it does so: names may be computed, and shares may have been taken away.
@@ -33,6 +33,7 @@ class Reached(StrEnum):
 
     WORKFLOW = "workflow"
     EVENTS = "events"
+    KEPT_VALUES = "kept values"
 
 
 class Need(Struct, frozen=True):
@@ -63,6 +64,8 @@ def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reach
             path: Path = ("nodes", place, "with", parameter)
             if kind is Reached.EVENTS:
                 yield Need(path, "an event of the workspace")
+            elif kind is Reached.KEPT_VALUES:
+                yield Need(path, "a value that the workspace keeps")
             else:
                 named = str(given[parameter])
                 yield Need(path, f"the workflow {named!r}", named, has_expression(named))

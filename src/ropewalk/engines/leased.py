@@ -20,7 +20,8 @@ from ropewalk.engines.background import Background
 from ropewalk.engines.base import Observer
 from ropewalk.engines.held_values import HeldValues
 from ropewalk.engines.reporting import Reporting
-from ropewalk.engines.runner import STOPPED, Desk, Outcome, Run, failure, overdue, run_node, with_inputs_at, with_jitter
+from ropewalk.engines.run import Desk, Run
+from ropewalk.engines.runner import STOPPED, Outcome, failure, overdue, run_node, with_inputs_at, with_jitter
 from ropewalk.nodes.failure import failure_of
 from ropewalk.store import offers
 from ropewalk.store.access import Store

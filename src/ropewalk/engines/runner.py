@@ -5,17 +5,15 @@ inputs → cache → rate limits → breaker → the node's own code → a class
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from ropewalk.core.breaker import Wait as HeldBack
 from ropewalk.core.brief import copied, copied_briefly
-from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, idempotency_key, writable
+from ropewalk.core.canonical import LARGEST_INTEGER, content_hash, writable
 from ropewalk.core.duration import HOUR, SECOND, format_duration
 from ropewalk.core.errors import ErrorType, RunError, Unfinished
 from ropewalk.core.events import Blob
@@ -23,18 +21,17 @@ from ropewalk.core.rate_limit import LATEST
 from ropewalk.core.reach import refusal
 from ropewalk.core.signals import Failed, Succeeded, Suspended
 from ropewalk.core.waits import BreakerWait, RateLimitWait, TypeWait, Wait, writable_wait
+from ropewalk.engines.run import Desk, Run
 from ropewalk.nodes.base import (
-    Facilities,
     NodeContext,
     NodeFailure,
     NodeType,
     Output,
-    Registry,
     check_output,
     failure_of,
 )
 from ropewalk.nodes.failure import LONGEST_BODY, LONGEST_DETAIL, LONGEST_MESSAGE, shortened
-from ropewalk.nodes.recording import Large, kept_apart, recorded, recorded_briefly
+from ropewalk.nodes.recording import kept_apart, recorded, recorded_briefly
 from ropewalk.nodes.values import plain_briefly
 from ropewalk.telemetry.failures import STOPPED_MESSAGE
 
@@ -48,92 +45,6 @@ STOPPED = RunError(ErrorType.TRANSIENT, STOPPED_MESSAGE)
 
 Outcome = Succeeded | Failed | Suspended
 _waits = msgspec.json.Decoder(Wait)
-
-
-class Run(Struct, eq=False):
-    """One attempt, with everything its node needs to know."""
-
-    execution: str
-    workspace: str
-    node: str
-    type: str
-    attempt: int
-    item: int | None
-    inputs: Any
-    now: int
-    deadline: int
-    held_since: int | None
-    cache_ttl: int | None
-    rate_limit: str | None
-    inputs_at: Blob | None
-    """Where the inputs lie, if they are too large for the log."""
-    is_little: bool
-    """Whether the inputs are known to be some MiB at most."""
-
-    def reserved(self) -> RateLimitWait | None:
-        """The slots of rate limits that the attempt holds."""
-        raise NotImplementedError
-
-    async def keep(self, large: Large, desk: "Desk") -> Blob:
-        """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
-        return await desk.shelf.keep(large.text)
-
-    def config_hash(self) -> str:
-        """What the node is told to do, whatever its inputs; computed when asked for."""
-        raise NotImplementedError
-
-    def bounded_by(self) -> tuple[str, ...]:
-        """The actors that bound what its execution reaches."""
-        raise NotImplementedError
-
-    def inputs_hash(self) -> str:
-        return content_hash(self.inputs) if self.inputs_at is None else self.inputs_at.hash
-
-    def idempotency_key(self) -> str:
-        return idempotency_key(
-            self.workspace, self.execution, self.node, self.item, self.inputs_hash(), self.config_hash()
-        )
-
-
-class Breakers(Protocol):
-    """The shared health of the targets nodes call."""
-
-    async def admit(self, workspace: str, target: str, now: int) -> HeldBack | None: ...
-    async def record(self, workspace: str, target: str, outcome: ErrorType | None) -> None: ...
-
-
-class RateLimits(Protocol):
-    """How many calls may begin, across all workers."""
-
-    async def turn(
-        self, workspace: str, name: str | None, target: str | None, reserved: RateLimitWait | None
-    ) -> int | RateLimitWait | None: ...
-    def now(self) -> int: ...
-
-
-class Shelf(Protocol):
-    """Where large and reusable results are kept."""
-
-    async def keep(self, data: bytes) -> Blob: ...
-    async def cached(self, workspace: str, key: str) -> Output | None: ...
-    def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None: ...
-
-
-Beside = Callable[[Run, Callable[[], Any]], Awaitable[Any]]
-"""Gives what some work for a run gives, which goes through a large value: done beside the loop, when it is its turn."""
-
-
-class Desk(Struct, frozen=True):
-    """What a worker has at hand for every run."""
-
-    types: Registry
-    facilities: Facilities
-    breakers: Breakers
-    limits: RateLimits
-    shelf: Shelf
-    beside: Beside
-    most_stored: int = 2**62
-    """How many bytes one execution may store."""
 
 
 async def run_node(run: Run, desk: Desk) -> Outcome:
@@ -254,10 +165,11 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         attempt=run.attempt,
         item=run.item,
         deadline=run.deadline,
+        get_bounds=run.bounded_by,
     )
     try:
         running = node_type.run(parameters, context)
-        if run.inputs_at is not None and node_type.only_shapes:
+        if node_type.only_shapes and (run.inputs_at is not None or node_type.takes_long(parameters)):
             result = await desk.beside(run, partial(_at_once, running))
         else:
             result = await running

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
-from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT, NodeTypeInfo
+from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT, About, NodeTypeInfo
 from ropewalk.core.errors import Problem
 from ropewalk.core.reach import Reached
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.context import NodeContext
+from ropewalk.nodes.describing import checked_about, titled
 from ropewalk.nodes.facilities import Facilities
 from ropewalk.nodes.failure import LONGEST_MESSAGE, NodeFailure, failure_of, shortened
 from ropewalk.nodes.own_retry import own_retry
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ropewalk.nodes.inputs import Inputs
 
 __all__ = [
+    "About",
     "Facilities",
     "Inputs",
     "NodeContext",
@@ -53,14 +55,36 @@ __all__ = [
 
 ENTRY_POINTS = "ropewalk.nodes"
 BUILTIN = {
-    "set": "ropewalk.nodes.control:Set",
     "if": "ropewalk.nodes.control:If",
     "switch": "ropewalk.nodes.control:Switch",
-    "merge": "ropewalk.nodes.control:Merge",
-    "filter": "ropewalk.nodes.control:Filter",
     "noop": "ropewalk.nodes.control:Noop",
+    "note": "ropewalk.nodes.control:Note",
     "fail": "ropewalk.nodes.control:Fail",
     "log": "ropewalk.nodes.control:Log",
+    "set": "ropewalk.nodes.shaping:Set",
+    "merge": "ropewalk.nodes.merging:Merge",
+    "filter": "ropewalk.nodes.lists:Filter",
+    "sort": "ropewalk.nodes.lists:Sort",
+    "limit": "ropewalk.nodes.lists:Limit",
+    "split": "ropewalk.nodes.lists:Split",
+    "aggregate": "ropewalk.nodes.grouping:Aggregate",
+    "dedupe": "ropewalk.nodes.kv:Dedupe",
+    "kv.get": "ropewalk.nodes.kv:KvGet",
+    "kv.set": "ropewalk.nodes.kv:KvSet",
+    "kv.delete": "ropewalk.nodes.kv:KvDelete",
+    "kv.increment": "ropewalk.nodes.kv:KvIncrement",
+    "text.template": "ropewalk.nodes.templates:TextTemplate",
+    "json": "ropewalk.nodes.tables:Json",
+    "csv.parse": "ropewalk.nodes.tables:CsvParse",
+    "csv.write": "ropewalk.nodes.tables:CsvWrite",
+    "xml": "ropewalk.nodes.xml:Xml",
+    "html.extract": "ropewalk.nodes.markup:HtmlExtract",
+    "markdown.render": "ropewalk.nodes.markup:MarkdownRender",
+    "datetime": "ropewalk.nodes.dates:DateTime",
+    "crypto.hash": "ropewalk.nodes.crypto:Hash",
+    "crypto.hmac": "ropewalk.nodes.crypto:Hmac",
+    "crypto.sign": "ropewalk.nodes.crypto:Sign",
+    "crypto.verify": "ropewalk.nodes.crypto:Verify",
     "delay": "ropewalk.nodes.waiting:Delay",
     "wait": "ropewalk.nodes.waiting:WaitFor",
     "approval": "ropewalk.nodes.waiting:Approval",
@@ -80,6 +104,7 @@ class NodeType(ABC):
 
     name: str
     summary: str = ""
+    about: About = About()
     Parameters: "type[BaseModel] | None" = None
     ports: tuple[str, ...] | None = ()
     # Whether an output takes exactly one of the ports, and never several or none.
@@ -127,6 +152,10 @@ class NodeType(ABC):
         if self.takes_one_port and len(taken) != 1:
             return f"{self.name} takes exactly one of its ports: {', '.join(own)}"
         return None
+
+    def takes_long(self, parameters: Any) -> bool:
+        """Whether what it does with small inputs is done beside the loop too; asked if it only shapes values."""
+        return False
 
     def target(self, parameters: Any) -> str | None:
         """What a circuit breaker watches: the type and the endpoint; None for work that calls no endpoint."""
@@ -292,6 +321,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
         reaches=node_type.reaches,
         retry=own_retry(node_type.name, node_type.defaults),
+        about=checked_about(node_type.name, node_type.about),
     )
 
 
@@ -307,22 +337,7 @@ def _schema(node_type: NodeType) -> dict[str, Any]:
     from pydantic.errors import PydanticUserError  # here, since what takes no parameters does without the library
 
     try:
-        schema: dict[str, Any] = _untitled(node_type.Parameters.model_json_schema())
+        schema: dict[str, Any] = titled(node_type.Parameters.model_json_schema())
     except PydanticUserError as error:
         raise ValueError(f"{node_type.name}: its parameters cannot be described: {error}") from error
     return schema
-
-
-def _untitled(schema: Any) -> Any:
-    """The schema without the titles pydantic makes up; a *property* called title stays."""
-    if isinstance(schema, list):
-        return [_untitled(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {keyword: _untitled_part(keyword, part) for keyword, part in schema.items() if keyword != "title"}
-
-
-def _untitled_part(keyword: str, part: Any) -> Any:
-    if keyword in ("properties", "patternProperties", "$defs"):
-        return {name: _untitled(inner) for name, inner in part.items()}
-    return part if keyword in ("default", "const", "enum", "examples") else _untitled(part)

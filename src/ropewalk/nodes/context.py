@@ -38,6 +38,12 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     item: int | None = None
     deadline: int | None = None
     secrets: tuple[str, ...] = ()
+    get_bounds: Callable[[], tuple[str, ...]] = tuple
+
+    @property
+    def bounded_by(self) -> tuple[str, ...]:
+        """The actors with a share alone that bound what the execution reaches; see `core/reach.py`."""
+        return self.get_bounds()
 
     def conceal(self, secret: str | None) -> None:
         """Masks a secret in everything this run reports from now on: its result, its errors and its log lines."""

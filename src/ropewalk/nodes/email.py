@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import aiosmtplib
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator
 
-from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
+from ropewalk.nodes.base import About, NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.failure import shortened
 from ropewalk.nodes.inputs import Inputs
 from ropewalk.nodes.smtp import Encryption, SmtpSettings
@@ -81,18 +81,36 @@ MailAddresses = Annotated[
 class EmailSend(NodeType):
     name = "email.send"
     summary = "Sends an e-mail by SMTP."
+    about = About(
+        title="Send e-mail",
+        category="reach",
+        icon="mail",
+        keywords=("smtp", "mail", "message", "notify"),
+        output={
+            "type": "object",
+            "properties": {
+                "messageId": {"type": "string", "description": "The id of the message."},
+                "accepted": {"type": "array", "description": "The addresses the server took it for."},
+                "refused": {"type": "object", "description": "Why the server refused others, by address."},
+            },
+        },
+    )
 
     class Parameters(Inputs):
-        to: MailAddresses
-        cc: MailAddresses = Field([])
-        bcc: MailAddresses = Field([])
-        subject: Subject = ""
-        text: str | None = None
-        html: str | None = None
-        sender: MailAddress | None = Field(None, alias="from", description="Else the sender of the settings.")
+        to: MailAddresses = Field(description="Who gets it.", examples=["ada@example.org"])
+        cc: MailAddresses = Field([], description="Who gets a copy.", examples=[["bob@example.org"]])
+        bcc: MailAddresses = Field([], description="Who gets a copy unseen by others.", examples=["log@example.org"])
+        subject: Subject = Field("", description="The subject.", examples=["Order {{ input.orderId }}"])
+        text: str | None = Field(None, description="The message as plain text.", examples=["Dear Ada, …"])
+        html: str | None = Field(None, description="The message as HTML.", examples=["<p>Dear Ada, …</p>"])
+        sender: MailAddress | None = Field(
+            None, alias="from", description="The sender; by default that of the settings.",
+            examples=["Shop <shop@example.org>"],
+        )  # fmt: skip
         smtp: SmtpSettings | None = Field(
             None,
             description="`{host, port, tls, username, password}`; else that of the settings, where a password belongs.",
+            examples=[{"host": "mail.example.org"}],
         )
 
         @field_validator("to")

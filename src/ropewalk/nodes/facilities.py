@@ -10,6 +10,7 @@ from ropewalk.nodes.work import Placement, Processes, Threads
 if TYPE_CHECKING:
     import aiohttp
 
+    from ropewalk.nodes.keeping import KeptValues
     from ropewalk.nodes.smtp import SmtpSettings
 
 MOST_THREADS = 64
@@ -37,6 +38,8 @@ class Facilities:
         self._threads = Threads(threads)
         self._processes = Processes(processes)
         self._session: aiohttp.ClientSession | None = None
+        # What nodes keep by key; there is none where no store is.
+        self.kept_values: KeptValues | None = None
 
     @property
     def http(self) -> "aiohttp.ClientSession":

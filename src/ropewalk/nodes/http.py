@@ -16,7 +16,7 @@ from ropewalk.core.canonical import writable
 from ropewalk.core.duration import HOUR, MILLISECOND, SECOND, parse_duration
 from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.retry import classify_status
-from ropewalk.nodes.base import Facilities, NodeContext, NodeFailure, NodeType, Output
+from ropewalk.nodes.base import About, Facilities, NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.body import ResponseType, read_as, read_body, read_excerpt
 from ropewalk.nodes.failure import LONGEST_BODY, shortened
 from ropewalk.nodes.inputs import Inputs
@@ -56,20 +56,52 @@ class Request(msgspec.Struct):
 class HttpRequest(NodeType):
     name = "http.request"
     summary = "Sends an HTTP request and hands on the answer's status, headers and body."
+    about = About(
+        title="HTTP request",
+        category="reach",
+        icon="globe",
+        keywords=("api", "rest", "url", "get", "post", "fetch", "web", "curl"),
+        output={
+            "type": "object",
+            "properties": {
+                "status": {"type": "integer", "description": "The status of the answer."},
+                "headers": {"type": "object", "description": "Its headers, by name in small letters."},
+                "body": {"description": "Its body, read as `responseType` says."},
+            },
+        },
+    )
 
     class Parameters(Inputs):
-        method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
-        url: str = Field(min_length=1, max_length=LONGEST_URL)
-        headers: dict[str, str] = Field({}, max_length=MOST_HEADERS)
-        query: dict[str, Scalar | list[Scalar] | None] = Field({})
-        body: JSON = Field(None, description="Sent as JSON.")
-        text: str | None = None
-        form: dict[str, Scalar] | None = None
-        timeout: float | str = Field(60.0, description="For the whole request: like 30s, or a number of seconds.")
-        follow_redirects: bool = True
-        max_redirects: int = Field(5, ge=0, le=20)
-        expect_status: int | list[int] | None = Field(None, description="The only statuses that count as success.")
-        response_type: ResponseType = "auto"
+        method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = Field(
+            "GET", description="The method.", examples=["POST"]
+        )
+        url: str = Field(
+            min_length=1, max_length=LONGEST_URL, description="The address.", examples=["https://shop.example/orders"]
+        )
+        headers: dict[str, str] = Field(
+            {}, max_length=MOST_HEADERS, description="Headers by name.", examples=[{"Accept-Language": "de"}]
+        )
+        query: dict[str, Scalar | list[Scalar] | None] = Field(
+            {}, description="What is added to the address behind `?`.", examples=[{"page": 2, "tag": ["a", "b"]}]
+        )
+        body: JSON = Field(None, description="Sent as JSON.", examples=[{"orderId": "{{ input.orderId }}"}])
+        text: str | None = Field(None, description="Sent as plain text.", examples=["hello"])
+        form: dict[str, Scalar] | None = Field(
+            None, description="Sent as a form of a web page is.", examples=[{"grant_type": "client_credentials"}]
+        )
+        timeout: float | str = Field(
+            60.0, description="For the whole request: like 30s, or a number of seconds.", examples=["30s"]
+        )
+        follow_redirects: bool = Field(
+            True, description="Whether an answer that leads elsewhere is followed.", examples=[False]
+        )
+        max_redirects: int = Field(5, ge=0, le=20, description="How often at most.", examples=[1])
+        expect_status: int | list[int] | None = Field(
+            None, description="The only statuses that count as success.", examples=[[200, 404]]
+        )
+        response_type: ResponseType = Field(
+            "auto", description="What the body is read as; by default what the answer says it is.", examples=["text"]
+        )
 
         @field_validator("timeout", mode="before")
         @classmethod

@@ -13,7 +13,7 @@ from ropewalk.core.reach import Reached
 from ropewalk.core.subject import LONGEST_NAME, PATTERN, is_pattern
 from ropewalk.core.waits import Approval as ApprovalWait
 from ropewalk.core.waits import ChildWait, EventWait, SignalWait, Timer, Wait
-from ropewalk.nodes.base import NodeContext, NodeType
+from ropewalk.nodes.base import About, NodeContext, NodeType
 from ropewalk.nodes.inputs import Inputs
 
 JSON: TypeAlias = Any
@@ -26,11 +26,20 @@ LATEST = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
 class Delay(NodeType):
     name = "delay"
     summary = "Waits for a length of time."
+    about = About(
+        title="Delay",
+        category="wait",
+        icon="timer",
+        keywords=("sleep", "pause", "time", "later"),
+        output={"type": "null", "description": "Nothing."},
+    )
     is_wait = True
     has_rules = True
 
     class Parameters(Inputs):
-        length: float | str = Field(alias="for", description="Like 30s, 5m, 2d, PT30S, or a number of seconds.")
+        length: float | str = Field(
+            alias="for", description="Like 30s, 5m, 2d, PT30S, or a number of seconds.", examples=["30s", 5]
+        )
 
         @field_validator("length", mode="before")
         @classmethod
@@ -72,6 +81,13 @@ class WaitFor(NodeType):
     summary = (
         "Waits until a moment, for an event, or for a signal; hands on `{subject, payload}`, or the signal's payload."
     )
+    about = About(
+        title="Wait",
+        category="wait",
+        icon="hourglass",
+        keywords=("event", "signal", "until", "moment", "callback"),
+        output={"description": "Of an event `{subject, payload}`, of a signal its payload, of a moment null."},
+    )
     is_wait = True
     expressions = ("filter",)
     has_rules = True
@@ -79,18 +95,22 @@ class WaitFor(NodeType):
 
     class Parameters(Inputs):
         until: float | str | None = Field(
-            None, description="RFC 3339 with a zone, or seconds since 1970.", json_schema_extra={"maximum": LATEST}
-        )
+            None, description="RFC 3339 with a zone, or seconds since 1970.", json_schema_extra={"maximum": LATEST},
+            examples=["2027-01-15T08:00:00Z"],
+        )  # fmt: skip
         event: str | None = Field(
             None, min_length=1, max_length=LONGEST_NAME, description="The subject of the event.",
-            json_schema_extra={"pattern": PATTERN},
+            json_schema_extra={"pattern": PATTERN}, examples=["order.paid"],
         )  # fmt: skip
         filter: str | None = Field(
             None,
             max_length=4096,
             description="An expression without braces; `item` is the payload; the node's own names are there too.",
+            examples=["item.orderId == input.orderId"],
         )
-        signal: str | None = Field(None, min_length=1, max_length=LONGEST_NAME, description="The name of the signal.")
+        signal: str | None = Field(
+            None, min_length=1, max_length=LONGEST_NAME, description="The name of the signal.", examples=["go"]
+        )
 
         @field_validator("until", mode="before")
         @classmethod
@@ -135,13 +155,33 @@ class WaitFor(NodeType):
 class Approval(NodeType):
     name = "approval"
     summary = "Waits until a person approves or rejects; hands on `{approved, by, payload}`."
+    about = About(
+        title="Approval",
+        category="wait",
+        icon="user-check",
+        keywords=("person", "human", "decision", "approve", "reject", "review"),
+        output={
+            "type": "object",
+            "properties": {
+                "approved": {"type": "boolean", "description": "Whether the person approved."},
+                "by": {"type": "string", "description": "The person who answered."},
+                "payload": {"description": "What the person said along with the answer."},
+            },
+        },
+        ports={"approved": "A person approved.", "rejected": "A person rejected."},
+    )
     ports = ("approved", "rejected")
     takes_one_port = True
     is_wait = True
 
     class Parameters(Inputs):
-        title: str = Field(min_length=1, max_length=1000)
-        details: JSON = None
+        title: str = Field(
+            min_length=1, max_length=1000, description="What the person is asked.",
+            examples=["Refund {{ input.orderId }}?"],
+        )  # fmt: skip
+        details: JSON = Field(
+            None, description="What the person may want to know.", examples=["{{ nodes.order.output.body }}"]
+        )
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Wait:
         return ApprovalWait(parameters.title, parameters.details)
@@ -150,13 +190,24 @@ class Approval(NodeType):
 class Subworkflow(NodeType):
     name = "subworkflow"
     summary = "Starts another workflow as a child execution and waits for its output."
+    about = About(
+        title="Sub-workflow",
+        category="wait",
+        icon="workflow",
+        keywords=("child", "call", "workflow", "reuse", "nested"),
+        output={"description": "The output of the child execution."},
+    )
     is_wait = True
     reaches = MappingProxyType({"workflow": Reached.WORKFLOW})
 
     class Parameters(Inputs):
-        workflow: str = Field(min_length=1, max_length=256, description="Name or id of the workflow.")
-        version: int | None = Field(None, ge=1, description="Else the one published when the child starts.")
-        input: JSON = None
+        workflow: str = Field(
+            min_length=1, max_length=256, description="Name or id of the workflow.", examples=["refund"]
+        )
+        version: int | None = Field(
+            None, ge=1, description="Its version; by default the one published when the child starts.", examples=[3]
+        )
+        input: JSON = Field(None, description="The input of the child.", examples=[{"orderId": "{{ input.orderId }}"}])
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Wait:
         return ChildWait(str(uuid_utils.uuid7()), parameters.workflow, parameters.input, parameters.version)

@@ -1,11 +1,12 @@
-"""Node types that a caller brings to a process that executes already."""
+"""Node types: as the API and the command line show them, and those a caller brings to a process that executes."""
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.core.definition import NodeTypeInfo
 from ropewalk.core.errors import Conflict
 
 if TYPE_CHECKING:
@@ -13,8 +14,27 @@ if TYPE_CHECKING:
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
 
+Json = dict[str, Any]
 Load: TypeAlias = "Callable[[tuple[str, ...], str], tuple[list[NodeType], Functions | None]]"
 """Loads modules by their names, from a folder too: the node types and the functions that they define."""
+
+
+def shown_type(info: NodeTypeInfo) -> Json:
+    """A node type as JSON: what it is for, its ports, and the schemas of its parameters and its output."""
+    about = info.about
+    return {
+        "name": info.name,
+        "title": about.title,
+        "description": info.summary,
+        "category": about.category,
+        "icon": about.icon,
+        "keywords": list(about.keywords),
+        "ports": None if info.ports is None else list(info.ports),
+        "portDescriptions": dict(about.ports),
+        "isWait": info.is_wait,
+        "parameters": info.parameters,
+        "output": dict(about.output),
+    }
 
 
 class LoadedNodeTypes(Struct, frozen=True):

@@ -16,7 +16,7 @@ from ropewalk.core.duration import DAY, HOUR, MINUTE, SECOND, format_duration
 from ropewalk.core.errors import InvalidInput, Problem, RopewalkError
 from ropewalk.engines.base import Custody
 from ropewalk.engines.custody import STORED
-from ropewalk.store import audit, cache, idempotency, inbox, retention, singletons, workers
+from ropewalk.store import audit, cache, idempotency, inbox, kept_values, retention, singletons, workers
 from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.retention import Cutoffs, RemovableBlobs
 from ropewalk.store.rows import AuditEntry
@@ -139,7 +139,7 @@ async def _forget(tx: Transaction, worker: str, policy: Policy, cut: Cutoffs, li
     return (
         await retention.forget_letters(tx, cut.letters, limit),
         await retention.forget_keys(tx, cut.now, limit),
-        await cache.forget_expired(tx, cut.now, limit),
+        await cache.forget_expired(tx, cut.now, limit) + await kept_values.forget_expired(tx, cut.now, limit),
         0 if policy.audit is None else await retention.forget_audit(tx, cut.now - policy.audit, limit),
     )
 
@@ -156,7 +156,8 @@ async def survey(reader: Reader, now: int, policy: Policy = DEFAULT) -> Swept:
         executions=await retention.count_executions(reader, cut),
         letters=await retention.count(reader, "count_old_dead_letters", cut.letters),
         keys=await retention.count(reader, "count_old_idempotency", now - idempotency.KEPT),
-        results=await retention.count(reader, "count_expired_results", now),
+        results=await retention.count(reader, "count_expired_results", now)
+        + await retention.count(reader, "count_expired_values", now),
     )
 
 

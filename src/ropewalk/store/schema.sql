@@ -266,6 +266,18 @@ create table cached_result (
 );
 create index cached_result_by_expiry on cached_result (expires_at);
 
+-- What nodes keep by key beyond an execution (kv.*, dedupe), and what their runs have done already.
+create table kept_value (
+    workspace text not null,
+    space text not null,                -- kv, work, or the memory of a dedupe
+    key text not null,
+    value text not null,                -- JSON; in a memory the work that brought the item
+    version bigint not null,            -- when it was written, and more than before
+    expires_at bigint,                  -- null: never
+    primary key (workspace, space, key)
+);
+create index kept_value_by_expiry on kept_value (expires_at) where expires_at is not null;
+
 create table idempotency (
     workspace text not null,
     route text not null,

@@ -90,6 +90,7 @@ async def open_service(
     """
     # Here, since whoever only looks, or reads the settings, does without an engine and starts the sooner.
     from ropewalk.access.reach import SharedReach
+    from ropewalk.engines.kept_values import StoredValues
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
@@ -102,6 +103,7 @@ async def open_service(
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)
+            facilities.kept_values = StoredValues(store)
             engine: Engine = NativeEngine(store, types, facilities, _of_pool(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
             loader = None if load is None else NodeTypeLoader(types, facilities.functions, load)

@@ -31,3 +31,14 @@ async def test_a_node_type_whose_parameters_make_its_ports_says_null(house: Hous
 
 async def test_an_unknown_node_type_is_not_there(house: House):
     assert (await house.ask("GET", "/workflow/node-types/http.reqest")).status_code == 404
+
+
+async def test_a_node_type_carries_what_palettes_and_forms_are_made_of(house: House):
+    found = (await house.ask("GET", "/workflow/node-types/filter")).json()
+
+    assert (found["title"], found["category"], found["icon"]) == ("Filter", "data", "filter")
+    assert "where" in found["keywords"]
+    assert list(found["portDescriptions"]) == found["ports"] == ["some", "none"]
+    assert found["output"]["type"] == "array"
+    items = found["parameters"]["properties"]["items"]
+    assert (items["title"], items["description"], len(items["examples"])) == ("Items", "The list.", 1)

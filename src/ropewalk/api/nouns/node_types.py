@@ -7,8 +7,8 @@ from fastapi import Path
 from ropewalk.access.rights import Right
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Cursor, Limit, Page, exemplified, page
-from ropewalk.core.definition import NodeTypeInfo
 from ropewalk.core.errors import NotFound
+from ropewalk.service.node_types import shown_type
 
 routes = Routes("/workflow/node-types", "Node types")
 
@@ -16,18 +16,40 @@ TypeName = Annotated[str, Path(alias="type", max_length=128, pattern=r"^[A-Za-z]
 
 
 class NodeType(Answer):
-    """A kind of node. `ports` are those edges can name besides `error`; null if the parameters decide them."""
+    """A kind of node. `ports` are those edges can name besides `error`; null if the parameters decide them.
 
-    model_config = exemplified(Answer, {
-        "name": "if", "description": "Takes the port true or false.", "ports": ["true", "false"], "isWait": False,
-        "parameters": {"type": "object", "required": ["condition"], "properties": {"condition": {}}},
-    })  # fmt: skip
+    `parameters` and `output` are JSON Schemas; each field has a title, a description and examples. `category`, `icon`
+    and `keywords` are for palettes.
+    """
+
+    model_config = exemplified(
+        Answer,
+        {
+            "name": "if",
+            "title": "If",
+            "description": "Takes the port true or false.",
+            "category": "control",
+            "icon": "split",
+            "keywords": ["condition", "branch"],
+            "ports": ["true", "false"],
+            "portDescriptions": {"true": "The condition holds.", "false": "The condition does not hold."},
+            "isWait": False,
+            "parameters": {"type": "object", "required": ["condition"], "properties": {"condition": {}}},
+            "output": {"type": "boolean"},
+        },
+    )
 
     name: str
+    title: str
     description: str
+    category: str
+    icon: str
+    keywords: list[str]
     ports: list[str] | None
+    port_descriptions: dict[str, str]
     is_wait: bool
     parameters: dict[str, Any]
+    output: dict[str, Any]
 
 
 @routes.get("", Right.READ, response_model=Page[NodeType])
@@ -37,7 +59,7 @@ async def list_node_types(call: Caller, limit: Limit = 50, cursor: Cursor = None
     after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
     infos = call.service.types.infos()
     names = sorted(name for name in infos if name > after)[:limit]
-    found = [_shown(infos[name]) for name in names]
+    found = [shown_type(infos[name]) for name in names]
     return page(call.backend.cursors, listing, found, limit, names[-1] if names else None)
 
 
@@ -47,14 +69,4 @@ async def get_node_type(call: Caller, name: TypeName) -> dict[str, Any]:
     info = call.service.types.infos().get(name)
     if info is None:
         raise NotFound(f"there is no node type {name!r}")
-    return _shown(info)
-
-
-def _shown(info: NodeTypeInfo) -> dict[str, Any]:
-    return {
-        "name": info.name,
-        "description": info.summary,
-        "ports": None if info.ports is None else list(info.ports),
-        "isWait": info.is_wait,
-        "parameters": info.parameters,
-    }
+    return shown_type(info)

@@ -20,7 +20,7 @@ _WORDS: Final = {
     "executions": "executions",
     "letters": "dead letters",
     "keys": "idempotency keys",
-    "results": "cached results",
+    "results": "cached results and kept values",
     "audit": "audit entries",
     "blobs": "blobs",
 }

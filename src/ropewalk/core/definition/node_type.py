@@ -13,6 +13,25 @@ ARRIVED_PORT = "arrived"
 EXPIRED_PORT = "expired"
 
 
+CATEGORIES = ("data", "control", "wait", "reach", "code", "custom")
+"""The groups that palette and reference have."""
+
+
+class About(Struct, frozen=True, kw_only=True):
+    """What palette and reference tell people of a node type.
+
+    `output` is the JSON Schema of what its nodes hand on. `ports` says when each port is taken; of a type whose
+    parameters name the ports it has a word for these, in angle brackets.
+    """
+
+    title: str = ""
+    category: str = "custom"
+    icon: str = "box"
+    keywords: tuple[str, ...] = ()
+    output: Mapping[str, Any] = {}
+    ports: Mapping[str, str] = {}
+
+
 class NodeTypeInfo(Struct, frozen=True):
     """A node type as an author sees it; `ports` is None when the node's parameters decide their names.
 
@@ -32,6 +51,7 @@ class NodeTypeInfo(Struct, frozen=True):
     problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
     reaches: Mapping[str, Reached] = {}
     retry: Mapping[str, Any] | None = None
+    about: About = About()
 
 
 NodeTypes = Mapping[str, NodeTypeInfo]

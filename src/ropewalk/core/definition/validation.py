@@ -123,7 +123,7 @@ class _Checks:
             problems = validate(node_type.parameters, parameters, path, certainty_of)
             problems = problems or _broken_rules(node_type, parameters, path)
             self.report.extend(problems)
-            self._check_ports(i, node_type)
+            self._check_ports(i, node_type, problems)
             known = [problem.path for problem in problems]
             for name in node_type.expressions:
                 if isinstance(source := parameters.get(name), str) and (*path, name) not in known:
@@ -131,9 +131,11 @@ class _Checks:
         if parameters:
             self.expressions.check_parameters(i, parameters, is_map="forEach" in node)
 
-    def _check_ports(self, i: int, node_type: NodeTypeInfo) -> None:
+    def _check_ports(self, i: int, node_type: NodeTypeInfo, told: list[Problem]) -> None:
         """The ports that parameters name; those of every other type were looked at with the type."""
-        if node_type.ports is None and (ports := self._ports_of(i)) is not None and ports.wrong is not None:
+        ports = self._ports_of(i) if node_type.ports is None else None
+        # A type that knows a rule of ports itself has told of it.
+        if ports is not None and ports.wrong is not None and all(each.message != ports.wrong for each in told):
             self.report.add(("nodes", i, "with"), ports.wrong)
 
     def _arcs(self) -> list[Edge]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ropewalk.core.execution.view import Later
 from ropewalk.engines.computing import Computing
 from ropewalk.engines.native.live import Live
-from ropewalk.engines.runner import Run
+from ropewalk.engines.run import Run
 
 Made = TypeVar("Made")
 

@@ -35,7 +35,8 @@ from ropewalk.engines.native.large import LargeValues
 from ropewalk.engines.native.live import Live, Load, Running
 from ropewalk.engines.native.stored import full
 from ropewalk.engines.native.timers import LATEST
-from ropewalk.engines.runner import STOPPED, Desk, Outcome, overdue, run_node, with_inputs_at
+from ropewalk.engines.run import Desk
+from ropewalk.engines.runner import STOPPED, Outcome, overdue, run_node, with_inputs_at
 from ropewalk.nodes.failure import NodeFailure
 
 MOST_RESTING = 100

@@ -26,7 +26,8 @@ from ropewalk.engines.budget import Budget
 from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.live import Live, Load
 from ropewalk.engines.native.stored import MIB, MOST_AT_HAND, keep
-from ropewalk.engines.runner import INLINE_LIMIT, Desk
+from ropewalk.engines.run import Desk
+from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.nodes.failure import NodeFailure
 from ropewalk.nodes.recording import kept_apart, output_apart
 from ropewalk.nodes.values import LARGEST_OUTPUT

@@ -22,7 +22,7 @@ from ropewalk.core.trace import trace_id
 from ropewalk.core.waits import EventWait, RateLimitWait
 from ropewalk.engines.base import Version
 from ropewalk.engines.native.stored import count, keep
-from ropewalk.engines.runner import Desk, Run
+from ropewalk.engines.run import Desk, Run
 from ropewalk.nodes.recording import Large
 from ropewalk.telemetry.failures import Told
 

@@ -15,7 +15,7 @@ from ropewalk.engines.native.shelf import WorkerShelf
 from ropewalk.engines.publishing import Publishing
 from ropewalk.engines.rate_limits import RateLimits
 from ropewalk.engines.reporting import Deliver, Reporting
-from ropewalk.engines.runner import Desk
+from ropewalk.engines.run import Desk
 from ropewalk.engines.settings import WorkerSettings
 from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.store.access import Store

@@ -11,7 +11,8 @@ from ropewalk.core.errors import ErrorType, RunError
 from ropewalk.core.events import Blob, Event, NodesCarriedOver
 from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.signals import Failed, Signal, Succeeded
-from ropewalk.engines.runner import INLINE_LIMIT, Desk
+from ropewalk.engines.run import Desk
+from ropewalk.engines.runner import INLINE_LIMIT
 from ropewalk.nodes.failure import NodeFailure
 from ropewalk.nodes.recording import Large
 

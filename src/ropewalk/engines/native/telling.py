@@ -27,7 +27,8 @@ from ropewalk.engines.native.memory import Memory
 from ropewalk.engines.native.outbox import post
 from ropewalk.engines.native.ownership import OwnedElsewhere
 from ropewalk.engines.native.stored import admitted
-from ropewalk.engines.runner import Desk, cache_key
+from ropewalk.engines.run import Desk
+from ropewalk.engines.runner import cache_key
 from ropewalk.nodes.values import Output
 from ropewalk.store import dlq
 from ropewalk.store.access import Store

@@ -1,0 +1,98 @@
+"""Every built-in type has an example that does what it says."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiosmtpd.handlers import Sink
+from aiosmtpd.smtp import SMTP
+
+from ropewalk.core.definition import parse_definition
+from ropewalk.documents import read_document
+from ropewalk.local import LocalEngine
+from ropewalk.nodes.base import BUILTIN, Registry
+from ropewalk.nodes.functions import Functions
+from ropewalk.wiring import Settings, open_service
+
+FOLDER = Path(__file__).parents[2] / "examples" / "nodes"
+FILES = sorted(FOLDER.glob("*.yaml"))
+GIVES = "# gives: "
+
+
+def price(sku, count):
+    return round({"pen": 12.95}[sku] * count, 2)
+
+
+@pytest.fixture
+async def local(tmp_path):
+    """An engine that may reach this machine, and knows the function that the examples call."""
+    functions = Functions()
+    functions.register(price)
+    settings = Settings(db=str(tmp_path / "test.db"), is_thrown_away=True, allow_hosts=("127.0.0.1",))
+    async with open_service(settings, Registry.builtin(), functions) as service:
+        yield LocalEngine(service)
+
+
+@pytest.fixture
+async def shop(site):
+    site.answer("/orders", text='{"total": 129.5}', content_type="application/json")
+    return {"shop": site.url}
+
+
+@pytest.fixture
+async def mail():
+    def session():
+        return SMTP(Sink(), hostname="test")
+
+    server = await asyncio.get_running_loop().create_server(session, "127.0.0.1", 0)
+    yield {"server": {"host": "127.0.0.1", "port": server.sockets[0].getsockname()[1]}}
+    server.close()
+    await server.wait_closed()
+
+
+async def signal(local, execution):
+    await execution.signal("go", {"by": "Ada"})
+
+
+async def approve(local, execution):
+    async for each in execution.events():
+        if each["type"] == "RunWaiting":
+            return await execution.approve("ask")
+    raise AssertionError("it asked no person")
+
+
+async def nothing(local, execution):
+    """Most examples need no help."""
+
+
+HELP = {"wait": signal, "approval": approve}
+
+
+def expected(file):
+    [line] = [line for line in file.read_text().splitlines() if line.startswith(GIVES)]
+    return json.loads(line.removeprefix(GIVES))
+
+
+def test_every_builtin_type_has_an_example():
+    assert [file.stem for file in FILES] == sorted(BUILTIN)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_an_example_uses_the_type_that_it_is_named_after(file):
+    definition = parse_definition(read_document(file).value, Registry.builtin().infos())
+
+    assert definition.name == file.stem
+    assert file.stem in [node["type"] for node in definition.nodes]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+async def test_an_example_gives_what_it_says(local, shop, mail, file):
+    given = {"http.request": shop, "email.send": mail}.get(file.stem)
+    if file.stem == "subworkflow":
+        await local.service.save(read_document(FOLDER / "limit.yaml").value)
+
+    execution = await local.start(read_document(file).value, vars=given)
+    await HELP.get(file.stem, nothing)(local, execution)
+
+    assert await execution.result() == expected(file)
