@@ -32,13 +32,13 @@ def counted(server: Served, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from ropewalk.api.doors import middleware
 
     seen: list[str] = []
-    route = middleware.RequestMiddleware._route
+    route = middleware.fast_route
 
-    def noted(self: Any, scope: Any) -> Any:
+    def noted(routes: Any, scope: Any) -> Any:
         seen.append(f"{scope['method']} {scope['path'].rpartition('/')[2]}")
-        return route(self, scope)
+        return route(routes, scope)
 
-    monkeypatch.setattr(middleware.RequestMiddleware, "_route", noted)
+    monkeypatch.setattr(middleware, "fast_route", noted)
     return seen
 
 

@@ -8,6 +8,8 @@ import pytest
 from ropewalk.core.events import RunWaiting, SlotReleased
 from ropewalk.core.signals import Pause, Resume, Signal
 from ropewalk.core.state import ExecutionState
+from ropewalk.engines.native.folding import Folding
+from ropewalk.engines.native.live import Live
 from ropewalk.store import live
 from tests.engines.judging import ask
 from tests.engines.worlds import World, act, at_most, flow, node
@@ -62,25 +64,22 @@ async def test_what_is_told_something_after_its_claim_holds_nothing_until_it_beg
 async def test_what_is_on_its_way_into_memory_is_claimed_when_it_has_left(
     world: World, request_: Signal, monkeypatch: pytest.MonkeyPatch
 ):
-    large, later = act("large", "x" * 70_000), node("go", "wait", signal="go")
-    execution = await world.start(
-        flow(large, later, act("b"), edges="large->go go->b", output="{{ nodes.large.output }}")
-    )
+    execution = await world.start(flow(node("go", "wait", signal="go"), act("b"), edges="go->b"))
     await world.until(execution, RunWaiting)
     await world.until(execution, SlotReleased)
     await world.restart(default_slots=1, claims=False)
     engine, may, asked = world.service.engine, asyncio.Event(), asyncio.Event()
     await world.service.signal(execution, "go")
-    get = engine.store.blobs.get
+    fold = Folding.fold
 
-    async def slowly(digest: str) -> bytes:
+    async def slowly(folding: Folding, execution: str) -> Live:
+        folded = await fold(folding, execution)
         asked.set()
         await may.wait()
-        return await get(digest)
+        return folded
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine.store.blobs, "get", slowly)
-        engine.memory.values.forget()
+        patched.setattr(Folding, "fold", slowly)
         telling = asyncio.create_task(engine.tell(execution, request_, "ann"))
         await at_most(20, asked.wait())
         await engine.claims._claim()

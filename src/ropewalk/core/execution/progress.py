@@ -68,7 +68,7 @@ class Progress:
         self.deadline: int | None = None
         self.grace_until: int | None = None
         self.remaining: int | None = None
-        # Whoever accepts an execution queues it: the first slot is asked for already.
+        # An accepted execution is in the queue: its first slot is asked for already.
         self._slot_asked = True
         # How far it has come on the beaten way of its plan; None where it has a state of its own.
         self.place = place

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from ropewalk.core.expression.faults import Refused
 from ropewalk.core.expression.values import shown
@@ -26,6 +25,8 @@ def zone(name: str | None) -> tzinfo:
 # A table of a zone is read once: what a name means does not change while a process runs.
 @lru_cache(maxsize=256)
 def _known(name: str) -> tzinfo | None:
+    from zoneinfo import ZoneInfo  # here, since few expressions name a zone, and every command would import it
+
     try:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError):  # in no table, or no name of a file
