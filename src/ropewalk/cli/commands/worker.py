@@ -22,6 +22,7 @@ from ropewalk.cli.views.console import console
 from ropewalk.cli.views.logs import logging_as
 from ropewalk.cli.views.progress import LogView
 from ropewalk.core.errors import InvalidInput
+from ropewalk.engines.base import Load
 from ropewalk.engines.process import settle_in
 from ropewalk.modules import catalogue
 from ropewalk.service import Service
@@ -102,7 +103,7 @@ async def _work(project: Project, settings: Settings, view: LogView, changes: Re
                 await _until_asked(service, view, asked, changes)
                 if port is not None:
                     port.leave()
-                view.say(f"draining: {_load(service)}; another signal leaves at once")
+                view.say(f"draining: {_in_words(service.engine.load)}; another signal leaves at once")
             left = service.engine.load.executions
             view.say(f"worker {service.store.worker} has left; {_count(left, 'execution')} for others to go on with")
         return is_due(asked, changes)
@@ -127,15 +128,15 @@ async def _introduce(project: Project, service: Service, view: LogView, port: He
 async def _until_asked(service: Service, view: LogView, asked: Interrupts, changes: Reload | None) -> None:
     """Says from time to time how it goes, until it is told to leave, or its files have changed."""
     leaving = asyncio.ensure_future(asked_or_changed(asked, changes))
-    told = _load(service)
+    # A worker that has just joined is idle; one that is given work at once says so too.
+    told = _in_words(Load(0, 0))
     while not leaving.done():
         await asyncio.wait((leaving,), timeout=TELL_EVERY)
-        if told != (told := _load(service)) and not leaving.done():
+        if told != (told := _in_words(service.engine.load)) and not leaving.done():
             view.say(told)
 
 
-def _load(service: Service) -> str:
-    load = service.engine.load
+def _in_words(load: Load) -> str:
     return f"{_count(load.executions, 'execution')}, {_count(load.runs, 'node')} running"
 
 
