@@ -120,7 +120,7 @@ class InMemoryEngine:
         await self.rate_limits.load()
         for execution in list(self.logs):
             self._take_up(await self.load(execution))
-        for letter in await inbox.letters_for(self.store, self.store.worker):
+        for letter in await inbox.messages_for(self.store, self.store.worker):
             signal = msgspec.json.decode(letter.signal, type=Signal)
             self.deliver([(letter.id, letter.execution, signal)])
         self.spawn(self._go_on())

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines.in_memory import InMemoryWorld
 from tests.engines.normal_form import normal_forms
-from tests.engines.scenarios import SCENARIOS, Scenario, failures, limits, maps, rate_limits
+from tests.engines.scenarios import SCENARIOS, Scenario, failures, graphs, limits, maps, rate_limits
 from tests.engines.worlds import World, at_most, judged
 
 MadeWorld = Callable[[Path, str], World]
@@ -20,6 +20,7 @@ ENGINES: Final[dict[str, MadeWorld]] = {
     "logs in memory": lambda folder, _: InMemoryWorld(str(folder / "mirror.db")),
 }
 PACED: Final = {
+    graphs.now_uuid_and_random_are_drawn_once_for_a_node_and_for_each_item: "the moment and the chance of it",
     limits.a_sibling_that_waits_keeps_the_key_over_a_restart: "which of the two begins first",
     rate_limits.a_call_keeps_the_limit_that_its_node_names_and_those_of_its_host: "whether its turn has come already",
     rate_limits.calls_to_a_host_begin_no_faster_than_its_rate_limit: "whether the next turn has come already",

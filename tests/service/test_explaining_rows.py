@@ -270,9 +270,9 @@ async def test_a_rate_limit_is_named_with_the_place_in_line_and_the_time(store: 
     [reason] = (await explained(store, "e1"))["reasons"]
 
     assert (reason["code"], reason["waitsFor"]) == (
-        "RATE_LIMIT", {"limit": "shop", "rate": "10 per 1s", "place": 51, "until": rfc3339(NOON + 5 * SECOND)},
+        "RATE_LIMIT", {"limit": "shop", "rate": "10 per 1s", "place": 48, "until": rfc3339(NOON + 5 * SECOND)},
     )  # fmt: skip
-    assert reason["why"] == f"waits for the rate limit 'shop' (10 per 1s): 51st in line, its turn is at {hour(5)}"
+    assert reason["why"] == f"waits for the rate limit 'shop' (10 per 1s): 48th in line, its turn is at {hour(5)}"
 
 
 async def test_a_rate_limit_that_no_worker_knew_is_named_with_what_helps(store: Store):

@@ -64,7 +64,7 @@ async def test_an_old_version_keeps_its_retry_when_the_type_has_another(tmp_path
         again = await service.save(document())
     async with open_service(Settings(db=database), types(RETRY | {"maxAttempts": 3})) as service:
         new = await service.save(document())
-        kept = await service.engine.memory.version(old.workflow, old.version)
+        kept = await service.engine.versions.version(old.workflow, old.version)
         found = [await tried(service, each) for each in (kept, new)]
 
     assert (again.version, new.version) == (old.version, old.version + 1)

@@ -280,7 +280,8 @@ class Progress:
             work.again = False
         else:
             if not work.used:
-                work.as_of, work.first_at = self.mends, at
+                work.as_of = self.mends
+                work.first_at = at
             work.attempt += 1
             work.used += 1
         work.phase = RUNNING
