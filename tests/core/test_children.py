@@ -9,6 +9,7 @@ from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import ExecutionAccepted, ExecutionReopened, Parent
 from ropewalk.core.kinship import child_request, never_began, reopening_of_child
 from ropewalk.core.signals import (
+    Abandon,
     Cancel,
     ChildEnded,
     ChildReopened,
@@ -327,3 +328,15 @@ def test_a_parent_that_ends_has_a_child_that_was_never_started_end_too():
     tell(execution, Cancel("ann"))
 
     assert execution.outstanding()[:2] == [StartChild("a", 1, CHILD), CancelChild("c1")]
+
+
+def test_a_parent_whose_dispatch_is_given_up_calls_off_the_child_it_waits_for():
+    """Its dispatch is given up while it waits for a slot again, reopened by that child."""
+    parent = waiting(workflow([once("a")]), CHILD)
+    tell(parent, ChildEnded("a", 1, ExecutionState.FAILED, error="boom"), ChildReopened("a", 1, "ann"))
+    parent.take_commands()
+
+    tell(parent, Abandon("no worker can begin it"))
+
+    assert parent.state is ExecutionState.FAILED
+    assert CancelChild("c1") in parent.take_commands()

@@ -99,7 +99,10 @@ def _close_nodes(x: Progress) -> None:
     if x.ending is not None or x.open_nodes:
         x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
     if x.works or x.maps:
-        x.called_off.update((wait.child, None) for wait in children(x))
+        left = [wait.child for wait in children(x)]
+        x.called_off.update(dict.fromkeys(left))
+        if x.ending is None:  # the dispatch was given up while children go on: none has told them to stop
+            x.commands.extend(map(CancelChild, left))
         for work in x.active_works():
             x.leave(work)
     x.ready.clear()
