@@ -22,7 +22,7 @@ BUGS: Final = (
     Bug("key never given back", projecting._put_live, 'rows.append(("delete_live", (live.id,)))', "pass"),
     Bug("letter told and kept", Telling.hand_over, 'live.rows.append(("delete_inbox", (letter,)))', "pass"),
     Bug("letters of the last process not read", Letters.catch_up,
-        "in await inbox.letters_for(self._store, self._store.worker)", "in ()"),
+        "in await inbox.messages_for(self._store, self._store.worker)", "in ()"),
     Bug("lost attempts not told at the opening", recovery._ends_of_attempts, "in live.found_running", "in ()"),
     Bug("kept in memory after a failed commit", Deciding.drop, "self._memory.forget(live)", "pass"),
     Bug("not taken up after a failed commit", Setbacks.give_up,
