@@ -1,4 +1,4 @@
-"""What every engine offers, whatever keeps its logs: `Engine`, and the words its users and its parts share.
+"""What every engine offers, wherever it keeps its logs: `Engine`, and the words its users and its parts share.
 
 Everything outside `engines/` is typed by `Engine`; only `wiring` knows which one there is. What every engine does in
 the same way (watching, leasing, publishing, breakers, rate limits) is a class of its own beside this module, which the
@@ -100,7 +100,7 @@ class Watcher(Protocol):
 
 
 class Observer(Protocol):
-    """Is told what a worker has done, once that is durable. Takes no time, and keeps nobody waiting."""
+    """Is told what a worker has done, once that is durable. Takes no time, and keeps no caller waiting."""
 
     def committed(self, fact: Fact) -> None:
         """This is durable, and what follows from it has not begun."""
@@ -181,7 +181,7 @@ class Load(Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """Keeps executions going until they end, whatever happens to the process."""
+    """Keeps executions going until they end, also if its process dies."""
 
     store: Store
     versions: "Versions"

@@ -1,4 +1,4 @@
-"""A bound on what is in memory at once: whoever does not fit waits for those before it."""
+"""A bound on what is in memory at once: a caller that does not fit waits for those before it."""
 
 import asyncio
 from collections import deque

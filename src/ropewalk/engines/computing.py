@@ -1,6 +1,6 @@
 """Work that takes long, done beside the loop: by one thread, a piece at a time, in fair turns.
 
-The loop and the thread share the interpreter, which changes hands every half a millisecond: whatever takes a second
+The loop and the thread share the interpreter, which changes hands every half a millisecond: work that takes a second
 here keeps no other execution waiting there. Workspaces take turns, and within one its executions and callers. What
 computes for an execution has half of each second: after a piece it rests as long as that has taken.
 """
@@ -39,7 +39,7 @@ class Computing:
             return await self._done(work)
 
     async def _done(self, work: Callable[[], Made]) -> Made:
-        """The thread is not free again before it is done, whether or not anybody still waits for what it makes."""
+        """The thread is not free again before it is done, also if the caller waits for the result no more."""
         making = asyncio.get_running_loop().run_in_executor(self._thread, work)
         try:
             return await asyncio.shield(making)

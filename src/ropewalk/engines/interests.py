@@ -1,7 +1,7 @@
-"""What other processes follow: while somebody there does, they are told of each commit that concerns it.
+"""What other processes follow: while a process follows an execution, it is told of each commit that concerns it.
 
-Only hints, said again every few seconds and forgotten when that stops. Whoever follows looks for itself as well, only
-less often.
+Only hints, said again every few seconds and forgotten when that stops. A process that follows looks for itself as well,
+only less often.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Interests:
             self._store.hint(f"{FOLLOW}{self._store.worker} {topic}")
 
     def heard(self, hint: str) -> None:
-        """Somebody follows something; our own voice comes back as well, and is nobody else's."""
+        """A process says what it follows; what this process says comes back to it as well, and is not counted."""
         worker, _, topic = hint.removeprefix(FOLLOW).partition(" ")
         if worker == self._store.worker or not topic:
             return

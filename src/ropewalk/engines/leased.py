@@ -53,7 +53,7 @@ class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LeasedRun(Run, eq=False):
-    """A run of somebody else's execution that is carried out here."""
+    """A run of an execution that another worker owns, carried out here."""
 
     config: str
     bounds: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class LeasedRun(Run, eq=False):
 
 
 class InHand(msgspec.Struct, eq=False):
-    """A leased run that is carried out here, and the task that tells how it ended: in time, whatever its node does."""
+    """A leased run that is carried out here, and the task that tells in time how it ended: not every node stops."""
 
     offer: Offer
     attempt: asyncio.Task[Outcome]

@@ -44,7 +44,7 @@ _log = logging.getLogger("ropewalk.engine")
 
 
 class LeaseOver(InvalidTransition):
-    """The lease is over, or was never the caller's; whatever is reported under it changes nothing."""
+    """The lease is over, or was never the caller's; a report under it changes nothing."""
 
 
 class Seeker(Struct, frozen=True):
@@ -133,7 +133,7 @@ class Leasing:
 
     async def _take(self, seeker: Seeker) -> list[Leased]:
         store = self._store
-        # Asked first: most look in vain, and reading disturbs nobody.
+        # Asked first: most look in vain, and reading locks nothing.
         if self._background.is_closing or not await offers.is_waiting(store, seeker.workspace, seeker.pool):
             return []
         began = time.perf_counter()
@@ -195,13 +195,13 @@ class Leasing:
         try:
             await asyncio.wait((coming, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            with suppress(ValueError):  # whoever was called has left the line already
+            with suppress(ValueError):  # the seeker that was called has left the line already
                 line.remove(coming)
             if not line and self._waiting.get(pool) is line:
                 del self._waiting[pool]
 
     def arrived(self, pool: str, count: int) -> None:
-        """So many runs of a pool may be leased: whoever has waited longest looks first."""
+        """So many runs of a pool may be leased: the seeker that has waited longest looks first."""
         line = self._waiting.get(pool, ())
         for _ in range(min(count, len(line))):
             coming = self._waiting[pool].popleft()
@@ -223,7 +223,7 @@ class Leasing:
             self.arrived(each.offer.pool, 1)
 
     def end_waiting(self) -> None:
-        """Nobody waits any longer, nor will."""
+        """No seeker waits any longer, nor will."""
         self._is_ending = True
         for pool in list(self._waiting):
             self.arrived(pool, len(self._waiting[pool]))
@@ -288,15 +288,15 @@ class Leasing:
         return replace(found, leased_by=lease.runner, fence=lease.fence)
 
     def not_theirs(self, run: str) -> LeaseOver:
-        """Somebody reports who has no lease of the run."""
+        """A runner reports that has no lease of the run."""
         self.refused += 1
-        _log.warning("run %s: somebody reports who has no lease of it, and is not listened to", run)
+        _log.warning("run %s: a runner without a lease of it reports, and is refused", run)
         return LeaseOver("this is no lease of yours")
 
     def _too_late(self, lease: Lease) -> LeaseOver:
         self.refused += 1
         _log.warning("run %s: %s reports too late, and is not listened to", lease.run, lease.runner)
-        return LeaseOver("this lease is over: the run was ended, or is somebody else's by now; stop working on it")
+        return LeaseOver("this lease is over: the run was ended, or is leased to another by now; stop working on it")
 
     async def end_silent(self, now: int) -> None:
         """A runner or worker that was not heard of in time has lost its runs; their executions are told so."""

@@ -102,7 +102,7 @@ def in_short_pauses(work: Callable[[], Answer]) -> Answer:
 
 
 async def and_no_longer(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """The work of a whole loop: whatever else is on it when that is done does not keep the process from ending.
+    """The work of a whole loop: other tasks that are left when that is done do not keep the process from ending.
 
     A loop that closes waits for every task it has cancelled: for ever, if a node does not stop when it is told to. What
     fails on it without a task that waits is told in the log, in a line.
@@ -120,7 +120,7 @@ async def _let_go_of_the_rest() -> None:
         task.cancel()
     _, deaf = await asyncio.wait(rest, timeout=_PATIENCE) if rest else (rest, rest)
     if deaf:
-        # What became of them is recorded, or handed back; that they never ended is no news to anybody.
+        # What became of them is recorded, or handed back; that they never ended is worth no line.
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     for task in deaf:
         asyncio._unregister_task(task)  # the loop's own way to know of no such task

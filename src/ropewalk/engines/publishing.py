@@ -104,7 +104,7 @@ class Publishing:
         self._spawn(self._release(workspace, type_subject(node_type), None))
 
     def doubt(self, appended: Appended, breakers: Breakers) -> None:
-        """Whoever let them go before this commit has overlooked those whose wait is in it: ask once more."""
+        """A release before this commit has overlooked the runs whose wait is in it: ask once more."""
         for event in appended.events:
             if type(event) is not RunWaiting:
                 continue
@@ -123,7 +123,7 @@ class Publishing:
             self._background.spawn(step)
 
     async def _ask_again(self, workspace: str, target: str, breakers: Breakers) -> None:
-        # Before the question: whoever is held after it asks for himself.
+        # Before the question: a run that is held after it asks for itself.
         del self._doubtful[workspace, target]
         if (most := await breakers.places(workspace, target)) != 0:
             await self._release(workspace, breaker_subject(target), most)

@@ -43,7 +43,7 @@ class Run(Struct, eq=False):
         return await desk.shelf.keep(large.text)
 
     def config_hash(self) -> str:
-        """What the node is told to do, whatever its inputs; computed when asked for."""
+        """What the node is told to do, without its inputs; computed when asked for."""
         raise NotImplementedError
 
     def bounded_by(self) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ _waits = msgspec.json.Decoder(Wait)
 
 
 async def run_node(run: Run, desk: Desk) -> Outcome:
-    """Carry out the attempt; whatever its node does, the answer is a signal."""
+    """Carry out the attempt; the answer is a signal, also if its node raises."""
     node_type = desk.types.for_runs(run.type)
     if node_type is None:
         # Another worker, or the next release of this one, may know it: no attempt is used up meanwhile.

@@ -1,4 +1,4 @@
-"""How much a worker takes on; apart from the engine, so that whoever only says so does without it."""
+"""How much a worker takes on; apart from the engine, so that a process which only reads settings does without it."""
 
 from collections.abc import Mapping
 

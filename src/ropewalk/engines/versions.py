@@ -111,7 +111,7 @@ class Versions:
 
 
 def require_startable(workflow: Workflow) -> None:
-    """Refuses a new execution, whatever it is made from, of what was archived so that there are none."""
+    """Refuses a new execution of an archived workflow, also by a rerun or a replay."""
     if workflow.archived_at is not None:
         raise InvalidTransition(f"workflow {workflow.name!r} is archived: save it again to start it")
 

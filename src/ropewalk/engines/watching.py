@@ -33,7 +33,7 @@ _log = logging.getLogger("ropewalk.engine")
 
 
 class Watching:
-    """Tells whoever listens what became durable, and nothing earlier."""
+    """Tells listeners what became durable, and nothing earlier."""
 
     def __init__(self, store: Store, is_under_way: Callable[[str], bool]) -> None:
         self._reader = store
@@ -101,7 +101,7 @@ class Watching:
                 waiting.set_result(ending(execution, last))
 
     def _tell_gone(self, execution: str) -> None:
-        """Whoever could not look for so long has missed the end."""
+        """A caller that could not look for so long has missed the end."""
         for waiting in self._waiting.pop(execution, ()):
             if not waiting.done():
                 waiting.set_exception(NotFound(f"there is no execution {execution} any more: it ended, and grew old"))
@@ -126,7 +126,7 @@ class Watching:
             del self._watchers[topic]
 
     def begin_anew(self) -> None:
-        """The database went back in time: whoever follows has heard of what may never have been."""
+        """The database went back in time: followers have heard of events that are not recorded any more."""
         self._seen.clear()
         for end in list(self._expected.values()):
             end.ended = None
@@ -237,7 +237,7 @@ class Watching:
             self._seen |= {execution: head for execution, head in moved.items() if execution in self._waiting}
 
     async def _read_on_by_itself(self, execution: str, head: int) -> None:
-        """What cannot be read is left until there is more of it, and keeps nobody else waiting."""
+        """What cannot be read is left until there is more of it, and keeps no other caller waiting."""
         try:
             await self._read_on(execution)
         except Unreadable as error:
@@ -263,7 +263,7 @@ class Watching:
             self._forget(execution, waiting)
 
     def _forget(self, execution: str, waiting: asyncio.Future[Ended]) -> None:
-        """Whoever waits no more leaves nothing behind."""
+        """A caller that waits no more leaves nothing behind."""
         others = self._waiting.get(execution)
         if others is not None and waiting in others:
             others.remove(waiting)

@@ -1,6 +1,6 @@
 """HTML text as tokens: texts, and starts and ends of elements. Any text is HTML; comments are left out.
 
-Everything is found by looking ahead once: the time is linear in the text, whatever the text is. The standard library's
+Everything is found by looking ahead once: the time is linear in the text, also for hostile text. The standard library's
 parser looks to the end of the text again and again where something is never closed, and keeps the interpreter busy.
 """
 
@@ -18,7 +18,7 @@ _ATTRIBUTE = re.compile(r"[^\s/>=][^\s/>=]*")
 _GAP = re.compile(r"[\s/]*")
 _SPACE = re.compile(r"\s*")
 _BARE = re.compile(r"[^\s>]+")
-# What is text up to its end, whatever it looks like.
+# What is text up to its end, also if it looks like a tag.
 _RAW: Final = {
     name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")

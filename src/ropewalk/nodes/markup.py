@@ -148,5 +148,5 @@ class MarkdownRender(NodeType):
 
         options = {"html": parameters.raw_html == "sanitise", "breaks": parameters.breaks}
         rendered = MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).render(parameters.text)
-        # Once more through the one gate for HTML, whatever the library lets through.
+        # Once more through the one gate for HTML: the library may let more through.
         return Output(sanitised(parsed_html(rendered, "with.text")))

@@ -2,7 +2,7 @@
 
 A caller that changes a value locks its row first, which is made if there is none: a row that is not there cannot be
 locked. A row whose time is over counts as none. A version is the time of the write, so that no version comes twice,
-whatever was removed meanwhile.
+also if the value was removed meanwhile.
 """
 
 from collections.abc import Sequence

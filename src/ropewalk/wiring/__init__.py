@@ -37,7 +37,7 @@ FIRST_SWEEP = 60.0
 
 def node_types(extra: "Iterable[NodeType]" = ()) -> "Registry":
     """The built-in types, those of installed packages, and these."""
-    from ropewalk.nodes.base import Registry  # here, since whoever only looks does without node types
+    from ropewalk.nodes.base import Registry  # here, since a command that only reads does without node types
 
     types = Registry.builtin()
     types.load_entry_points()
@@ -88,7 +88,7 @@ async def open_service(
 
     With `load`, other processes of this user may bring it node types.
     """
-    # Here, since whoever only looks, or reads the settings, does without an engine and starts the sooner.
+    # Here, since a command that only reads, or reads the settings, does without an engine and starts the sooner.
     from ropewalk.access.reach import SharedReach
     from ropewalk.engines.kept_values import StoredValues
     from ropewalk.engines.native.engine import NativeEngine
@@ -128,7 +128,7 @@ async def open_backend(
     settings: Settings, types: "Registry | None" = None, functions: "Functions | None" = None
 ) -> AsyncIterator["Backend"]:
     """What a server's handlers work with, on a Ropewalk of its own."""
-    # Here, since whoever does not serve does without the web.
+    # Here, since a process that does not serve does without the web.
     from ropewalk.api.backend import Backend
     from ropewalk.api.nouns.metrics import ServerMetrics
     from ropewalk.service.metrics import Sampler
@@ -180,7 +180,7 @@ async def _opened(settings: Settings) -> AsyncIterator[Store]:
     guard: AbstractAsyncContextManager[None] = nullcontext()
     if is_shared(settings.db):
         fleet = settings.fleet
-        # Here, since whoever works on a file does without the driver, and starts the sooner.
+        # Here, since a process that works on a file does without the driver, and starts sooner.
         from ropewalk.store.postgres import PostgresStore
 
         store = await PostgresStore.open(

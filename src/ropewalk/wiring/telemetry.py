@@ -22,7 +22,7 @@ _log = logging.getLogger("ropewalk.telemetry")
 
 @asynccontextmanager
 async def watched(engine: "Engine", settings: TelemetrySettings, metrics: "Metrics | None") -> AsyncIterator[None]:
-    """What the engine does is counted and traced, as far as anybody wants to know; else it has no observer."""
+    """What the engine does is counted and traced, as far as the settings ask for it; else it has no observer."""
     if metrics is None and settings.otlp_endpoint is None and settings.log is LogForm.PLAIN:
         yield
         return

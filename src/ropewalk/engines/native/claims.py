@@ -87,7 +87,10 @@ class Claims:
         self._wake.set()
 
     def freed(self) -> None:
-        """A slot, a key or a place in memory is free; whoever came since we looked has let us know, or will be seen."""
+        """A slot, a key or a place in memory is free.
+
+        An execution that came since the last look has made itself known, or will be seen.
+        """
         if self._is_anyone_waiting:
             self.asked()
 
@@ -141,7 +144,7 @@ class Claims:
         while await self._dispatch_owed() and await self._claim():
             self._in_vain = 0
             await self._dispatch_owed()
-            # Whatever was decided about them before they were claimed is written by now, and nothing is uncounted.
+            # What was decided about them before they were claimed is written by now, and nothing is uncounted.
             await self._commit.settled()
             if self.waking.is_due:
                 return 0.0
@@ -152,7 +155,7 @@ class Claims:
         self._memory.departed = {}
         room = min(self._settings.claim_batch, self._settings.executions - len(self._memory.lives))
         now = self._store.now()
-        # Before the question: whoever comes meanwhile is not overlooked.
+        # Before the question: an execution that comes meanwhile is not overlooked.
         is_asked, self._is_asked, self._is_anyone_waiting = self._is_asked, False, False
         if not (is_asked and room > 0) and not await self._look_for_waiting(now, room):
             return False
@@ -234,7 +237,7 @@ class Claims:
         self._deciding.resume(claimed)
 
     async def _leave_to_others(self, entry: Claimed, error: UnknownVersion) -> None:
-        """A newer Ropewalk has written it, and goes on with it; here it is nobody's fault, and uses no attempt."""
+        """A newer Ropewalk has written it, and goes on with it; here it is no failure, and uses no attempt."""
         _log.warning("execution %s is left to a newer worker: %s", entry.execution, error)
         again = Returned("PENDING", self._store.now() + BACKOFFS[0], entry.attempts, str(error))
         async with self._store.transaction() as tx:

@@ -75,7 +75,7 @@ class GroupCommit:
         self._giving_way = 0
         self.commits = 0
         self.limit(LARGEST_BATCH)
-        # Whether anyone wants to see the rows once they are written; nobody else keeps them so long.
+        # Whether an observer wants to see the rows once they are written; otherwise they are not kept so long.
         self.is_observed = False
 
     def limit(self, largest: int) -> None:
@@ -113,7 +113,7 @@ class GroupCommit:
         self._apart[live] = None
 
     def with_bound(self, lives: list[Live]) -> list[Live]:
-        """These, and whoever is bound to one of them and is not written yet; bound no more."""
+        """These, and the executions bound to one of them that are not written yet; bound no more."""
         if not self._bound:
             return lives
         together = dict.fromkeys(lives)
@@ -141,7 +141,7 @@ class GroupCommit:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether there is a whole commit that nobody has begun to make."""
+        """Whether there is a whole commit that has not been begun."""
         return len(self._dirty) >= self.largest and self._phase is Phase.RESTING
 
     @property
@@ -166,7 +166,7 @@ class GroupCommit:
     def _begin(self) -> None:
         """Let a whole commit begin while others have yet to speak in the same turn of the loop, if the store can.
 
-        Whoever waits has said everything, and so has everyone before.
+        The caller that waits has said everything, and so have those before it.
         """
         if self._phase is Phase.RESTING and self._begun is None and not self._store.is_shared:
             self._begun = self._next()
@@ -201,7 +201,7 @@ class GroupCommit:
             self._prepare()
             written = await writing
         self._finish(written)
-        # and the last when whoever waited for them has gone on.
+        # and the last when the callers that waited for them have gone on.
         await asyncio.sleep(0)
 
     def _first_share(self) -> int:
@@ -221,7 +221,7 @@ class GroupCommit:
                 self._check_name(part)
                 await (part.writing or self._store.write(part.batch))
                 self.commits += 1
-        except Exception as error:  # noqa: BLE001 -- whatever the store says, none of this has happened
+        except Exception as error:  # noqa: BLE001 -- the store has refused it: none of this has happened
             self._undo(part, error)
         finally:
             if self._phase is Phase.WRITING:
@@ -229,7 +229,7 @@ class GroupCommit:
         return part
 
     def _check_name(self, part: Part) -> None:
-        """Whoever lost the lease comes back under another name; what was ours before may be anyone's by now."""
+        """A worker that lost its lease comes back under another name; its executions may be another's by now."""
         if part.worker != self._store.worker:
             raise StoreUnavailable(f"{part.worker} has come back as {self._store.worker}: nothing of this was written")
 
@@ -259,7 +259,7 @@ class GroupCommit:
         part.waiters += [waiter for undone in parts[1:] for waiter in undone.waiters]
 
     def _finish(self, part: Part) -> None:
-        """The commit is through: whoever waits for it is told, and what it asks for is done."""
+        """The commit is through: the callers that wait for it are told, and what it asks for is done."""
         part.batch = ()  # what is on the disk need not be in memory while the next is made
         for each in part.committed:
             each.live.commits -= 1

@@ -66,7 +66,7 @@ class Deciding:
         for command in commands:
             if type(command) is RunNode:
                 runs += 1
-        # All of them first: whatever goes wrong with the others, who drops the execution counts on that.
+        # All of them first: a later fault drops the execution, and counts on that.
         hands.promised += runs
         if runs < len(commands):
             write_down(live, commands)

@@ -1,7 +1,7 @@
 """The native engine: signal → commit → commands, made of its parts here and nowhere else.
 
 A worker owns executions; they live in its memory and no other worker moves them. What only waits is parked: a row
-with a wake-up time, no memory. Whatever was under way when the process died is found again by folding its log.
+with a wake-up time, no memory. What was under way when the process died is found again by folding its log.
 
 Parts are made from the bottom up, in five groups, and each is given those below it that it needs. Four things are said
 upwards, by a function: a commit is to be carried out, executions are given up, what is in an inbox is to be delivered,

@@ -1,6 +1,6 @@
 """Expressions of executions that take long: evaluated beside the loop, in fair turns.
 
-Most take a few microseconds, and are evaluated where they are needed. Whatever is `Unfinished` there comes here.
+Most take a few microseconds, and are evaluated where they are needed. What is `Unfinished` there comes here.
 """
 
 from collections.abc import Callable

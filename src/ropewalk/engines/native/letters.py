@@ -1,7 +1,7 @@
 """Letters: what executions are told by others than their owner, kept in the inbox until they were told.
 
-A letter is written in the commit of whatever causes it and goes in the commit of the events it causes: told at least
-once, and only by the owner of whom it is for. Whoever writes one tries to hand it over at once; one for an execution
+A letter is written in the commit of its cause and goes in the commit of the events it causes: told at least
+once, and only by the owner of whom it is for. Its writer tries to hand it over at once; one for an execution
 in other hands is for these to read. A person's request is a letter with an answer.
 
 What a parent tells a child is told in the order it was said: a child that hears of the resumption before the pause
@@ -167,7 +167,9 @@ class Letters:
 
     async def _is_durable(self) -> None:
         """Until what a letter caused is written, the letter is in the inbox and must not be told a second time."""
-        with suppress(RopewalkError):  # it was not told then: whoever takes the execution up reads the inbox again
+        with suppress(
+            RopewalkError
+        ):  # it was not told then: the worker that takes the execution up reads the inbox again
             await self._commit.settled()
 
     async def _hand_over(self, letter: InboxMessage, signal: Said) -> None:
@@ -191,8 +193,8 @@ class Letters:
             self._telling.hand_over(letter.id, live, signal)
 
     async def _forget(self, letter: InboxMessage, signal: Said) -> None:
-        """There is nobody to be told; a child that is about to start is to hear it all the same."""
-        # Whoever is started anew needs no retry.
+        """The execution is not there; a child that is about to start is to hear it all the same."""
+        # An execution that is started anew needs no retry.
         may_come = _is_verb_of_parent(signal) and not isinstance(signal, Retry)
         async with self._store.transaction() as tx:
             if may_come:
@@ -227,7 +229,7 @@ class Letters:
         return letter.id in waiting, waiting[:1] == [letter.id]
 
     async def _start_child(self, letter: InboxMessage, live: Live, command: StartChild) -> None:
-        """The parent stays ours meanwhile, so that nobody else starts the child as well."""
+        """The parent stays ours meanwhile, so that no other worker starts the child as well."""
         live.pins += 1
         try:
             await self._children.start(letter.id, live, command)
@@ -286,7 +288,7 @@ def _refused(refusal: RopewalkError) -> Answer:
 
 
 def _opened(letter: str) -> Said | None:
-    """What a letter says; None if that is nothing we know: whoever wrote it was newer, or somebody damaged it."""
+    """What a letter says; None if that is nothing we know: its writer was newer, or the row is damaged."""
     try:
         said: Said = _signals.decode(letter)
     except (msgspec.MsgspecError, UnicodeDecodeError):

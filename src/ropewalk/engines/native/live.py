@@ -36,7 +36,7 @@ class Running(Run, eq=False):
 
     live: "Live"
     work: Work
-    # Who carries it out; nobody while it is in line.
+    # Which task carries it out; none while it is in line.
     task: asyncio.Task[None] | None = None
 
     def reserved(self) -> RateLimitWait | None:
@@ -108,7 +108,7 @@ class Live:
         self.blobs: dict[str, None] | None = None
         # The runs that others have or may take.
         self.offered: set[Attempt] = set()
-        # The runs that were under way when its log was folded, for whoever takes it up.
+        # The runs that were under way when its log was folded, for the worker that takes it up.
         self.found_running: list[Attempt] = []
         # How many are at something that needs it to stay.
         self.pins = 0
@@ -134,9 +134,9 @@ class Live:
 
     @property
     def may_leave(self) -> bool:
-        """Whether the commit that is made now may say that it is nobody's.
+        """Whether the commit that is made now may say that it has no owner.
 
-        One that is over is nobody's from its last commit on; whatever still runs of it is reported too late.
+        One that is over has no owner from its last commit on; a run that still goes on is reported too late.
         """
         return self.execution.is_ended or not (self.running or self.reports or self.pins or self.execution.has_slot)
 

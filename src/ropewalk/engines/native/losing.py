@@ -1,4 +1,4 @@
-"""Ends executions whose version is lost: they cannot go on, and nobody is to be kept by them for good."""
+"""Ends executions whose version is lost: they cannot go on, and no other execution is to be kept by them for good."""
 
 from functools import partial
 
@@ -28,7 +28,7 @@ class Losing:
         await self._memory.end_without_plan(execution, end, is_ours=True)
 
     async def cancel(self, execution: str, request: Cancel, by: str, letter: str | None = None) -> bool:
-        """Cancel it, at once: what it had under way is nobody's. Durable when it returns; whether it changed anything.
+        """Cancel it, at once: what it had under way is dropped. Durable when it returns; whether it changed anything.
 
         One that was ending ends as it was about to. `letter` asked for it, and is gone from the inbox with the same
         commit.

@@ -26,14 +26,14 @@ from ropewalk.store.access import Store
 from ropewalk.store.queue import Claimed
 
 GoOn = Callable[[list[Live]], Awaitable[None]]
-# What the claim has written for one that was never parked: an owner, a slot; unlike whatever is written next.
+# What the claim has written for one that was never parked: an owner, a slot; unlike what is written next.
 _CLAIMED = ("", None, 1, 0)
 
 _log = logging.getLogger("ropewalk.engine")
 
 
-def _nobody() -> None:
-    """Nobody wants to know."""
+def _unheard() -> None:
+    """No caller wants to hear."""
 
 
 class Memory:
@@ -46,7 +46,7 @@ class Memory:
         self._versions = versions
         self._folding = Folding(store, versions)
         self._loading: dict[str, asyncio.Future[Any]] = {}
-        # Those whose last commit gives them away: nobody may have them back before it is through.
+        # Those whose last commit gives them away: no caller may have them back before it is through.
         self._leaving: dict[str, asyncio.Future[None] | None] = {}
         self.lives: dict[str, Live] = {}
         # Whether the lease is lost: what was ours when its loading began is not ours any more.
@@ -55,7 +55,7 @@ class Memory:
         self.may_have_strays = False
         # Those that left since the last claim began, for a worker that claims.
         self.departed: dict[str, None] | None = None
-        # Whoever was read for somebody who has gone away: kept in our hands, a parked one would be woken by no one.
+        # What was read for a caller that has gone away: kept in memory, a parked one would be woken by no worker.
         self.on_unwanted: Callable[[Live], None] = lambda live: None
 
     def owns(self, live: Live) -> bool:
@@ -91,7 +91,7 @@ class Memory:
         return True
 
     def leaves(self, live: Live) -> None:
-        """The commit that is made now says that the execution is nobody's."""
+        """The commit that is made now says that the execution has no owner."""
         if self.forget(live):
             self._leaving[live.id] = None
 
@@ -102,7 +102,7 @@ class Memory:
             leaving.set_result(None)
 
     def _departure(self, execution: str) -> asyncio.Future[None]:
-        """What is done when the execution has left; made when somebody waits for it, since hardly anybody does."""
+        """What is done when the execution has left; made when a caller waits for it, since few do."""
         leaving = self._leaving[execution]
         if leaving is None:
             leaving = self._leaving[execution] = asyncio.get_running_loop().create_future()
@@ -144,7 +144,7 @@ class Memory:
         return live
 
     async def _wait_for(self, execution: str, loading: asyncio.Future[None]) -> None:
-        """A load goes on though nobody waits for it; then nobody may have use for it either."""
+        """A load goes on though no caller waits for it; then no caller may have use for it either."""
         try:
             await asyncio.shield(loading)
         except asyncio.CancelledError:
@@ -160,7 +160,7 @@ class Memory:
         await asyncio.gather(*self._loading.values(), return_exceptions=True)
 
     async def _load(self, execution: str, is_ours: bool) -> None:
-        """Fold its log; nobody else does so meanwhile."""
+        """Fold its log; no other caller does so meanwhile."""
         try:
             if execution in self._leaving:
                 await self._departure(execution)
@@ -172,10 +172,10 @@ class Memory:
         finally:
             del self._loading[execution]
 
-    async def load_together(self, executions: Sequence[str], heard: Callable[[], None] = _nobody) -> list[Live]:
+    async def load_together(self, executions: Sequence[str], heard: Callable[[], None] = _unheard) -> list[Live]:
         """Executions of which the store says already that they are ours; their logs are read together.
 
-        Left out is whatever somebody else is at, and whatever there is trouble with, which `load` tells. `heard` is
+        Left out is what another caller is at, and what there is trouble with, which `load` tells. `heard` is
         called whenever there was an answer.
         """
         lives: list[Live] = []
@@ -187,7 +187,7 @@ class Memory:
         return [live for live in lives if self.owns(live)]
 
     async def load_in_pieces(
-        self, executions: Sequence[str], go_on: GoOn, heard: Callable[[], None] = _nobody
+        self, executions: Sequence[str], go_on: GoOn, heard: Callable[[], None] = _unheard
     ) -> dict[str, None]:
         """The same for executions that may leave again before the next are read: `go_on` is told of each piece.
 
@@ -266,7 +266,7 @@ class Memory:
                 await self._ownership.release(execution)
 
     def suspect_strays(self) -> None:
-        """A transaction that gives us executions may be through, though nobody told us."""
+        """A transaction that gives us executions may be through, though no answer came."""
         self.may_have_strays = True
 
     async def release(self, execution: str) -> None:
@@ -300,7 +300,7 @@ class Memory:
         return self._take_in(live, owner)
 
     def _was_here(self, execution: str) -> bool:
-        """Whether somebody else may have moved it since it was claimed, or be about to."""
+        """Whether another caller may have moved it since it was claimed, or be about to."""
         return self.knows(execution) or self.departed is None or execution in self.departed
 
     async def end_without_plan(self, execution: str, end: Callable[[Live], object], *, is_ours: bool = False) -> Live:
@@ -326,6 +326,6 @@ class Memory:
 
 
 def _heard(loading: asyncio.Future[Any]) -> None:
-    """Whoever asked may have gone away before there is anything to tell."""
+    """The caller may have gone away before there is anything to tell."""
     if not loading.cancelled():
         loading.exception()

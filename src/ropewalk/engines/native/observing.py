@@ -1,4 +1,4 @@
-"""Tells an observer what has become durable; whatever becomes of that concerns no execution."""
+"""Tells an observer what has become durable; a fault of the observer concerns no execution."""
 
 import logging
 from contextlib import suppress
@@ -16,7 +16,7 @@ def observe(observer: Observer, committed: list[Committed]) -> None:
     for each in committed:
         try:
             _tell(observer, each)
-        except Exception:  # noqa: BLE001 -- whoever watches must not stop what is watched
+        except Exception:  # noqa: BLE001 -- an observer must not stop what it watches
             _log.exception("execution %s: what was done cannot be told to the observer", each.live.id)
 
 

@@ -66,10 +66,10 @@ class Offers:
         self._rows: list[tuple[Live, NewOffer]] = []
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        # Whether anybody is there to be told anything; found out anew every second.
+        # Whether another worker is there to be told anything; found out anew every second.
         self.has_others = True
         self._looked_at = 0
-        # Whether any run is offered or leased, on a store where nobody else could offer one.
+        # Whether any run is offered or leased, on a store where no other worker could offer one.
         self._has_any = False
 
     def open(self) -> None:
@@ -88,7 +88,7 @@ class Offers:
     def place(self, live: Live, command: RunNode, now: int) -> None:
         """Carry out an attempt whose start is durable, here or elsewhere; not if it was called off meanwhile.
 
-        Of an execution that was dropped it is found in the log, by whoever takes that up.
+        Of an execution that was dropped it is found in the log, by the worker that takes that up.
         """
         hands, x = self._hands, live.execution
         hands.promised -= 1
@@ -148,7 +148,7 @@ class Offers:
         self._wake.set()
 
     def watch(self) -> None:
-        """Something is offered: somebody has to look after it, also where there are no other workers."""
+        """Something is offered: this worker looks after it, also where there is no other."""
         self._has_any = True
         if self._task is None and not self._store.is_shared:
             self.open()
@@ -199,7 +199,7 @@ class Offers:
             self._wake.set()
 
     async def _write(self) -> None:
-        """Make what is offered known, once: whoever has taken a run may have reported it before we hear of it."""
+        """Make what is offered known, once: a run may be taken and reported before this worker hears of it."""
         made, self._rows = self._rows, []
         offered = [(live, row) for live, row in made if self._memory.owns(live)]
         if not offered:
@@ -226,7 +226,7 @@ class Offers:
             await self._see_others(now)
         else:
             self._has_any = bool(self._rows) or await offers.are_any(self._store)
-        self._deciding.feed()  # whoever has come since may help
+        self._deciding.feed()  # a worker that has come since may help
 
     async def _see_others(self, now: int) -> None:
         self._store.load = len(self._memory.lives) + self._leased.busy

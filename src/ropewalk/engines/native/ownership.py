@@ -1,6 +1,6 @@
 """Whose an execution is: of several workers on one store, exactly one may move it.
 
-On a store of its own a worker owns everything, and there is nobody to ask.
+On a store of its own a worker owns everything, and there is no other worker to ask.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Ownership(Protocol):
         """The execution is ours from now on; OwnedElsewhere if it is another's."""
 
     async def release(self, execution: str) -> None:
-        """The execution is nobody's, though nothing was written about it."""
+        """The execution has no owner, though nothing was written about it."""
 
     async def take_due(self, limit: int, told: Collection[str]) -> list[str]:
         """Parked executions whose time has come, ours from now on; without those that were `told` so a moment ago."""
@@ -42,7 +42,7 @@ class Ownership(Protocol):
         """It does again."""
 
     def claiming(self) -> AbstractAsyncContextManager[Any]:
-        """Nobody acquires what is being claimed: what he reads of it would be as it was before."""
+        """No caller acquires what is being claimed: it would read it as it was before the claim."""
 
 
 class SoleOwner:
@@ -51,7 +51,7 @@ class SoleOwner:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._claiming = asyncio.Lock()
-        # What is set aside: nobody else changes that, so it is asked for once.
+        # What is set aside: no other worker changes that, so it is asked for once.
         self._set_aside: set[str] | None = None
 
     async def acquire(self, execution: str) -> None:

@@ -143,7 +143,7 @@ def _put_live(live: Live, owner: str | None, rows: Rows) -> None:
     elif row != written.live:
         rows.append(("update_live", (owner, x.seq, *row[1:], live.id)))
     elif owner is None and live.events:
-        # Whoever claims it goes by the number of its events, and may just have done so: the rest is left alone.
+        # A claimer goes by the number of its events, and may just have claimed it: the rest is left alone.
         rows.append(("count_live", (x.seq, live.id)))
     written.live = row
 

@@ -35,8 +35,8 @@ BATCH = 100
 _log = logging.getLogger("ropewalk.engine")
 
 
-def _nobody() -> None:
-    """Nobody wants to know."""
+def _unheard() -> None:
+    """No caller wants to hear."""
 
 
 class Recovery:
@@ -75,12 +75,12 @@ class Recovery:
             executions = [row.execution for row in left]
             async with store.transaction() as tx:
                 await suspicion.raise_for(tx, executions)
-            suspects += await self._take_up_harmless(executions, _nobody)
+            suspects += await self._take_up_harmless(executions, _unheard)
             after = left[-1].execution
         for suspect in suspects:
             await self._try(suspect)
 
-    async def take_up(self, executions: Sequence[str], heard: Callable[[], None] = _nobody) -> None:
+    async def take_up(self, executions: Sequence[str], heard: Callable[[], None] = _unheard) -> None:
         """Go on with executions whose last owner is gone and which are ours now; what one is ill with stops no other.
 
         `heard` is called whenever the store has answered. Those that may be what the last owners died of come last.
@@ -98,7 +98,7 @@ class Recovery:
         return suspects
 
     async def _try(self, suspect: Suspect) -> None:
-        """Take up a suspect alone, when whatever else is here is written down; set it aside if that was done before."""
+        """Take up a suspect alone, when everything else here is written down; set it aside if that was done before."""
         execution = suspect.execution
         await self._commit.settled()
         async with self._store.transaction() as tx:
@@ -144,13 +144,13 @@ class Recovery:
             _log.warning("execution %s goes on when this worker is replaced by a newer one: %s", execution, error)
             self._memory.suspect_strays()
             return
-        except Exception as error:  # noqa: BLE001 -- whatever is wrong with its log, the others have a right to go on
+        except Exception as error:  # noqa: BLE001 -- its log is at fault, and the others have a right to go on
             await self._let_lie(execution, error)
             return
         self.go_on(live)
 
     async def _let_lie(self, execution: str, error: Exception) -> None:
-        """What cannot be read is nobody's, and has no slot: it keeps nobody else from going on."""
+        """What cannot be read has no owner and no slot: it keeps no other execution from going on."""
         fault = None if isinstance(error, RopewalkError) else error
         _log.error("execution %s cannot be taken up, and lies as it is: %s", execution, error, exc_info=fault)
         async with self._store.transaction() as tx:
@@ -202,7 +202,7 @@ class Recovery:
         self._ownership.take_back(execution)
         if is_released:
             _log.warning("execution %s was set aside, and is taken up again by %s", execution, by)
-            await self._take_up_together([execution], _nobody)
+            await self._take_up_together([execution], _unheard)
             await self._letters.catch_up()
 
     # An answer was lost
@@ -224,7 +224,7 @@ class Recovery:
             raise
 
     def _is_in_hand(self, row: LiveRow) -> bool:
-        """Whether somebody here sees to it. One that was only loaded, and has a slot or nothing to do, is not."""
+        """Whether this worker sees to it. One that was only loaded, and has a slot or nothing to do, is not."""
         memory = self._memory
         if row.execution in self.lost or self._claims.owes(row.execution):
             return True

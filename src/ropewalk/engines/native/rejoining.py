@@ -44,7 +44,7 @@ class Rejoining:
         self._rewinds = 0
 
     def lost_the_lease(self, why: str) -> None:
-        """Others may have everything we had: let go of all of it, and come back as somebody else."""
+        """Other workers may have everything this one had: let go of all of it, and come back under another name."""
         if not self._is_rejoining:
             self._is_rejoining = True
             _log.error("worker %s has lost its lease, its executions go on elsewhere: %s", self._store.worker, why)

@@ -73,7 +73,7 @@ class Setbacks:
         What can be read need not be written yet: of a store that is full one could ask it without end.
         """
         while True:
-            # Not all at the same moment: whoever was refused for another's sake comes apart from it.
+            # Not all at the same moment: an execution that was refused for another's sake is not written with it again.
             await asyncio.sleep(PAUSES[min(setbacks, len(PAUSES) - 1)] * random.uniform(0.5, 1))
             setbacks += 1
             try:

@@ -1,9 +1,9 @@
 """Goes on with what a dead worker left behind.
 
 A worker is dead when the store has not heard of it for a lease, or has seen its session end and not come back. Its row
-is locked and its epoch raised before anything of it is touched: whatever it still writes, should it come back, is
-refused. One that was stopped in the middle of a transaction keeps that row locked, and whatever else it was at: its
-sessions are ended first, and nobody waits for a row that is locked all the same.
+is locked and its epoch raised before anything of it is touched: what it still writes, should it come back, is
+refused. One that was stopped in the middle of a transaction keeps that row locked, and the rows it was writing: its
+sessions are ended first, and no worker waits for a row that is locked all the same.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from ropewalk.store.access import Store
 EVERY = 1.0
 MOST_WORKERS = 20
 LEAST = 10
-"""How many a worker takes that has no room: there may be nobody else."""
+"""How many a worker takes that has no room: there may be no other worker."""
 GRACE = 2.0
 
 _log = logging.getLogger("ropewalk.engine")
@@ -47,7 +47,7 @@ class Takeover:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def leave(self) -> None:
-        """Say that this worker takes nothing more, for whoever asks who could; nothing depends on it."""
+        """Say that this worker takes nothing more, for those that ask which worker could; nothing depends on it."""
         try:
             async with self._store.transaction() as tx:
                 await workers.stop_taking(tx, tx.worker)
@@ -88,7 +88,7 @@ class Takeover:
             room -= len(taken)
 
     async def _take_from(self, dead: dict[str, int], most: int) -> list[str]:
-        """What the dead left behind, ours from now on; whoever has nothing left is none of them any more."""
+        """What the dead left behind, ours from now on; a dead worker with nothing left is forgotten."""
         taken: list[str] = []
         while dead and len(taken) < most:
             worker, before = next(iter(dead.items()))
@@ -101,7 +101,7 @@ class Takeover:
 
     @property
     def _silence(self) -> int:
-        """Whoever was last heard of before then is dead."""
+        """A worker that was last heard of before then is dead."""
         store = self._store
         return store.now() - round(store.lease_seconds * SECOND)
 
@@ -121,11 +121,11 @@ class Takeover:
             departed = await workers.owning(store, departed, MOST_WORKERS)
             self._step()
         if self._stepped_at - self._back_at < GRACE:
-            return {}  # whoever was away cannot tell who else is
+            return {}  # a worker that was away itself cannot tell which others are
         return dict.fromkeys(silent, silence) | dict.fromkeys(departed, workers.NEVER)
 
     async def _take(self, dead: str, before: int, most: int) -> list[str]:
-        """Some of what the worker left behind, ours from now on; nothing while somebody else has its row."""
+        """Some of what the worker left behind, ours from now on; nothing while another worker has its row."""
         async with self._store.transaction() as tx:
             taken = await workers.take_over(tx, dead, tx.worker, before, most, self._to_come)
         if taken:

@@ -158,7 +158,7 @@ class Waking:
         return has_room and is_free
 
     async def _postpone(self, execution: str, pause: int) -> None:
-        """The execution is nobody's, and is not woken before then."""
+        """The execution has no owner, and is not woken before then."""
         await self._memory.release(execution)
         self._commit.add_row("postpone_live", (self._store.now() + pause, execution))
 
