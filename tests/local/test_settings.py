@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,18 @@ async def test_two_node_types_of_one_name_are_refused(folder: Path, monkeypatch:
 # The process
 
 
+@pytest.fixture
+def untouched() -> Iterator[None]:
+    """A process that has set neither its collector nor its turns, whatever other tests have left behind."""
+    before = gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(700, 10, 10)
+    sys.setswitchinterval(0.005)
+    yield
+    gc.set_threshold(*before[0])
+    sys.setswitchinterval(before[1])
+
+
+@pytest.mark.usefixtures("untouched")
 async def test_a_program_has_its_own_collector_again_when_its_engine_is_closed(folder: Path):
     before = gc.get_threshold(), sys.getswitchinterval()
 

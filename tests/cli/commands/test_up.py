@@ -230,11 +230,26 @@ def threads(pid: int) -> int:
         return 0
 
 
+async def freeze(server: UpServer, database: str) -> None:
+    """Stop the server where it has no transaction open: the locks of an open one would stop its workers too."""
+    inside = "select 1 from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"
+
+    async def is_outside() -> bool:
+        server.process.send_signal(signal.SIGSTOP)
+        for _ in range(20):
+            if not await ask(database, inside):
+                return True
+        server.process.send_signal(signal.SIGCONT)
+        return False
+
+    await until(is_outside, "the server is stopped outside a transaction")
+
+
 async def test_a_worker_that_drains_goes_on_draining_when_its_server_ends(database: str, tmp_path: Path, answer: Any):
     with up(tmp_path, "--workers", "2", "--db", database) as server:
         await joined(database, {1, 2, 3})
         workers = children(server)
-        server.process.send_signal(signal.SIGSTOP)
+        await freeze(server, database)
         await asyncio.to_thread(answer, "run", "held.yaml", "--detach", "--db", database)
         worker = await owner_among(database, workers)
         # As a service manager does that signals every process of a unit.
