@@ -22,6 +22,7 @@ ENGINES: Final[dict[str, MadeWorld]] = {
 PACED: Final = {
     graphs.now_uuid_and_random_are_drawn_once_for_a_node_and_for_each_item: "the moment and the chance of it",
     limits.a_sibling_that_waits_keeps_the_key_over_a_restart: "which of the two begins first",
+    limits.the_retry_of_a_child_goes_on_after_a_restart: "what of the child the crash meets",
     rate_limits.a_call_keeps_the_limit_that_its_node_names_and_those_of_its_host: "whether its turn has come already",
     rate_limits.calls_to_a_host_begin_no_faster_than_its_rate_limit: "whether the next turn has come already",
     maps.fifty_of_two_thousand_items_fail_and_are_mended_in_bulk: "how many are requeued before the first is mended",
