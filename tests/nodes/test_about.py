@@ -5,7 +5,8 @@ import pytest
 from ropewalk.core.definition.authoring import certainty_of
 from ropewalk.core.definition.node_type import CATEGORIES
 from ropewalk.core.schema import check_schema, validate
-from ropewalk.nodes.base import BUILTIN, About, NodeType, Output, Registry
+from ropewalk.nodes.base import About, NodeType, Output, Registry
+from ropewalk.nodes.builtin import BUILTIN
 from ropewalk.nodes.describing import title_of
 
 TYPES = sorted(BUILTIN)

@@ -11,7 +11,8 @@ from aiosmtpd.smtp import SMTP
 from ropewalk.core.definition import parse_definition
 from ropewalk.documents import read_document
 from ropewalk.local import LocalEngine
-from ropewalk.nodes.base import BUILTIN, Registry
+from ropewalk.nodes.base import Registry
+from ropewalk.nodes.builtin import BUILTIN
 from ropewalk.nodes.functions import Functions
 from ropewalk.wiring import Settings, open_service
 

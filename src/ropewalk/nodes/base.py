@@ -22,6 +22,7 @@ from ropewalk.core.errors import Problem
 from ropewalk.core.reach import Reached
 from ropewalk.core.schema import check_schema
 from ropewalk.core.waits import Wait
+from ropewalk.nodes.builtin import BUILTIN
 from ropewalk.nodes.context import NodeContext
 from ropewalk.nodes.describing import checked_about, titled
 from ropewalk.nodes.facilities import Facilities
@@ -54,46 +55,6 @@ __all__ = [
 ]
 
 ENTRY_POINTS = "ropewalk.nodes"
-BUILTIN = {
-    "if": "ropewalk.nodes.control:If",
-    "switch": "ropewalk.nodes.control:Switch",
-    "noop": "ropewalk.nodes.control:Noop",
-    "note": "ropewalk.nodes.control:Note",
-    "fail": "ropewalk.nodes.control:Fail",
-    "log": "ropewalk.nodes.control:Log",
-    "set": "ropewalk.nodes.shaping:Set",
-    "merge": "ropewalk.nodes.merging:Merge",
-    "filter": "ropewalk.nodes.lists:Filter",
-    "sort": "ropewalk.nodes.lists:Sort",
-    "limit": "ropewalk.nodes.lists:Limit",
-    "split": "ropewalk.nodes.lists:Split",
-    "aggregate": "ropewalk.nodes.grouping:Aggregate",
-    "dedupe": "ropewalk.nodes.kv:Dedupe",
-    "kv.get": "ropewalk.nodes.kv:KvGet",
-    "kv.set": "ropewalk.nodes.kv:KvSet",
-    "kv.delete": "ropewalk.nodes.kv:KvDelete",
-    "kv.increment": "ropewalk.nodes.kv:KvIncrement",
-    "text.template": "ropewalk.nodes.templates:TextTemplate",
-    "json": "ropewalk.nodes.tables:Json",
-    "csv.parse": "ropewalk.nodes.tables:CsvParse",
-    "csv.write": "ropewalk.nodes.tables:CsvWrite",
-    "xml": "ropewalk.nodes.xml:Xml",
-    "html.extract": "ropewalk.nodes.markup:HtmlExtract",
-    "markdown.render": "ropewalk.nodes.markup:MarkdownRender",
-    "datetime": "ropewalk.nodes.dates:DateTime",
-    "crypto.hash": "ropewalk.nodes.crypto:Hash",
-    "crypto.hmac": "ropewalk.nodes.crypto:Hmac",
-    "crypto.sign": "ropewalk.nodes.crypto:Sign",
-    "crypto.verify": "ropewalk.nodes.crypto:Verify",
-    "delay": "ropewalk.nodes.waiting:Delay",
-    "wait": "ropewalk.nodes.waiting:WaitFor",
-    "approval": "ropewalk.nodes.waiting:Approval",
-    "subworkflow": "ropewalk.nodes.waiting:Subworkflow",
-    "python": "ropewalk.nodes.python:Python",
-    "http.request": "ropewalk.nodes.http:HttpRequest",
-    "email.send": "ropewalk.nodes.email:EmailSend",
-}
-"""The types that come with Ropewalk, each imported when it is first asked for."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*")
 _log = logging.getLogger("ropewalk.node")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ropewalk.nodes.base import BUILTIN
+from ropewalk.nodes.builtin import BUILTIN
 from tests.cli.conftest import Invoke
 from tests.client.servers import Served
 

@@ -10,7 +10,7 @@ from ropewalk.core.events import RunWaiting
 from ropewalk.core.execution.work import Work
 from ropewalk.core.instant import moment
 from ropewalk.core.waits import Approval
-from ropewalk.nodes.base import BUILTIN
+from ropewalk.nodes.builtin import BUILTIN
 from ropewalk.service.reading.executions import waiting_for
 from ropewalk.service.reading.recorded import MANY_EVENTS, Json, Recorded, offload, outlined
 from ropewalk.store import executions, workflows
