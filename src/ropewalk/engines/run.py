@@ -10,7 +10,9 @@ from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.events import Blob
 from ropewalk.core.waits import RateLimitWait
+from ropewalk.engines.files import Room, RunRoom, StoredFiles
 from ropewalk.nodes.base import Facilities, Output, Registry
+from ropewalk.nodes.files import Files
 from ropewalk.nodes.recording import Large
 
 
@@ -41,6 +43,15 @@ class Run(Struct, eq=False):
     async def keep(self, large: Large, desk: "Desk") -> Blob:
         """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
         return await desk.shelf.keep(large.text)
+
+    def room(self, desk: "Desk") -> Room:
+        """What the execution may still store; of one that another worker owns, what this attempt alone may."""
+        return RunRoom(desk.most_stored)
+
+    def files(self, desk: "Desk") -> Files | None:
+        """Files as this attempt reads and writes them, if the worker has any."""
+        files = desk.facilities.files
+        return files.bound(self.workspace, self.room(desk)) if isinstance(files, StoredFiles) else files
 
     def config_hash(self) -> str:
         """What the node is told to do, without its inputs; computed when asked for."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from ropewalk.nodes.files import Files
     from ropewalk.nodes.masking import Masking
     from ropewalk.nodes.smtp import SmtpSettings
 
@@ -39,6 +40,7 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     deadline: int | None = None
     secrets: tuple[str, ...] = ()
     get_bounds: Callable[[], tuple[str, ...]] = tuple
+    get_files: "Callable[[], Files | None] | None" = None
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
@@ -87,6 +89,14 @@ class NodeContext(Struct, frozen=True, kw_only=True):
         """The shared session, behind the network guard; names are looked up for this workspace from now on."""
         lookups.workspace.set(self.workspace)
         return self.facilities.http
+
+    @property
+    def files(self) -> "Files":
+        """Files as this attempt reads and writes them; a permanent failure where no store is."""
+        files = self.facilities.files if self.get_files is None else self.get_files()
+        if files is None:
+            raise NodeFailure.permanent("files are not kept where this node runs: run it on a worker of the store")
+        return files
 
     async def connect(self, host: str, port: int) -> "socket.socket":
         """A connection to this host, behind the network guard."""

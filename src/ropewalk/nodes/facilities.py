@@ -10,6 +10,7 @@ from ropewalk.nodes.work import Placement, Processes, Threads
 if TYPE_CHECKING:
     import aiohttp
 
+    from ropewalk.nodes.files import Files
     from ropewalk.nodes.keeping import KeptValues
     from ropewalk.nodes.smtp import SmtpSettings
 
@@ -40,6 +41,8 @@ class Facilities:
         self._session: aiohttp.ClientSession | None = None
         # What nodes keep by key; there is none where no store is.
         self.kept_values: KeptValues | None = None
+        # Where the content of files is, by the same rule.
+        self.files: Files | None = None
 
     @property
     def http(self) -> "aiohttp.ClientSession":

@@ -245,10 +245,25 @@ create table blob_content (
     data bytea not null
 );
 
+-- The same of what came as a stream, in parts of one size; under a name that is no hash until all of them are there.
+create table blob_part (
+    hash text not null,
+    part bigint not null,
+    data bytea not null,
+    primary key (hash, part)
+);
+
+-- Which workspaces have brought the content of a file: no other reads it by its hash.
+create table file_owner (
+    hash text not null,
+    workspace text not null,
+    primary key (hash, workspace)
+);
+
 -- Which logs name which blobs, so that a blob goes when the last of them has.
 create table blob_reference (
     hash text not null,
-    execution text not null,            -- '': older than this table, kept for good
+    execution text not null,            -- '': older than this table, kept for good; 'in <hash>': a blob that names it
     until bigint,                       -- null: as long as the log is there; else it counts until then
     primary key (hash, execution)
 );

@@ -90,6 +90,7 @@ async def open_service(
     """
     # Here, since a command that only reads, or reads the settings, does without an engine and starts the sooner.
     from ropewalk.access.reach import SharedReach
+    from ropewalk.engines.files import StoredFiles
     from ropewalk.engines.kept_values import StoredValues
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.facilities import Facilities
@@ -104,6 +105,7 @@ async def open_service(
         async with _opened(settings) as store:
             await _prepare(store, settings)
             facilities.kept_values = StoredValues(store)
+            facilities.files = StoredFiles(store, settings.file_bytes)
             engine: Engine = NativeEngine(store, types, facilities, _of_pool(settings), SharedReach(store))
             env = {name: writable(value) for name, value in settings.env.items()}
             loader = None if load is None else NodeTypeLoader(types, facilities.functions, load)
