@@ -5,7 +5,7 @@ import base64
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,7 +28,8 @@ EXCERPT_TIMEOUT = 2.0
 # What zlib calls gzip.
 GZIP = 16 + zlib.MAX_WBITS
 
-ResponseType = Literal["auto", "json", "text", "base64"]
+ValueType = Literal["auto", "json", "text", "base64"]
+ResponseType = Literal["auto", "json", "text", "base64", "file"]
 
 # What stands for a character that was cut in two.
 _HALF = "\N{REPLACEMENT CHARACTER}"
@@ -51,7 +52,7 @@ async def read_body(response: "aiohttp.ClientResponse") -> bytes:
     return bytes(content)
 
 
-async def unfolded(response: "aiohttp.ClientResponse") -> AsyncIterator[bytes]:
+async def unfolded(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes, None]:
     """The body in pieces, however long it is; a failure when it is too dense, cut short, or in an unknown encoding."""
     folding = _folding(response)
     received = size = 0
@@ -142,7 +143,7 @@ def _folding(response: "aiohttp.ClientResponse") -> _Plain | _Gzip:
     raise NodeFailure.permanent(f"the answer has an encoding we did not ask for: {encoding[:40]!r}")
 
 
-def read_as(kind: ResponseType, body: bytes, content_type: str, charset: str | None) -> Any:
+def read_as(kind: ValueType, body: bytes, content_type: str, charset: str | None) -> Any:
     """The body as the node hands it on: parsed JSON, text, or base64 for what is neither; null for none at all."""
     if kind == "base64":
         return base64.b64encode(body).decode()

@@ -1,6 +1,7 @@
 """What a server said, and what that counts as."""
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -11,8 +12,10 @@ import msgspec
 from ropewalk.core.canonical import writable
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, RunError
-from ropewalk.nodes.body import ResponseType, read_as, read_body, read_excerpt
+from ropewalk.nodes.body import ResponseType, read_as, read_body, read_excerpt, unfolded
+from ropewalk.nodes.context import NodeContext
 from ropewalk.nodes.failure import LONGEST_BODY, NodeFailure, shortened
+from ropewalk.nodes.files import UNKNOWN_TYPE, as_value
 from ropewalk.nodes.http.statuses import Status, failure_kind
 from ropewalk.nodes.tracebacks import BEYOND
 
@@ -48,14 +51,35 @@ class Sent(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
 
 
-async def read_answer(response: "aiohttp.ClientResponse", sent: Sent, response_type: ResponseType) -> Answer:
-    """The whole answer, within the bounds of a value."""
+async def read_answer(
+    response: "aiohttp.ClientResponse", sent: Sent, response_type: ResponseType, context: NodeContext
+) -> Answer:
+    """The whole answer: its body within the bounds of a value, or as a file."""
+    if response_type == "file":
+        return await _kept(response, sent, context)
     body = await read_body(response)
     content_type = response.content_type if "Content-Type" in response.headers else ""
     # JSON that was asked for is missing only where there could be some.
     wanted = "auto" if not body and is_bodiless(sent.method, response.status) else response_type
     read = read_as(wanted, body, content_type, response.charset)
     return Answer(response.status, headers_of(response), read, len(body))
+
+
+async def _kept(response: "aiohttp.ClientResponse", sent: Sent, context: NodeContext) -> Answer:
+    """The answer with its body as a file, which never is in memory whole."""
+    headers = headers_of(response)
+    if is_bodiless(sent.method, response.status):
+        return Answer(response.status, headers, None, 0)
+    async with aclosing(unfolded(response)) as chunks:
+        kind = response.headers.get("Content-Type", UNKNOWN_TYPE)
+        file = await context.files.write(chunks, _file_name(response), kind)
+    return Answer(response.status, headers, as_value(file), file.size)
+
+
+def _file_name(response: "aiohttp.ClientResponse") -> str:
+    """What the server calls the file, else the last part of the address."""
+    told = response.content_disposition
+    return (told.filename if told is not None else None) or response.url.name or "file"
 
 
 def is_bodiless(method: str, status: int) -> bool:

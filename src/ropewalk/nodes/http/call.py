@@ -74,6 +74,9 @@ async def carry_out(call: Call, context: NodeContext) -> Answer:
     except (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL) as error:
         raise NodeFailure.permanent(f"{name}: {_reason(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
+        if isinstance(error.__cause__, NodeFailure):
+            # What was to be sent could not be read; the library tells that as a broken connection.
+            raise error.__cause__ from None
         raise NodeFailure.transient(f"{name}: {_reason(error)}") from error
 
 
@@ -125,7 +128,7 @@ async def _answer(
 ) -> Answer:
     sent = Sent(named(request), request.method, request.headers)
     await require_success(response, sent, call.expected, context.now, end)
-    return await read_answer(response, sent, call.response_type)
+    return await read_answer(response, sent, call.response_type, context)
 
 
 def _redirected(request: Request, status: int, location: str) -> Request:

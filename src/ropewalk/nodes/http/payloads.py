@@ -13,6 +13,7 @@ import msgspec
 from yarl import URL
 
 from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.files import File, Files, file_of, media_type
 
 JSON: TypeAlias = Any
 Scalar: TypeAlias = str | int | float | bool
@@ -70,6 +71,34 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 Part = Scalar | Attachment
+
+
+def streamed(file: File, files: Files) -> Stream:
+    """The content of a file, read while it is sent."""
+    return Stream(file.size, lambda: files.read(file))
+
+
+def file_body(file: File, files: Files) -> Body:
+    """A file, as it is."""
+    return Body((streamed(file, files),), media_type(file.type))
+
+
+def required_file(value: JSON, place: str) -> File:
+    """The file that a value is; a permanent failure that names the place if it is none."""
+    file = file_of(value)
+    if file is None:
+        raise NodeFailure.permanent(f"{place}: is no file: hand on the value that a node or an upload gave")
+    return file
+
+
+def attached(value: JSON, files: Files, place: str) -> JSON:
+    """A field of a form with its files to be streamed."""
+    if isinstance(value, list):
+        return [attached(each, files, place) for each in value]
+    if not isinstance(value, dict):
+        return value
+    file = required_file(value, place)
+    return Attachment(file.name, media_type(file.type), streamed(file, files))
 
 
 def json_body(value: JSON) -> Body:

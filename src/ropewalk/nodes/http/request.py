@@ -1,6 +1,7 @@
 """`http.request`: one request, its redirects and pages, and an honest word about what went wrong."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
@@ -15,10 +16,13 @@ from ropewalk.nodes.http.payloads import (
     ArrayFormat,
     Body,
     Scalar,
+    attached,
+    file_body,
     form_body,
     json_body,
     multipart_body,
     pairs_of,
+    required_file,
     text_body,
 )
 from ropewalk.nodes.http.statuses import Statuses
@@ -28,7 +32,8 @@ JSON: TypeAlias = Any
 
 LONGEST_URL = 8_192
 MOST_HEADERS = 100
-BODIES = ("body", "text", "form", "multipart")
+BODIES = ("body", "text", "form", "multipart", "file")
+PartValue: TypeAlias = Scalar | dict[str, Any]
 # What the request itself decides; a second opinion would let one request look like two.
 OWN_HEADERS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -78,8 +83,13 @@ class HttpRequest(NodeType):
         form: dict[str, Scalar | list[Scalar | None] | None] | None = Field(
             None, description="Sent as a form of a web page is.", examples=[{"grant_type": "client_credentials"}]
         )
-        multipart: dict[str, Scalar | list[Scalar | None] | None] | None = Field(
-            None, description="Sent as a form in parts.", examples=[{"title": "Invoice"}]
+        multipart: dict[str, PartValue | list[PartValue | None] | None] | None = Field(
+            None,
+            description="Sent as a form in parts; the value of a part may be a file.",
+            examples=[{"title": "Invoice", "scan": "{{ input.scan }}"}],
+        )
+        file: dict[str, JSON] | None = Field(
+            None, description="A file that is sent as it is.", examples=["{{ nodes.report.output.body }}"]
         )
         timeout: float | str = Field(
             DEFAULT_TIMEOUT,
@@ -96,7 +106,9 @@ class HttpRequest(NodeType):
             examples=[["2xx", 404]],
         )
         response_type: ResponseType = Field(
-            "auto", description="What the body is read as; by default what the answer says it is.", examples=["text"]
+            "auto",
+            description="What the body is read as, by default what the answer says it is; `file` keeps it as a file.",
+            examples=["text"],
         )
         pagination: Pagination | None = Field(
             None,
@@ -122,6 +134,8 @@ class HttpRequest(NodeType):
             given = [name for name in BODIES if getattr(self, name) is not None]
             if len(given) > 1:
                 raise ValueError(f"give at most one of {', '.join(BODIES[:-1])} and {BODIES[-1]}")
+            if self.pagination is not None and self.response_type == "file":
+                raise ValueError("the items of pages cannot be read from a file; leave responseType out")
             if self.pagination is not None and self.pagination.place == "body" and given not in ([], ["body"]):
                 raise ValueError("a page is asked for in the body only if that is JSON")
             return self
@@ -136,7 +150,7 @@ class HttpRequest(NodeType):
         _ = facilities.http
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
-        call = _call(parameters, context.idempotency_key)
+        call = _call(parameters, context)
         if parameters.pagination is not None:
             return Output(await read_pages(call, parameters.pagination, context, lambda page: carry_out(page, context)))
         answer = await carry_out(call, context)
@@ -163,9 +177,9 @@ def _url(parameters: HttpRequest.Parameters) -> URL:
         raise NodeFailure.permanent("with.url: is no address") from None
 
 
-def _call(parameters: HttpRequest.Parameters, idempotency_key: str) -> Call:
+def _call(parameters: HttpRequest.Parameters, context: NodeContext) -> Call:
     return Call(
-        _request(parameters, idempotency_key),
+        _request(parameters, context),
         parse_duration(parameters.timeout) / SECOND,
         parameters.follow_redirects,
         parameters.max_redirects,
@@ -174,9 +188,9 @@ def _call(parameters: HttpRequest.Parameters, idempotency_key: str) -> Call:
     )
 
 
-def _request(parameters: HttpRequest.Parameters, idempotency_key: str) -> Request:
-    body = _body(parameters)
-    headers = {"Accept-Encoding": "gzip", "Idempotency-Key": idempotency_key}
+def _request(parameters: HttpRequest.Parameters, context: NodeContext) -> Request:
+    body = _body(parameters, context)
+    headers = {"Accept-Encoding": "gzip", "Idempotency-Key": context.idempotency_key}
     if body is not None:
         headers["Content-Type"] = body.type
     given = {name.lower() for name in parameters.headers}
@@ -184,13 +198,25 @@ def _request(parameters: HttpRequest.Parameters, idempotency_key: str) -> Reques
     return Request(parameters.method, _url(parameters), kept | parameters.headers, body)
 
 
-def _body(parameters: HttpRequest.Parameters) -> Body | None:
+def _body(parameters: HttpRequest.Parameters, context: NodeContext) -> Body | None:
     if parameters.text is not None:
         return text_body(parameters.text)
     if parameters.form is not None:
         return form_body(parameters.form, parameters.array_format)
     if parameters.multipart is not None:
-        return multipart_body(parameters.multipart)
+        return multipart_body(_with_files(parameters.multipart, context))
+    if parameters.file is not None:
+        return file_body(required_file(parameters.file, "with.file"), context.files)
     if parameters.body is not None:
         return json_body(parameters.body)
     return None
+
+
+def _with_files(fields: Mapping[str, JSON], context: NodeContext) -> dict[str, JSON]:
+    if not any(isinstance(part, dict) for given in fields.values() for part in (given, *_inside(given))):
+        return dict(fields)
+    return {name: attached(given, context.files, f"with.multipart.{name}") for name, given in fields.items()}
+
+
+def _inside(given: JSON) -> list[JSON]:
+    return given if isinstance(given, list) else []
