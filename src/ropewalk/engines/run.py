@@ -1,6 +1,6 @@
 """One attempt at a node with everything it needs to know, and what a worker has at hand for every attempt."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -60,6 +60,10 @@ class Run(Struct, eq=False):
     def bounded_by(self) -> tuple[str, ...]:
         """The actors that bound what its execution reaches."""
         raise NotImplementedError
+
+    def credentials(self) -> str | Mapping[str, str] | None:
+        """The names of the credentials that its node may use, as the definition says them."""
+        return None
 
     def inputs_hash(self) -> str:
         return content_hash(self.inputs) if self.inputs_at is None else self.inputs_at.hash

@@ -77,6 +77,8 @@ class NodeType(ABC):
     has_rules: bool = False
     # Which parameters name something beyond the workflow: an actor with a share alone may not have them name anything.
     reaches: Mapping[str, Reached] = MappingProxyType({})
+    # The types of credentials that its nodes take, by slot; "" is the slot of a node that names one credential.
+    credentials: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     placement: Placement = Placement.LOOP
     # Whether its run waits for nothing and reaches nothing: what it does with large values is done beside the loop.
     only_shapes: bool = False
@@ -281,6 +283,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
         reaches=node_type.reaches,
+        credentials=node_type.credentials,
         retry=own_retry(node_type.name, node_type.defaults),
         about=checked_about(node_type.name, node_type.about),
     )

@@ -14,9 +14,11 @@ from ropewalk.nodes.failure import NodeFailure, failure_of
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Awaitable
 
     import aiohttp
 
+    from ropewalk.nodes.credentials import Credential, Token
     from ropewalk.nodes.files import Files
     from ropewalk.nodes.masking import Masking
     from ropewalk.nodes.smtp import SmtpSettings
@@ -41,6 +43,7 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()
     get_bounds: Callable[[], tuple[str, ...]] = tuple
     get_files: "Callable[[], Files | None] | None" = None
+    get_credentials: Callable[[], str | Mapping[str, str] | None] = lambda: None
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
@@ -70,6 +73,43 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     def masked_failure(self, raised: BaseException) -> NodeFailure:
         """What the node raised, as a failure without what was concealed."""
         return NodeFailure(self._masking.error(failure_of(raised, self.masked)))
+
+    async def credential(self, slot: str = "", *types: str) -> "Credential | None":
+        """The credential that the node names for this slot, of one of these types; None if it names none.
+
+        Its secrets are concealed. A permanent failure if it does not fit, or the execution may not use it.
+        """
+        from ropewalk.nodes import credentials  # here, since most nodes have none
+
+        name = credentials.slots_of(self.get_credentials()).get(slot)
+        if name is None:
+            return None
+        kept = self.facilities.credentials
+        if kept is None:
+            raise NodeFailure.permanent("there are no credentials here: the worker has no store of them")
+        if bounded_by := self.bounded_by:
+            await kept.require(self.workspace, name, bounded_by)
+        found = await kept.get(self.workspace, name)
+        for secret in found.secrets or credentials.texts_of(found.values):
+            self.conceal(secret)
+        credentials.require_type(found, types)
+        return found
+
+    async def token(self, credential: "Credential", renew: "Callable[[], Awaitable[Token]]", refused: str = "") -> str:
+        """An access token for this credential, which all workers share; it is concealed. See `Credentials.token`."""
+        kept = self.facilities.credentials
+        if kept is None:
+            raise NodeFailure.permanent("there are no credentials here: the worker has no store of them")
+
+        async def concealed() -> "Token":
+            made = await renew()
+            self.conceal(made.value)
+            self.conceal(made.refresh)
+            return made
+
+        token = await kept.token(self.workspace, credential, concealed, refused)
+        self.conceal(token)
+        return token
 
     @property
     def smtp(self) -> "SmtpSettings | None":

@@ -10,6 +10,7 @@ from ropewalk.nodes.work import Placement, Processes, Threads
 if TYPE_CHECKING:
     import aiohttp
 
+    from ropewalk.nodes.credentials import Credentials
     from ropewalk.nodes.files import Files
     from ropewalk.nodes.keeping import KeptValues
     from ropewalk.nodes.smtp import SmtpSettings
@@ -43,6 +44,8 @@ class Facilities:
         self.kept_values: KeptValues | None = None
         # Where the content of files is, by the same rule.
         self.files: Files | None = None
+        # The credentials of all workspaces; there are none where no store is.
+        self.credentials: Credentials | None = None
 
     @property
     def http(self) -> "aiohttp.ClientSession":

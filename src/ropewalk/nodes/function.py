@@ -63,6 +63,8 @@ class FunctionNode(NodeType, Generic[P, R]):
         self._context_name = _context_name(hints)
         if self._context_name and self.placement is Placement.PROCESS:
             raise TypeError(f"{self.name}: the context cannot go to another process")
+        # A function asks its context for credentials, by any slot and of any type.
+        self.credentials = {"*": ()} if self._context_name else {}
         self._names = _parameter_names(self._work, self._context_name)
         self.Parameters = _model(self._work, self._names, hints) if self._names else None
         # What is simply awaited: an async function that takes nothing.

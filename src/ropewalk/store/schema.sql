@@ -405,3 +405,50 @@ create table secret (
     name text primary key,
     value text not null
 );
+
+-- The key that the secrets of a workspace are encrypted with, wrapped by the master key, which is in no table.
+create table data_key (
+    workspace text primary key,
+    wrapped bytea not null,
+    master text not null,               -- the fingerprint of the master key that wraps it
+    created_at bigint not null
+);
+
+create table credential (
+    id text primary key,
+    workspace text not null,
+    name text not null,
+    type text not null,
+    plain text not null,                -- JSON: the fields that are no secrets, and the references that stand for secrets
+    hosts text not null,                -- JSON list of the hosts it is bound to; empty: any
+    revision bigint not null,           -- raised with each change; its secrets are sealed for one revision
+    created_at bigint not null,
+    created_by text not null,
+    updated_at bigint not null,
+    updated_by text not null,
+    last_used_at bigint,                -- to the minute
+    token bytea,                        -- the access token that all workers share, sealed; null: none
+    token_until bigint,                 -- null: until a counterpart refuses it
+    token_serial bigint not null default 0,    -- raised with each new token
+    renewed_by text,                    -- the worker that renews the token now
+    renewed_until bigint,
+    unique (workspace, name)
+);
+
+-- The secret fields, each sealed for its place.
+create table credential_field (
+    credential text not null,
+    field text not null,
+    sealed bytea not null,
+    primary key (credential, field)
+);
+
+-- Who may use a credential without the right to use those of the whole workspace.
+create table credential_acl (
+    workspace text not null,
+    credential text not null,
+    subject text not null,
+    created_at bigint not null,
+    created_by text not null,
+    primary key (workspace, credential, subject)
+);

@@ -1,7 +1,7 @@
 """An execution this worker owns: the machine in memory, what is not committed yet, and what is under way."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -53,6 +53,9 @@ class Running(Run, eq=False):
 
     def bounded_by(self) -> tuple[str, ...]:
         return self.live.accepted.bounded_by
+
+    def credentials(self) -> str | Mapping[str, str] | None:
+        return self.live.execution.plan.credentials(self.work.node)
 
 
 class Written(msgspec.Struct):
