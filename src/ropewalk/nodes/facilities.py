@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ropewalk.nodes.deaths import Deaths
 from ropewalk.nodes.functions import Function, Functions
 from ropewalk.nodes.network import Guard, NetworkPolicy, Resolve
-from ropewalk.nodes.work import Placement, Processes, Threads
+from ropewalk.nodes.processes import Processes
+from ropewalk.nodes.work import Placement, Threads
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from ropewalk.nodes.credentials import Credentials
-    from ropewalk.nodes.files import Files
     from ropewalk.nodes.keeping import KeptValues
     from ropewalk.nodes.smtp import SmtpSettings
 
@@ -40,14 +40,9 @@ class Facilities:
         self._threads = Threads(threads)
         self._processes = Processes(processes)
         self._session: aiohttp.ClientSession | None = None
+        self.deaths = Deaths()
         # What nodes keep by key; there is none where no store is.
         self.kept_values: KeptValues | None = None
-        # Where the content of files is, by the same rule.
-        self.files: Files | None = None
-        # The credentials of all workspaces; there are none where no store is.
-        self.credentials: Credentials | None = None
-        # Below which folder each workspace has one of its own, if any.
-        self.files_root: str | None = None
 
     @property
     def http(self) -> "aiohttp.ClientSession":
@@ -65,7 +60,7 @@ class Facilities:
         if function.placement is Placement.THREAD:
             return await self._threads.call(function.call, arguments)
         assert function.reference is not None
-        return await self._processes.call(function.reference, arguments)
+        return await self._processes.call(function.reference, arguments, function.limits)
 
     async def close(self) -> None:
         """Closes what was opened; nothing may be used afterwards."""
