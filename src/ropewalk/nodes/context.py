@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ropewalk.nodes.functions import Function
     from ropewalk.nodes.masking import Masking
+    from ropewalk.nodes.sandboxed import Code, Ran
     from ropewalk.nodes.smtp import SmtpSettings
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -101,6 +102,10 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     async def carry_out(self, function: "Function", arguments: Mapping[str, Any]) -> Any:
         """What the function returns, carried out where it belongs; a death of its process is laid to this run."""
         return await self._survived(self.facilities.carry_out(function, arguments))
+
+    async def run_code(self, code: "Code", size: int) -> "Ran":
+        """What the code gives, in a sandbox; a death of it is laid to this run."""
+        return await self._survived(self.facilities.sandboxes.run(code, size))
 
     async def _survived(self, call: Awaitable[T]) -> T:
         try:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from ropewalk.nodes.keeping import KeptValues
+    from ropewalk.nodes.sandbox import Sandboxes
     from ropewalk.nodes.smtp import SmtpSettings
 
 MOST_THREADS = 64
@@ -39,6 +40,7 @@ class Facilities:
         self.functions = functions or Functions()
         self._threads = Threads(threads)
         self._processes = Processes(processes)
+        self._sandboxes: Sandboxes | None = None
         self._session: aiohttp.ClientSession | None = None
         self.deaths = Deaths()
         # What nodes keep by key; there is none where no store is.
@@ -52,6 +54,15 @@ class Facilities:
 
             self._session = guarded_session(self.guard)
         return self._session
+
+    @property
+    def sandboxes(self) -> "Sandboxes":
+        """Where code of users runs."""
+        if self._sandboxes is None:
+            from ropewalk.nodes.sandbox import Sandboxes  # here, since most workers run no code of users
+
+            self._sandboxes = Sandboxes()
+        return self._sandboxes
 
     async def carry_out(self, function: Function, arguments: Mapping[str, Any]) -> Any:
         """What the function returns, carried out where it belongs."""
@@ -68,3 +79,5 @@ class Facilities:
             await self._session.close()
         self._threads.close()
         await self._processes.close()
+        if self._sandboxes is not None:
+            await self._sandboxes.close()

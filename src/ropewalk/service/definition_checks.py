@@ -9,11 +9,14 @@ from ropewalk.service.starting import MOST_PROBLEMS
 
 def require_served(definition: Definition, *, has_pools: bool) -> None:
     """What a definition may ask for and this engine cannot give is refused, not ignored."""
-    why = "one process on one file has no worker pools, and no runner can reach it; leave the field out"
+    missing = {"credentials": "there are no credentials yet"}
+    if not has_pools:
+        missing["pool"] = "one process on one file has no worker pools, and no runner can reach it"
     problems = [
-        Problem(("nodes", index, "pool"), why)
+        Problem(("nodes", index, field), f"{why}; leave the field out")
         for index, node in enumerate(definition.nodes)
-        if "pool" in node and not has_pools
+        for field, why in missing.items()
+        if field in node
     ]
     if problems:
         raise InvalidDefinition(problems)

@@ -1,1 +1,0 @@
-"""Credentials, from the table of their types to what a node gets."""
