@@ -87,7 +87,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     _integer("hands", 5_000, "How many nodes a worker carries out at once."),
     _integer("slots", 20_000, "How many executions a worker has in hand at once.", 1, flag="--slots"),
-    _integer("execution.max_mib", 1_024, "How much one execution may store (MiB): its log and its large values.", 1),
+    _integer(
+        "execution.max_mib", 1_024, "How much one execution may store (MiB): its log, its large values, its files.", 1
+    ),
+    _integer("files.max_mib", 1_024, "How large one file may be (MiB).", 1, 1_048_576),
     _number("drain", 10.0, "How long running nodes may take when a worker leaves (s).", 0, flag="--drain"),
     _text(
         "pool", "default", "The pool whose nodes a worker carries out; any but `default` owns no executions.", "--pool"

@@ -9,14 +9,20 @@ def _object(required=(), **properties):
 
 _TEXT = {"type": "string"}
 _ALL = [
-    NodeTypeInfo("noop", parameters={"type": "object"}),
+    NodeTypeInfo("noop", parameters={"type": "object"}, credentials={"*": ()}),
     NodeTypeInfo("set", parameters={"type": "object"}),
     NodeTypeInfo("if", ports=("true", "false"), parameters=_object(["condition"], condition={"type": "boolean"})),
     NodeTypeInfo("switch", ports=None, parameters={"type": "object"}),
     NodeTypeInfo("choose", ports=None, ports_with=lambda given: given.get("ports")),
     NodeTypeInfo("torn", ports=None, ports_with=lambda given: given["ports"]),
     NodeTypeInfo("approval", ports=("approved", "rejected"), parameters=_object(title=_TEXT), is_wait=True),
-    NodeTypeInfo("listen", parameters={"type": "object"}, is_wait=True, expressions=("filter",)),
+    NodeTypeInfo(
+        "listen",
+        parameters={"type": "object"},
+        is_wait=True,
+        expressions=("filter",),
+        credentials={"left": ("a",), "right": ()},
+    ),
     NodeTypeInfo("log", parameters=_object(["message"], message=_TEXT)),
     NodeTypeInfo("email.send", parameters=_object(["to"], to=_TEXT)),
     NodeTypeInfo(

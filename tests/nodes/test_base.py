@@ -9,9 +9,7 @@ from ropewalk.core.schema import check_schema, validate
 from ropewalk.nodes.base import ENTRY_POINTS, Inputs, NodeType, Output, Registry
 
 BUILTIN = [
-    *("aggregate", "approval"),
-    "code.python",
-    *("crypto.hash", "crypto.hmac", "crypto.sign", "crypto.verify", "csv.parse"),
+    *("aggregate", "approval", "crypto.hash", "crypto.hmac", "crypto.sign", "crypto.verify", "csv.parse"),
     *("csv.write", "datetime", "dedupe", "delay", "email.send", "fail", "filter", "html.extract", "http.request"),
     *("if", "json", "kv.delete", "kv.get", "kv.increment", "kv.set", "limit", "log", "markdown.render", "merge"),
     *("noop", "note", "python", "set", "sort", "split", "subworkflow", "switch", "text.template", "wait", "xml"),

@@ -293,7 +293,7 @@ async def test_no_cookie_is_kept(site, request_):
         ({"url": "http://a.example", "headers": {"X Y": "a"}}, "with.headers: a header's name is not allowed"),
         ({"url": "http://a.example", "headers": {"Host": "b"}}, "with.headers: the header Host is set by the request"),
         ({"url": "http://a.example", "headers": {"transfer-encoding": "chunked"}}, "with.headers: the header transfer"),
-        ({"url": "http://a.example", "body": 1, "text": "a"}, "with: give at most one of body, text and form"),
+        ({"url": "http://a.example", "body": 1, "text": "a"}, "with: give at most one of body, text,"),
         ({"url": "http://a.example", "timeout": "2h"}, "with.timeout: must be from"),
         ({"url": "http://[::1"}, "with.url: is no address"),
         ({"url": "/orders"}, "only http and https are allowed"),

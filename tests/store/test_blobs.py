@@ -11,8 +11,8 @@ import pytest
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound
 from ropewalk.core.events import Blob, Event, ExecutionSucceeded, NodesCarriedOver, NodeSucceeded
-from ropewalk.store import blobs
-from ropewalk.store.blobs import LATELY, BlobFiles, BlobTooLarge
+from ropewalk.store import naming
+from ropewalk.store.blobs import LATELY, BlobFiles, BlobTooLarge, record
 from ropewalk.store.errors import StoreCorrupted, StoreUnavailable
 from ropewalk.store.sqlite import SqliteStore
 from tests.store.samples import NOON, known_blobs
@@ -126,7 +126,7 @@ async def test_the_store_knows_the_blobs_it_was_told_of(store: SqliteStore):
     blob = await store.blobs.put(VALUE)
     async with store.transaction() as tx:
         for _ in range(2):
-            await blobs.record(tx, blob, NOON)
+            await record(tx, blob, NOON)
 
     assert await known_blobs(store) == {DIGEST: blob.size}
 
@@ -169,4 +169,4 @@ def made_older(files: BlobFiles, age: int) -> None:
     ],
 )
 def test_the_blobs_a_log_names_are_found_wherever_it_does(event: Event, named: list[str]):
-    assert blobs.named_in(log.encode(1, [event])) == named
+    assert naming.named_in(log.encode(1, [event])) == named

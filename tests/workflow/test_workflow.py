@@ -94,11 +94,11 @@ def test_what_a_builder_makes_keeps_the_rules_of_definitions():
         dead_letters="always",
         cache={"ttl": timedelta(hours=1)},
         pool="bank",
-        credentials={"bank": "main"},
         ui={"x": 1},
     )
     workflow.node("rest", "delay", for_="5s", after=each)
-    workflow.node("mail", "email.send", to="a@example.org", from_="b@example.org", after=[each.on_error()])
+    mail = {"to": "a@example.org", "from_": "b@example.org", "credentials": "mail"}
+    workflow.node("mail", "email.send", **mail, after=[each.on_error()])
 
     definition = parse_definition(workflow.document(), registry_of(workflow).infos())
 

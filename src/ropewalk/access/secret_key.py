@@ -1,18 +1,21 @@
-"""The secret key of a store. What servers sign (cursors, lease tokens) is signed with a key derived from it.
+"""The secret key of a store. What servers sign (cursors, lease tokens) is signed with a key that is derived from it.
+Another one that is derived from it, the master key, wraps the keys that credentials are encrypted with.
 
-It is never in the database, so a reader of the database, or of a backup, can sign nothing. It is the setting `key`
-(ROPEWALK_KEY); else what is in the file `key_file`, which the first server to start makes. Servers of one database need
-the same key: a fingerprint in the database tells whether they have.
+It is never in the database, so a reader of the database, or of a backup, can sign and decrypt nothing. It is the
+setting `key` (ROPEWALK_KEY); else what is in the file `key_file`, which the first process that needs it makes. Servers
+of one database need the same key: a fingerprint in the database tells whether they have.
 """
 
 import hmac
 import logging
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from ropewalk.core.errors import InvalidInput
+from ropewalk.engines.sealing import MasterKeys
 from ropewalk.store import private_files
 from ropewalk.store import secrets as kept
 from ropewalk.store.access import Store, Transaction
@@ -110,3 +113,16 @@ async def _compare(tx: Transaction, fingerprint: str) -> None:
         "the server that started before on this store had another secret key: cursors and lease tokens that were made "
         "with one key are refused by servers with the other; set ROPEWALK_KEY to the same secret on every server"
     )
+
+
+async def master_keys(store: Store, own: SecretKey, before: Sequence[SecretKey] = ()) -> MasterKeys:
+    """The keys that wrap the data keys of the store's workspaces: the own one, and those from before."""
+    async with store.transaction() as tx:
+        salt = await kept.keep(tx, _SALT, secrets.token_hex(16))
+    named = {_named(each, salt): each.derived("credentials", salt) for each in (own, *before)}
+    return MasterKeys(_named(own, salt), named)
+
+
+def _named(key: SecretKey, salt: str) -> str:
+    """A short name of a key that tells nothing of it."""
+    return key.derived("credentials-fingerprint", salt).hex()[:16]

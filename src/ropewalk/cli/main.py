@@ -30,6 +30,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "worker": ("worker:worker", "Execute what others start, as one of a fleet on PostgreSQL."),
         "validate": ("validate:validate", "Say everything that is wrong with workflow files."),
         "init": ("init:init", "Make an example project."),
+        "import": ("importing:import_", "Make workflows and nodes of what other programs wrote."),
         "login": ("login:login", "Remember a server and the token for it."),
     },
     "Look": {

@@ -143,6 +143,11 @@ class Plan:
         node = self.definition.nodes[i]
         return content_hash({field: node[field] for field in WORK_FIELDS if field in node})
 
+    def credentials(self, i: int) -> str | dict[str, str] | None:
+        """The credentials the node names: one, or several by slot."""
+        named: str | dict[str, str] | None = self.definition.nodes[i].get("credentials")
+        return named
+
     def has_retry(self, i: int) -> bool:
         """Whether the node itself says how it is retried; only then a failed child is."""
         return "retry" in self.definition.nodes[i]

@@ -1,10 +1,10 @@
 """What a workflow reaches beyond itself, and who bounds it.
 
-A workflow may call other workflows, wait for events of its workspace, name its rate limits, read and write the values
-it keeps, and read `env` and `workspace`. A member of the workspace reaches all of that. An actor with whom single
-workflows are shared reaches those workflows and nothing else, so a version that such an actor saved, and an execution
-that such an actor started, are *bounded* by that actor: they call what is shared with every actor that bounds them,
-wait for no event, name no rate limit, and reach no value of the workspace.
+A workflow may call other workflows, wait for events of its workspace, name its rate limits and its credentials, read
+and write the values it keeps, and read `env` and `workspace`. A member of the workspace reaches all of that. An actor
+with whom single workflows are shared reaches those workflows and nothing else, so a version that such an actor saved,
+and an execution that such an actor started, are *bounded* by that actor: they call what is shared with every actor that
+bounds them, use the credentials that are, wait for no event, name no rate limit, and reach no value of the workspace.
 
 What a version says it reaches is looked at when it is saved (`needs`); what an execution does reach is looked at when
 it does so: names may be computed, and shares may have been taken away.
@@ -37,7 +37,7 @@ class Reached(StrEnum):
 
 
 class Need(Struct, frozen=True):
-    """One thing a document reaches beyond itself; without a `workflow` it is something of the whole workspace.
+    """One thing a document reaches beyond itself: a `workflow`, a `credential`, or something of the whole workspace.
 
     `is_computed`: only a run will tell which workflow it is.
     """
@@ -46,6 +46,7 @@ class Need(Struct, frozen=True):
     what: str
     workflow: str | None = None
     is_computed: bool = False
+    credential: str | None = None
 
 
 def needs(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reached]]) -> list[Need]:
@@ -57,6 +58,7 @@ def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reach
     for place, node in enumerate(document.get("nodes", ())):
         if "rateLimit" in node:
             yield Need(("nodes", place, "rateLimit"), f"the rate limit {node['rateLimit']!r}")
+        yield from _credentials(node.get("credentials"), ("nodes", place, "credentials"))
         given = node.get("with", {})
         for parameter, kind in reaches.get(node["type"], {}).items():
             if given.get(parameter) is None:
@@ -69,6 +71,13 @@ def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reach
             else:
                 named = str(given[parameter])
                 yield Need(path, f"the workflow {named!r}", named, has_expression(named))
+
+
+def _credentials(named: str | Mapping[str, str] | None, path: Path) -> Iterator[Need]:
+    if isinstance(named, str):
+        yield Need(path, f"the credential {named!r}", credential=named)
+    for slot, name in named.items() if isinstance(named, Mapping) else ():
+        yield Need((*path, slot), f"the credential {name!r}", credential=name)
 
 
 def _values(document: Mapping[str, Any]) -> Iterator[Need]:
@@ -100,6 +109,11 @@ def refusal(what: str, bounded_by: Sequence[str], remedy: str = REMEDY) -> str:
 def workflow_remedy(workflow: str) -> str:
     """What to do about a workflow that is not shared."""
     return f"ask an admin of the workspace to share {workflow!r} as operator, or for a membership"
+
+
+def credential_remedy(credential: str) -> str:
+    """What to do about a credential that is not shared."""
+    return f"ask an admin of the workspace to share the credential {credential!r}, or for a membership"
 
 
 class BoundedScope(Scope):

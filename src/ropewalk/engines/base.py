@@ -49,11 +49,18 @@ class Reaches(Protocol):
         """Whether this actor may start this workflow (its id) at this moment."""
         ...
 
+    async def may_use(self, actor: str, workspace: str, credential: str) -> bool:
+        """Whether this actor may use this credential (its id) at this moment."""
+        ...
+
 
 class NoReach:
     """Where nothing is known of actors, none of them reaches anything."""
 
     async def may_call(self, actor: str, workspace: str, workflow: str) -> bool:
+        return False
+
+    async def may_use(self, actor: str, workspace: str, credential: str) -> bool:
         return False
 
 

@@ -50,6 +50,8 @@ class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
     bounded_by: tuple[str, ...] = ()
     rate_limit: str | None = None
     reserved: RateLimitWait | None = None
+    credentials: str | dict[str, str] | None = None
+    """Names alone: a worker that takes the offer looks the credentials up itself, and a runner gets none."""
 
 
 class LeasedRun(Run, eq=False):
@@ -58,6 +60,7 @@ class LeasedRun(Run, eq=False):
     config: str
     bounds: tuple[str, ...] = ()
     slots: RateLimitWait | None = None
+    named: str | dict[str, str] | None = None
 
     def reserved(self) -> RateLimitWait | None:
         return self.slots
@@ -67,6 +70,9 @@ class LeasedRun(Run, eq=False):
 
     def bounded_by(self) -> tuple[str, ...]:
         return self.bounds
+
+    def credentials(self) -> str | dict[str, str] | None:
+        return self.named
 
 
 class InHand(msgspec.Struct, eq=False):
@@ -127,7 +133,7 @@ class LeasedRuns:
             attempt=offer.attempt, item=item_of(offer.item), inputs=work.inputs, now=now, deadline=now + work.timeout,
             held_since=work.held_since, cache_ttl=work.cache_ttl, rate_limit=work.rate_limit,
             inputs_at=work.inputs_blob, is_little=False, config=work.config_hash, bounds=work.bounded_by,
-            slots=work.reserved,
+            slots=work.reserved, named=work.credentials,
         )  # fmt: skip
         in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, run, work.timeout))

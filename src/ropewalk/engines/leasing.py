@@ -9,7 +9,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -34,7 +34,9 @@ from ropewalk.nodes.base import Registry
 from ropewalk.store import offers
 from ropewalk.store.access import Store, Transaction
 from ropewalk.store.events import item_of
+from ropewalk.store.files import names_inside
 from ropewalk.store.offers import RUNNER, Expired, Offer
+from ropewalk.store.rows import BlobReference
 
 LOOKS_EVERY: Final = 2.0
 MOST_WOKEN: Final = 32
@@ -256,7 +258,7 @@ class Leasing:
             about = (run.item, run.work.inputs or None, blob, tokens, run.work.inputs_blob)
             return Succeeded(run.offer.node, run.offer.attempt, value, ports, *about)
 
-        await self._report(lease, success)
+        await self._report(lease, success, [] if blob is None else names_inside(blob, encoded))
 
     def _check_ports(self, work: Offered, ports: tuple[str, ...]) -> None:
         node_type = self._types.get(work.type)
@@ -270,7 +272,9 @@ class Leasing:
                    run.work.inputs_blob)
         ))  # fmt: skip
 
-    async def _report(self, lease: Lease, signal_of: Callable[[Leased], Signal]) -> None:
+    async def _report(
+        self, lease: Lease, signal_of: Callable[[Leased], Signal], names: Sequence[BlobReference] = ()
+    ) -> None:
         store = self._store
         async with store.transaction() as tx:
             held = await self._held(tx, lease)
@@ -278,6 +282,7 @@ class Leasing:
                 raise self._too_late(lease)
             run = Leased(lease, held, msgspec.json.decode(held.work, type=Offered))
             posted = await self._reporting.write(tx, held.execution, signal_of(run))
+            await tx.execute_many("insert_blob_reference", names)
         self._reporting.send([posted])
 
     async def _held(self, tx: Transaction, lease: Lease) -> Offer:

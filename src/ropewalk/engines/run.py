@@ -1,6 +1,6 @@
 """One attempt at a node with everything it needs to know, and what a worker has at hand for every attempt."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -10,7 +10,9 @@ from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.events import Blob
 from ropewalk.core.waits import RateLimitWait
+from ropewalk.engines.files import Room, RunRoom, StoredFiles
 from ropewalk.nodes.base import Facilities, Output, Registry
+from ropewalk.nodes.files import Files
 from ropewalk.nodes.recording import Large
 
 
@@ -42,6 +44,15 @@ class Run(Struct, eq=False):
         """Keeps a value that is too large for the log; fails the attempt if its execution has no room for it."""
         return await desk.shelf.keep(large.text)
 
+    def room(self, desk: "Desk") -> Room:
+        """What the execution may still store; of one that another worker owns, what this attempt alone may."""
+        return RunRoom(desk.most_stored)
+
+    def files(self, desk: "Desk") -> Files | None:
+        """Files as this attempt reads and writes them, if the worker has any."""
+        files = desk.facilities.files
+        return files.bound(self.workspace, self.room(desk)) if isinstance(files, StoredFiles) else files
+
     def config_hash(self) -> str:
         """What the node is told to do, without its inputs; computed when asked for."""
         raise NotImplementedError
@@ -49,6 +60,10 @@ class Run(Struct, eq=False):
     def bounded_by(self) -> tuple[str, ...]:
         """The actors that bound what its execution reaches."""
         raise NotImplementedError
+
+    def credentials(self) -> str | Mapping[str, str] | None:
+        """The names of the credentials that its node may use, as the definition says them."""
+        return None
 
     def inputs_hash(self) -> str:
         return content_hash(self.inputs) if self.inputs_at is None else self.inputs_at.hash

@@ -166,6 +166,8 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         item=run.item,
         deadline=run.deadline,
         get_bounds=run.bounded_by,
+        get_files=partial(run.files, desk),
+        get_credentials=run.credentials,
     )
     try:
         running = node_type.run(parameters, context)

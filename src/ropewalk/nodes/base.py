@@ -77,6 +77,8 @@ class NodeType(ABC):
     has_rules: bool = False
     # Which parameters name something beyond the workflow: an actor with a share alone may not have them name anything.
     reaches: Mapping[str, Reached] = MappingProxyType({})
+    # The types of credentials that its nodes take, by slot; "" is the slot of a node that names one credential.
+    credentials: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     placement: Placement = Placement.LOOP
     # Whether its run waits for nothing and reaches nothing: what it does with large values is done beside the loop.
     only_shapes: bool = False
@@ -99,10 +101,6 @@ class NodeType(ABC):
         What it raises is told to the author as a problem of the node.
         """
         return None
-
-    def problems_in(self, constant: Mapping[str, Any]) -> Sequence[Problem]:
-        """What is wrong with those parameters that hold no expression; asked when a workflow is saved."""
-        return ()
 
     def wrong_ports(self, parameters: Mapping[str, Any], taken: Sequence[str]) -> str | None:
         """What is wrong with an output of a node with these parameters that takes these ports, if anything is."""
@@ -284,8 +282,8 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         summary=node_type.summary,
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
-        problems_in=node_type.problems_in,
         reaches=node_type.reaches,
+        credentials=node_type.credentials,
         retry=own_retry(node_type.name, node_type.defaults),
         about=checked_about(node_type.name, node_type.about),
     )

@@ -5,6 +5,7 @@ import base64
 import re
 import zlib
 from codecs import BOM_UTF8
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,13 +21,15 @@ LARGEST_RATIO = 200
 # Below this a high ratio is a page of spaces, not an attack.
 HARMLESS = 1024 * 1024
 CHUNK = 64 * 1024
+LARGEST_PIECE = 256 * 1024
 MOST_MEMBERS = 100
 EXCERPT_TIMEOUT = 2.0
 """How long to wait for what only explains a failure that is known already (s)."""
 # What zlib calls gzip.
 GZIP = 16 + zlib.MAX_WBITS
 
-ResponseType = Literal["auto", "json", "text", "base64"]
+ValueType = Literal["auto", "json", "text", "base64"]
+ResponseType = Literal["auto", "json", "text", "base64", "file"]
 
 # What stands for a character that was cut in two.
 _HALF = "\N{REPLACEMENT CHARACTER}"
@@ -41,24 +44,27 @@ _TEXT_TYPE = re.compile(r"text/.*|application/(?:[\w.+-]+\+)?xml|application/x-w
 
 async def read_body(response: "aiohttp.ClientResponse") -> bytes:
     """The whole body, unfolded; a permanent failure when it is too large, too dense, or in an unknown encoding."""
-    folding = _folding(response)
     content = bytearray()
-    received = 0
-    async for chunk in response.content.iter_chunked(CHUNK):
-        received += len(chunk)
-        # One byte more than fits is enough to know that it does not.
-        content += folding.unfold(chunk, LARGEST_BODY + 1 - len(content))
-        _check_size(len(content), received)
-    if received and not folding.is_whole:
-        raise NodeFailure.transient("the answer was cut short")
+    async for piece in unfolded(response):
+        content += piece
+        if len(content) > LARGEST_BODY:
+            raise NodeFailure.permanent(f"the answer is larger than {LARGEST_BODY} bytes")
     return bytes(content)
 
 
-def _check_size(size: int, received: int) -> None:
-    if max(size, received) > LARGEST_BODY:
-        raise NodeFailure.permanent(f"the answer is larger than {LARGEST_BODY} bytes")
-    if size > HARMLESS and size > LARGEST_RATIO * received:
-        raise NodeFailure.permanent("the answer unfolds to too many times its size")
+async def unfolded(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes, None]:
+    """The body in pieces, however long it is; a failure when it is too dense, cut short, or in an unknown encoding."""
+    folding = _folding(response)
+    received = size = 0
+    async for chunk in response.content.iter_chunked(CHUNK):
+        received += len(chunk)
+        for piece in folding.pieces(chunk):
+            size += len(piece)
+            if size > HARMLESS and size > LARGEST_RATIO * received:
+                raise NodeFailure.permanent("the answer unfolds to too many times its size")
+            yield piece
+    if received and not folding.is_whole:
+        raise NodeFailure.transient("the answer was cut short")
 
 
 async def read_excerpt(response: "aiohttp.ClientResponse", longest: int, until: float) -> str:
@@ -74,8 +80,11 @@ async def read_excerpt(response: "aiohttp.ClientResponse", longest: int, until: 
         async with asyncio.timeout(min(EXCERPT_TIMEOUT, (until - asyncio.get_running_loop().time()) / 2)):
             folding = _folding(response)
             while len(beginning) < longest and (chunk := await response.content.read(CHUNK)):
-                beginning += folding.unfold(chunk, longest - len(beginning))
-    return as_text(bytes(beginning), response.charset)[:longest].removesuffix(_HALF)
+                for piece in folding.pieces(chunk):
+                    beginning += piece
+                    if len(beginning) >= longest:
+                        break
+    return as_text(bytes(beginning[:longest]), response.charset)[:longest].removesuffix(_HALF)
 
 
 class _Plain:
@@ -83,8 +92,8 @@ class _Plain:
 
     is_whole = True
 
-    def unfold(self, chunk: bytes, most: int) -> bytes:
-        return chunk[:most]
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        yield chunk
 
 
 class _Gzip:
@@ -98,19 +107,22 @@ class _Gzip:
     def is_whole(self) -> bool:
         return self._inflater.eof
 
-    def unfold(self, chunk: bytes, most: int) -> bytes:
-        """The next content, at most so many bytes of it."""
-        content = bytearray()
-        while chunk and len(content) < most:
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """The next content in pieces of a bounded size: one chunk may unfold to a thousand times as much."""
+        is_full = False
+        # A full piece may leave content behind though nothing is left of the chunk.
+        while chunk or is_full:
             if self._inflater.eof:
                 self._next_member()
-            content += self._inflate(chunk, most - len(content))
-            chunk = self._inflater.unused_data
-        return bytes(content)
+            piece = self._inflate(chunk)
+            chunk = self._inflater.unconsumed_tail or self._inflater.unused_data
+            is_full = len(piece) == LARGEST_PIECE and not self._inflater.eof
+            if piece:
+                yield piece
 
-    def _inflate(self, chunk: bytes, most: int) -> bytes:
+    def _inflate(self, chunk: bytes) -> bytes:
         try:
-            return self._inflater.decompress(chunk, most)
+            return self._inflater.decompress(chunk, LARGEST_PIECE)
         except zlib.error as error:
             raise NodeFailure.transient(f"the answer is not what its encoding says: {error}") from error
 
@@ -131,7 +143,7 @@ def _folding(response: "aiohttp.ClientResponse") -> _Plain | _Gzip:
     raise NodeFailure.permanent(f"the answer has an encoding we did not ask for: {encoding[:40]!r}")
 
 
-def read_as(kind: ResponseType, body: bytes, content_type: str, charset: str | None) -> Any:
+def read_as(kind: ValueType, body: bytes, content_type: str, charset: str | None) -> Any:
     """The body as the node hands it on: parsed JSON, text, or base64 for what is neither; null for none at all."""
     if kind == "base64":
         return base64.b64encode(body).decode()

@@ -38,8 +38,7 @@ BUILTIN: Final = {
     "approval": "ropewalk.nodes.waiting:Approval",
     "subworkflow": "ropewalk.nodes.waiting:Subworkflow",
     "python": "ropewalk.nodes.python:Python",
-    "code.python": "ropewalk.nodes.code:CodePython",
-    "http.request": "ropewalk.nodes.http:HttpRequest",
+    "http.request": "ropewalk.nodes.http.request:HttpRequest",
     "email.send": "ropewalk.nodes.email:EmailSend",
 }
 """Each is imported when it is first asked for."""

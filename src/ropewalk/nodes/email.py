@@ -10,6 +10,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import aiosmtplib
@@ -96,6 +97,8 @@ class EmailSend(NodeType):
         },
     )
 
+    credentials = MappingProxyType({"": ("smtp",)})
+
     class Parameters(Inputs):
         to: MailAddresses = Field(description="Who gets it.", examples=["ada@example.org"])
         cc: MailAddresses = Field([], description="Who gets a copy.", examples=[["bob@example.org"]])
@@ -109,7 +112,7 @@ class EmailSend(NodeType):
         )  # fmt: skip
         smtp: SmtpSettings | None = Field(
             None,
-            description="`{host, port, tls, username, password}`; else that of the settings, where a password belongs.",
+            description="`{host, port, tls, username}`; else that of the settings. A password belongs in a credential.",
             examples=[{"host": "mail.example.org"}],
         )
 
@@ -126,18 +129,31 @@ class EmailSend(NodeType):
         return f"{self.name} {smtp.host}:{smtp.port}" if smtp else self.name
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
-        server = parameters.smtp or context.smtp
-        sender = parameters.sender or context.facilities.sender
-        if server is None:
-            raise NodeFailure.permanent("no mail server: give with.smtp, or set smtp.host where it runs")
-        if sender is None:
-            raise NodeFailure.permanent("no sender: give with.from, or set smtp.sender where it runs")
+        server, sender = await _server(parameters, context)
         context.conceal(server.password)
         message = compose(parameters, parse_address(sender), context.idempotency_key, context.now)
         envelope = [_plain(text) for text in (*parameters.to, *parameters.cc, *parameters.bcc)]
         refused = await _deliver(message, list(dict.fromkeys(envelope)), server, context)
         accepted = [address for address in dict.fromkeys(envelope) if address not in refused]
         return Output({"messageId": message["Message-ID"], "accepted": accepted, "refused": refused})
+
+
+async def _server(parameters: EmailSend.Parameters, context: NodeContext) -> tuple[SmtpSettings, str]:
+    """The mail server and the sender: of the credential, of the parameters, or of the settings."""
+    credential = await context.credential("", "smtp")
+    server = parameters.smtp or context.smtp
+    sender = parameters.sender or context.facilities.sender
+    if credential is not None:
+        if parameters.smtp is not None:
+            raise NodeFailure.permanent("with.smtp: the credential names the server; leave one of them out")
+        credential.require_host(credential.values["host"])
+        server = SmtpSettings.model_validate({k: v for k, v in credential.values.items() if k != "sender"})
+        sender = parameters.sender or credential.values.get("sender") or sender
+    if server is None:
+        raise NodeFailure.permanent("no mail server: name a credential, give with.smtp, or set smtp.host where it runs")
+    if sender is None:
+        raise NodeFailure.permanent("no sender: give with.from, or set smtp.sender where it runs")
+    return server, sender
 
 
 def _plain(text: str) -> str:

@@ -9,14 +9,11 @@ from ropewalk.service.starting import MOST_PROBLEMS
 
 def require_served(definition: Definition, *, has_pools: bool) -> None:
     """What a definition may ask for and this engine cannot give is refused, not ignored."""
-    missing = {"credentials": "there are no credentials yet"}
-    if not has_pools:
-        missing["pool"] = "one process on one file has no worker pools, and no runner can reach it"
+    why = "one process on one file has no worker pools, and no runner can reach it; leave the field out"
     problems = [
-        Problem(("nodes", index, field), f"{why}; leave the field out")
+        Problem(("nodes", index, "pool"), why)
         for index, node in enumerate(definition.nodes)
-        for field, why in missing.items()
-        if field in node
+        if "pool" in node and not has_pools
     ]
     if problems:
         raise InvalidDefinition(problems)

@@ -14,6 +14,7 @@ from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.process import in_short_pauses
+from ropewalk.service.credential_checks import MayUse, require_credentials
 from ropewalk.service.reach import require_reach
 from ropewalk.service.reading.recorded import offload
 from ropewalk.service.verbs import Service
@@ -36,9 +37,14 @@ async def check(service: Service, document: JSON) -> Definition:
 # Saving
 
 
-async def create(service: Service, document: JSON, by: str, *, is_published: bool) -> Saved:
-    """Keep a definition under a new name; Conflict if that is taken."""
-    draft = await _draft(service, document, by)
+async def create(
+    service: Service, document: JSON, by: str, *, is_published: bool, may_use: MayUse | None = None
+) -> Saved:
+    """Keep a definition under a new name; Conflict if that is taken.
+
+    `may_use` tells which credentials the actor that saves it may use; None: any of the workspace.
+    """
+    draft = await _draft(service, document, by, may_use)
     async with service.store.transaction() as tx:
         saved = await workflows.create(tx, draft, str(uuid_utils.uuid7()), service.store.now())
         held = await workflows.lock(tx, draft.workspace, draft.name)
@@ -49,12 +55,12 @@ async def create(service: Service, document: JSON, by: str, *, is_published: boo
 
 
 async def revise(service: Service, workflow: Workflow, document: JSON, by: str, *, expected: Collection[str] | None,
-                 is_published: bool, is_bounded: bool = False) -> Saved:  # fmt: skip
+                 is_published: bool, is_bounded: bool = False, may_use: MayUse | None = None) -> Saved:  # fmt: skip
     """Keep the next version of a workflow, on top of one with an expected hash; Outdated if the newest has another.
 
     `is_bounded`: it may reach only what is shared with the actor that saves it, now and whenever it is executed.
     """
-    draft = await (_bounded_draft if is_bounded else _draft)(service, document, by)
+    draft = await (_bounded_draft if is_bounded else _draft)(service, document, by, may_use)
     if draft.name != workflow.name:
         raise InvalidDefinition([Problem(("name",), f"must stay {workflow.name!r}; another name is another workflow")])
     async with service.store.transaction() as tx:
@@ -68,15 +74,18 @@ async def revise(service: Service, workflow: Workflow, document: JSON, by: str, 
     return saved
 
 
-async def _draft(service: Service, document: JSON, by: str) -> Draft:
+async def _draft(service: Service, document: JSON, by: str, may_use: MayUse | None) -> Draft:
     """What is to be stored. In a thread, as checking is."""
-    return await asyncio.to_thread(in_short_pauses, lambda: service.draft(service.check(document), by))
+    definition = await check(service, document)
+    await require_credentials(service.store, service.workspace, definition, service.types, may_use)
+    return await asyncio.to_thread(in_short_pauses, partial(service.draft, definition, by))
 
 
-async def _bounded_draft(service: Service, document: JSON, by: str) -> Draft:
+async def _bounded_draft(service: Service, document: JSON, by: str, may_use: MayUse | None) -> Draft:
     definition = await check(service, document)
     await require_reach(service, definition, by)
-    return await asyncio.to_thread(service.draft, definition, by, by)
+    await require_credentials(service.store, service.workspace, definition, service.types, may_use)
+    return await asyncio.to_thread(in_short_pauses, partial(service.draft, definition, by, by))
 
 
 # Publishing and archiving

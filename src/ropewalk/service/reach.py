@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from ropewalk.core.definition import Definition
 from ropewalk.core.errors import Forbidden, InvalidDefinition, Problem
-from ropewalk.core.reach import OUT_OF_REACH, Need, needs, refusal, workflow_remedy
+from ropewalk.core.reach import OUT_OF_REACH, Need, credential_remedy, needs, refusal, workflow_remedy
 from ropewalk.service.reading import recorded
 from ropewalk.service.starting import MOST_PROBLEMS
 from ropewalk.service.verbs import Service
-from ropewalk.store import workflows
+from ropewalk.store import credentials, workflows
 
 
 async def require_reach(service: Service, definition: Definition, actor: str) -> None:
@@ -18,7 +18,10 @@ async def require_reach(service: Service, definition: Definition, actor: str) ->
     """
     problems = []
     for need in _needs(service, definition):
-        if need.workflow is None:
+        if need.credential is not None:
+            if not await _may_use(service, actor, need.credential):
+                problems.append(Problem(need.path, refusal(need.what, (actor,), credential_remedy(need.credential))))
+        elif need.workflow is None:
             problems.append(Problem(need.path, refusal(need.what, (actor,))))
         elif not need.is_computed and not await _may_call(service, actor, need.workflow):
             problems.append(Problem(need.path, refusal(need.what, (actor,), workflow_remedy(need.workflow))))
@@ -29,6 +32,11 @@ async def require_reach(service: Service, definition: Definition, actor: str) ->
 async def _may_call(service: Service, actor: str, named: str) -> bool:
     found = await workflows.find(service.store, service.workspace, named)
     return found is not None and await service.engine.reaches.may_call(actor, service.workspace, found.id)
+
+
+async def _may_use(service: Service, actor: str, named: str) -> bool:
+    found = await credentials.get(service.store, service.workspace, named)
+    return found is not None and await service.engine.reaches.may_use(actor, service.workspace, found.id)
 
 
 async def require_no_wider(service: Service, execution: str, bounded_by: Iterable[str]) -> None:

@@ -5,14 +5,14 @@ Everything here is durable when it returns, and a refused request has changed no
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uuid_utils
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, json_problems
 from ropewalk.core.definition import Definition, Limits, parse_definition
-from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem, Unfinished
+from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem, Unavailable, Unfinished
 from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
@@ -22,6 +22,7 @@ from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartReques
 from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Registry
 from ropewalk.service import breakers, reading
+from ropewalk.service.credential_checks import require_credentials
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.definition_checks import require_known_rate_limits, require_served
 from ropewalk.service.document_cache import DocumentCache
@@ -32,6 +33,10 @@ from ropewalk.service.telling import SignalVerbs, Told
 from ropewalk.service.workflow_cache import WorkflowCache
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
+
+if TYPE_CHECKING:
+    from ropewalk.engines.credentials import StoredCredentials
+    from ropewalk.service.credentials import CredentialVerbs
 
 HIGHEST_PRIORITY = 9
 
@@ -62,13 +67,26 @@ class Service(SignalVerbs):
         self.keys_under_way: KeysUnderWay = {} if keys is None else keys
         self.workflow_cache = WorkflowCache(store, workspace, lambda: engine.workflow_changes)
         self.document_cache = DocumentCache(self._save)
+        # There are none where the wiring gives none.
+        self.stored_credentials: StoredCredentials | None = None
 
     def of(self, workspace: str) -> "Service":
         """The same for another workspace."""
         if workspace == self.workspace:
             return self  # what it remembers of its workflows is remembered once
         known = (self._loader, self.keys_under_way)
-        return Service(self.store, self.engine, self.types, self._env, self._limits, workspace, *known)
+        made = Service(self.store, self.engine, self.types, self._env, self._limits, workspace, *known)
+        made.stored_credentials = self.stored_credentials
+        return made
+
+    @property
+    def credentials(self) -> "CredentialVerbs":
+        """What is done with the credentials of the workspace."""
+        from ropewalk.service.credentials import CredentialVerbs  # here, since most commands have nothing to do with it
+
+        if self.stored_credentials is None:
+            raise Unavailable("there are no credentials here")
+        return CredentialVerbs(self.store, self.stored_credentials, self.workspace)
 
     # Workflows
 
@@ -113,6 +131,7 @@ class Service(SignalVerbs):
         known = self.document_cache.latest(definition.name)
         if known is not None and known.hash == definition.content_hash:
             return known
+        await require_credentials(self.store, self.workspace, definition, self.types)
         draft = self.draft(definition, by)
         async with self.store.transaction() as tx:
             saved = await workflows.save(tx, draft, str(uuid_utils.uuid7()), self.store.now())

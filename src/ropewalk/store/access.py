@@ -1,6 +1,6 @@
 """What every dialect offers the nouns: reading by the name of a statement, and writing inside a transaction."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -49,6 +49,12 @@ class Blobs(Protocol):
 
     async def put(self, value: bytes | bytearray | memoryview) -> Blob:
         """Keeps the value; durable on return."""
+
+    async def put_stream(self, chunks: AsyncIterable[bytes], most: int) -> Blob:
+        """Keeps what comes in parts; durable on return, and nothing of it stays if it does not come whole.
+
+        BlobTooLarge if there are more bytes than `most`.
+        """
 
     def put_here(self, value: bytes | bytearray | memoryview) -> Blob:
         """Keeps the value without a pause; durable at the latest with the store's next write."""

@@ -17,10 +17,10 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 from uuid_utils import uuid7
 
@@ -38,10 +38,9 @@ LATELY: Final = 24 * 3600
 """How long (s) a value is not removed after it was written or found."""
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
-_NAMED: Final = re.compile(rb'"hash":"([0-9a-f]{64})","size":\d')
-NAMES_BLOB: Final = b'","size":'
-"""What is in every entry that names a blob, and in hardly any other."""
 _UNFINISHED: Final = ".unfinished"
+P = ParamSpec("P")
+T = TypeVar("T")
 # By handle and never through a link: a link cannot lead us out of our directory.
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -66,6 +65,16 @@ class BlobFiles:
         """Keeps the value; durable on return. A value that is there already is not written again."""
         return await asyncio.to_thread(self.put_here, value)
 
+    async def put_stream(self, chunks: AsyncIterable[bytes], most: int) -> Blob:
+        """Keeps what comes in parts; durable on return, and nothing of it stays if it does not come whole."""
+        arriving = await to_its_end(_Arriving, self.root)
+        try:
+            async for part in parts_of(chunks, most):
+                await to_its_end(arriving.add, part)
+            return await to_its_end(self._take_over, arriving)
+        finally:
+            await to_its_end(arriving.discard)
+
     async def get(self, digest: str) -> bytes:
         """The value under this hash, checked against it."""
         return await asyncio.to_thread(self._get, digest)
@@ -74,7 +83,7 @@ class BlobFiles:
         """The same a part at a time. The last part comes only if all of them together are what they should be."""
         file = await asyncio.to_thread(self._opened, digest)
         try:
-            async for chunk in verified(lambda at: asyncio.to_thread(file.read, CHUNK), digest, self.root):
+            async for chunk in verified(lambda at: to_its_end(file.read, CHUNK), digest, self.root):
                 yield chunk
         finally:
             file.close()
@@ -97,28 +106,35 @@ class BlobFiles:
         """The same on the calling thread, for where nothing may come in between."""
         if len(value) > self.largest:
             raise BlobTooLarge(f"{len(value)} bytes are too many for a blob, at most {self.largest} are kept")
-        digest = hashlib.sha256(value).hexdigest()
+        blob = Blob(hashlib.sha256(value).hexdigest(), len(value))
         with _in_our_words(self.root):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(self.root, 0o700)
-            with _opened(os.path.dirname(self.root), None) as home, _opened(self.root, None) as root:
-                self._place(root, digest, value)
-                # Each time: what is there already may have been made by another writer that has not come to this yet.
-                os.fsync(root)
-                os.fsync(home)
-        return Blob(digest, len(value))
+            _make(self.root)
+            self._place(blob, lambda root, folder: _write_whole(root, folder, blob.hash, value))
+        return blob
 
-    def _place(self, root: int, digest: str, value: bytes | bytearray | memoryview) -> None:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(digest[:2], 0o700, dir_fd=root)
-        with _opened(digest[:2], root) as folder:
-            with _locked(root, fcntl.LOCK_SH):
-                is_there = _is_there(folder, digest, len(value))
-                if is_there:
-                    os.utime(digest, dir_fd=folder, follow_symlinks=False)
-            if not is_there:
-                _write_whole(root, folder, digest, value)
-            os.fsync(folder)
+    def _take_over(self, arriving: "_Arriving") -> Blob:
+        """What has come is whole: it is kept under its hash from now on."""
+        with _in_our_words(self.root):
+            blob = arriving.finish()
+            self._place(blob, lambda root, folder: arriving.move(root, folder, blob.hash))
+        return blob
+
+    def _place(self, blob: Blob, write: Callable[[int, int], None]) -> None:
+        """The value is under its hash, written there unless it is already, and that is durable."""
+        with _opened(os.path.dirname(self.root), None) as home, _opened(self.root, None) as root:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(blob.hash[:2], 0o700, dir_fd=root)
+            with _opened(blob.hash[:2], root) as folder:
+                with _locked(root, fcntl.LOCK_SH):
+                    is_there = _is_there(folder, blob.hash, blob.size)
+                    if is_there:
+                        os.utime(blob.hash, dir_fd=folder, follow_symlinks=False)
+                if not is_there:
+                    write(root, folder)
+                os.fsync(folder)
+            # Each time: what is there already may have been made by another writer that has not come to this yet.
+            os.fsync(root)
+            os.fsync(home)
 
     def _remove(self, digest: str) -> bool:
         try:
@@ -148,6 +164,67 @@ class BlobFiles:
                 return FileIO(descriptor)
         except FileNotFoundError as error:
             raise NotFound(f"there is no blob {digest}") from error
+
+
+class _Arriving:
+    """A value that comes in parts, in a file under another name until it is whole."""
+
+    def __init__(self, root: str) -> None:
+        self._root, self._name = root, f"{uuid7()}{_UNFINISHED}"
+        self._summed, self._size = hashlib.sha256(), 0
+        with _in_our_words(root):
+            _make(root)
+            with _opened(root, None) as folder:
+                self._file = FileIO(_created(folder, self._name), "w")
+
+    def add(self, part: bytes) -> None:
+        """The next part."""
+        self._summed.update(part)
+        self._size += len(part)
+        with _in_our_words(self._root):
+            _write_all(self._file, part)
+
+    def finish(self) -> Blob:
+        """Nothing follows, and what has come is on the disk."""
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return Blob(self._summed.hexdigest(), self._size)
+
+    def move(self, root: int, folder: int, digest: str) -> None:
+        """From now on it is what it is called."""
+        os.rename(self._name, digest, src_dir_fd=root, dst_dir_fd=folder)
+
+    def discard(self) -> None:
+        """What was not moved goes."""
+        self._file.close()
+        with contextlib.suppress(FileNotFoundError), _in_our_words(self._root), _opened(self._root, None) as root:
+            os.unlink(self._name, dir_fd=root)
+
+
+async def to_its_end(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What the call gives, on another thread. A caller that is cancelled waits for it all the same: what the call works
+    with is closed next, and its number may be given to another file."""
+    work = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
+
+
+async def parts_of(chunks: AsyncIterable[bytes], most: int) -> AsyncGenerator[bytes, None]:
+    """The same bytes in parts of one size, but for the last; BlobTooLarge as soon as there are too many."""
+    rest, size = bytearray(), 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > most:
+            raise BlobTooLarge(f"there are more than {most} bytes")
+        rest += chunk
+        while len(rest) >= CHUNK:
+            yield bytes(memoryview(rest)[:CHUNK])
+            del rest[:CHUNK]
+    if rest:
+        yield bytes(rest)
 
 
 async def verified(read: Callable[[int], Awaitable[bytes]], digest: str, where: str) -> AsyncGenerator[bytes, None]:
@@ -223,20 +300,26 @@ def _write_whole(root: int, folder: int, digest: str, value: bytes | bytearray |
 
 
 def _write_synced(root: int, name: str, value: bytes | bytearray | memoryview) -> None:
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
-    with open(descriptor, "wb", buffering=0) as file:
-        rest = memoryview(value)
-        while rest:
-            rest = rest[file.write(rest) :]
-        os.fsync(descriptor)
+    with FileIO(_created(root, name), "w") as file:
+        _write_all(file, value)
+        os.fsync(file.fileno())
+
+
+def _created(root: int, name: str) -> int:
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
+
+
+def _write_all(file: FileIO, value: bytes | bytearray | memoryview) -> None:
+    rest = memoryview(value)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _make(root: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(root, 0o700)
 
 
 async def record(tx: Transaction, blob: Blob, now: int) -> None:
     """The store knows of the blob."""
     await tx.execute("insert_blob", *BlobEntry(blob.hash, blob.size, now))
-
-
-def named_in(entry: bytes) -> list[str]:
-    """The hashes of the blobs a log entry names, wherever it does; perhaps of more, never of less."""
-    # By the encoded text: no event is left out, and most entries are done after one look.
-    return [digest.decode() for digest in dict.fromkeys(_NAMED.findall(entry))] if NAMES_BLOB in entry else []

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ropewalk.core.duration import DAY, HOUR
 from ropewalk.core.events import Blob
-from ropewalk.store import idempotency
+from ropewalk.store import files, idempotency
 from ropewalk.store.access import Reader, Transaction
 from ropewalk.store.blobs import record
 from ropewalk.store.ids import first_id
@@ -187,6 +187,7 @@ async def _remove_blob(tx: Transaction, blobs: RemovableBlobs, blob: Blob, cut: 
     if await tx.execute("remove_blob", blob.hash, cut.blobs) == 0:
         return False
     if await blobs.remove(tx, blob.hash):
+        await files.forget(tx, blob.hash)
         return True
     await record(tx, blob, cut.now)
     return False

@@ -245,10 +245,25 @@ create table blob_content (
     data bytea not null
 );
 
+-- The same of what came as a stream, in parts of one size; under a name that is no hash until all of them are there.
+create table blob_part (
+    hash text not null,
+    part bigint not null,
+    data bytea not null,
+    primary key (hash, part)
+);
+
+-- Which workspaces have brought the content of a file: no other reads it by its hash.
+create table file_owner (
+    hash text not null,
+    workspace text not null,
+    primary key (hash, workspace)
+);
+
 -- Which logs name which blobs, so that a blob goes when the last of them has.
 create table blob_reference (
     hash text not null,
-    execution text not null,            -- '': older than this table, kept for good
+    execution text not null,            -- '': older than this table, kept for good; 'in <hash>': a blob that names it
     until bigint,                       -- null: as long as the log is there; else it counts until then
     primary key (hash, execution)
 );
@@ -389,4 +404,51 @@ create index session_by_expiry on session (expires_at);
 create table secret (
     name text primary key,
     value text not null
+);
+
+-- The key that the secrets of a workspace are encrypted with, wrapped by the master key, which is in no table.
+create table data_key (
+    workspace text primary key,
+    wrapped bytea not null,
+    master text not null,               -- the fingerprint of the master key that wraps it
+    created_at bigint not null
+);
+
+create table credential (
+    id text primary key,
+    workspace text not null,
+    name text not null,
+    type text not null,
+    plain text not null,                -- JSON: the fields that are no secrets, and the references that stand for secrets
+    hosts text not null,                -- JSON list of the hosts it is bound to; empty: any
+    revision bigint not null,           -- raised with each change; its secrets are sealed for one revision
+    created_at bigint not null,
+    created_by text not null,
+    updated_at bigint not null,
+    updated_by text not null,
+    last_used_at bigint,                -- to the minute
+    token bytea,                        -- the access token that all workers share, sealed; null: none
+    token_until bigint,                 -- null: until a counterpart refuses it
+    token_serial bigint not null default 0,    -- raised with each new token
+    renewed_by text,                    -- the worker that renews the token now
+    renewed_until bigint,
+    unique (workspace, name)
+);
+
+-- The secret fields, each sealed for its place.
+create table credential_field (
+    credential text not null,
+    field text not null,
+    sealed bytea not null,
+    primary key (credential, field)
+);
+
+-- Who may use a credential without the right to use those of the whole workspace.
+create table credential_acl (
+    workspace text not null,
+    credential text not null,
+    subject text not null,
+    created_at bigint not null,
+    created_by text not null,
+    primary key (workspace, credential, subject)
 );

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ropewalk.access.secret_key import SecretKey
     from ropewalk.api.backend import Backend
     from ropewalk.engines.base import Engine
+    from ropewalk.engines.vault import Vault
     from ropewalk.nodes.base import NodeType, Registry
     from ropewalk.nodes.functions import Functions
     from ropewalk.nodes.smtp import SmtpSettings
@@ -90,6 +91,8 @@ async def open_service(
     """
     # Here, since a command that only reads, or reads the settings, does without an engine and starts the sooner.
     from ropewalk.access.reach import SharedReach
+    from ropewalk.engines.credentials import StoredCredentials
+    from ropewalk.engines.files import StoredFiles
     from ropewalk.engines.kept_values import StoredValues
     from ropewalk.engines.native.engine import NativeEngine
     from ropewalk.nodes.facilities import Facilities
@@ -103,11 +106,15 @@ async def open_service(
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)
+            reach = SharedReach(store)
             facilities.kept_values = StoredValues(store)
-            engine: Engine = NativeEngine(store, types, facilities, _of_pool(settings), SharedReach(store))
+            facilities.files = StoredFiles(store, settings.file_bytes)
+            facilities.credentials = stored = StoredCredentials(store, _vault(store, settings), reach)
+            engine: Engine = NativeEngine(store, types, facilities, _of_pool(settings), reach)
             env = {name: writable(value) for name, value in settings.env.items()}
             loader = None if load is None else NodeTypeLoader(types, facilities.functions, load)
             service = Service(store, engine, types, env, settings.limits, loader=loader)
+            service.stored_credentials = stored
             async with (
                 watched(engine, settings.telemetry, metrics),
                 _swept(engine, settings),
@@ -162,12 +169,36 @@ def _secret_key(settings: Settings) -> "SecretKey":
 
     if settings.key is not None:
         return SecretKey(settings.key)
+    is_ours = settings.key_file is not None or not is_shared(settings.db)
+    return (from_file if is_ours else from_file_or_random)(_key_path(settings))
+
+
+def _vault(store: Store, settings: Settings) -> "Vault":
+    """What opens the secrets of credentials; the master key is looked for when a secret is first needed."""
+    from ropewalk.access.secret_key import master_keys  # here, as in `open_service`
+    from ropewalk.engines.vault import Vault
+
+    return Vault(store, lambda: master_keys(store, _master_key(settings)))
+
+
+def _master_key(settings: Settings) -> "SecretKey":
+    """As `_secret_key`; but what would be encrypted with a key of this process alone could never be read again."""
+    from ropewalk.access.secret_key import SecretKey, from_file
+
+    if settings.key is not None:
+        return SecretKey(settings.key)
+    if settings.is_thrown_away:
+        return SecretKey.random()
+    return from_file(_key_path(settings))
+
+
+def _key_path(settings: Settings) -> str:
     if settings.key_file is not None:
-        return from_file(settings.key_file)
+        return settings.key_file
     if not is_shared(settings.db):
-        return from_file(f"{os.path.realpath(settings.db)}.key")
+        return f"{os.path.realpath(settings.db)}.key"
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return from_file_or_random(os.path.join(home, "ropewalk", "key"))
+    return os.path.join(home, "ropewalk", "key")
 
 
 @asynccontextmanager

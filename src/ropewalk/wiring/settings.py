@@ -83,6 +83,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     streams: StreamLimits = StreamLimits()
     telemetry: TelemetrySettings = TelemetrySettings()
     mail: MailSettings = MailSettings()
+    file_bytes: int = 2**30
     allow_hosts: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
 
@@ -106,6 +107,7 @@ class Settings(Struct, frozen=True, kw_only=True):
                 **{name: said[f"telemetry.{name}"] for name in ("metrics", "otlp_endpoint", "service_name")},
             ),
             mail=MailSettings(**{name: said[f"smtp.{name}"] for name in MailSettings.__struct_fields__}),
+            file_bytes=said["files.max_mib"] * 2**20,
             allow_hosts=said["allow_hosts"],
             env=said["env"],
         )

@@ -12,12 +12,14 @@ from starlette.requests import HTTPConnection
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.granting import Giver
+from ropewalk.access.reach import may_use
 from ropewalk.access.rights import BEYOND, NOTHING, RIGHTS, Right, Role
 from ropewalk.api.backend import Backend
 from ropewalk.api.doors.authentication import authenticate
 from ropewalk.core.errors import Forbidden, InvalidInput, NotFound, Problem
 from ropewalk.core.state import ExecutionState
 from ropewalk.service import Service
+from ropewalk.service.credential_checks import MayUse
 from ropewalk.service.reading.recorded import current_caller
 from ropewalk.store import acl, dlq, executions, workflows
 
@@ -57,6 +59,13 @@ class Call:
         if Right.READ not in self.rights | shared:
             raise NotFound(absent)
         raise Forbidden(f"this needs the right to {self.right}")
+
+    @property
+    def may_use(self) -> MayUse | None:
+        """What tells whether the caller may use a credential; None if the caller may use any of the workspace."""
+        if Right.USE_CREDENTIALS in self.rights:
+            return None
+        return lambda credential: may_use(self.backend.store, self.actor, self.workspace, credential)
 
     async def may_read(self, workflow: str) -> bool:
         """Whether the answer may show the payloads of this workflow."""

@@ -26,6 +26,7 @@ from ropewalk.api.shapes.documents import DRAFT, REQUEST, Manuscript, line_of, v
 from ropewalk.api.shapes.problems import Refused
 from ropewalk.core.errors import Invalid, InvalidDefinition, NotFound
 from ropewalk.service import definitions
+from ropewalk.service.credential_checks import require_credentials
 from ropewalk.service.reach import require_reach
 from ropewalk.store import workflows
 from ropewalk.store.workflows import Outdated, Workflow
@@ -64,7 +65,8 @@ async def create_definition(
         with with_lines():
             document = await manuscript.read()
         with with_lines(document):
-            saved = await definitions.create(call.service, value_of(document), call.actor.subject, is_published=publish)
+            about = (call.service, value_of(document), call.actor.subject)
+            saved = await definitions.create(*about, is_published=publish, may_use=call.may_use)
     return await _saved(call, saved, response)
 
 
@@ -78,6 +80,8 @@ async def validate_definition(call: Caller, manuscript: Manuscript) -> dict[str,
             found = await definitions.check(call.service, value_of(document))
             for actor in call.bounded_by:
                 await require_reach(call.service, found, actor)
+            service = call.service
+            await require_credentials(service.store, service.workspace, found, service.types, call.may_use)
     except InvalidDefinition as error:
         return {"valid": False, "hash": None, "problems": _problems(error, document)}
     return {"valid": True, "hash": found.content_hash, "problems": []}
@@ -108,7 +112,7 @@ async def save_definition_version(
             with with_lines(document):
                 saved = await definitions.revise(
                     call.service, workflow, value_of(document), who, expected=expected, is_published=publish,
-                    is_bounded=bool(call.bounded_by),
+                    is_bounded=bool(call.bounded_by), may_use=call.may_use,
                 )  # fmt: skip
     except Outdated as error:
         raise Refused(412, str(error), "header.if-match") from error

@@ -79,7 +79,7 @@ NODE = Record(
         "cache": Field(CACHE, "Reuses the result of the same work with the same inputs, also across executions."),
         "rateLimit": Field(_limit, "The rate limit, of the workspace or of the configuration, that its calls keep."),
         "pool": Field(_name, "The pool of runners that takes the node."),
-        "credentials": Field(CREDENTIALS, "The credential the node may use, or several by name. There are none yet."),
+        "credentials": Field(CREDENTIALS, "The credential of the workspace that the node uses, or several by slot."),
         "ui": Field(Free(), "Where and how Studio draws the node; has no effect."),
     }
 )

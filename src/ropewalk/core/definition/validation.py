@@ -12,6 +12,7 @@ from ropewalk.core.definition.fields import EDGE, NODE, TOP
 from ropewalk.core.definition.node_type import NodeTypeInfo, NodeTypes
 from ropewalk.core.definition.ports import Ports, ports_of
 from ropewalk.core.definition.report import Report
+from ropewalk.core.definition.slots import slot_problems
 from ropewalk.core.definition.topology import Edge, Topology
 from ropewalk.core.errors import Problem
 from ropewalk.core.expression import has_expression
@@ -100,6 +101,8 @@ class _Checks:
         self._check_parameters(i, node, node_type)
         if "forEach" in node:
             self.expressions.check_for_each(i, node["forEach"])
+        if node_type is not None and "credentials" in node:
+            self.report.extend(slot_problems(node_type, node["credentials"], ("nodes", i, "credentials")))
 
     def _why_unknown(self, name: str) -> str:
         why = self.missing.get(name)
@@ -233,12 +236,9 @@ def _ends(edge: JSON) -> tuple[JSON, JSON] | None:
 
 def _broken_rules(node_type: NodeTypeInfo, parameters: JSON, path: Path) -> list[Problem]:
     """What a type has to say about parameters that no run will change."""
-    found: list[Problem] = []
-    if node_type.problems_in is not None:
-        found += node_type.problems_in({name: each for name, each in parameters.items() if not _holds_expression(each)})
-    if node_type.problems_with is not None and not _holds_expression(parameters):
-        found += node_type.problems_with(parameters)
-    return [Problem((*path, *each.path), each.message) for each in found]
+    if node_type.problems_with is None or _holds_expression(parameters):
+        return []
+    return [Problem((*path, *each.path), each.message) for each in node_type.problems_with(parameters)]
 
 
 def _holds_expression(value: JSON) -> bool:

@@ -7,8 +7,10 @@ from ropewalk.engines.base import Version
 from ropewalk.engines.native.live import Fold, Live, Written
 from ropewalk.engines.native.record import recorded
 from ropewalk.engines.versions import Versions
+from ropewalk.store import files
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Reader
+from ropewalk.store.naming import NAMES_FILE
 
 
 class Folding:
@@ -34,6 +36,7 @@ class Folding:
     async def folded(self, execution: str, written: Written, entries: list[bytes] | None) -> Live:
         """The same with what the tables say; the log is read a few megabytes at a time if it is not given."""
         fold: Fold | None = None
+        names_files = False
         pages = stored_log.pages(self._reader, execution)
         page = await pages.next() if entries is None else entries
         while page:
@@ -43,11 +46,14 @@ class Folding:
                     accepted = log.acceptance(events)
                     fold = Fold(await self._versions.followed(accepted), accepted)
                 fold.add(events, len(entry))
+                names_files = names_files or NAMES_FILE in entry
                 written.seal = log.seal_of(entry)
             page = await pages.next() if entries is None else []
         if fold is None:
             log.acceptance(())
         assert fold is not None, "an empty log has no acceptance"
+        if names_files:
+            fold.add_files(await files.named_by(self._reader, execution))
         return fold.done(written)
 
     async def bones(self, execution: str) -> Live:

@@ -1,7 +1,7 @@
 """An execution this worker owns: the machine in memory, what is not committed yet, and what is under way."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,7 +21,7 @@ from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
 from ropewalk.core.waits import EventWait, RateLimitWait
 from ropewalk.engines.base import Version
-from ropewalk.engines.native.stored import count, keep
+from ropewalk.engines.native.stored import FileRoom, count, count_files, keep
 from ropewalk.engines.run import Desk, Run
 from ropewalk.nodes.recording import Large
 from ropewalk.telemetry.failures import Told
@@ -48,8 +48,14 @@ class Running(Run, eq=False):
     async def keep(self, large: Large, desk: Desk) -> Blob:
         return await keep(self.live, large, desk)
 
+    def room(self, desk: Desk) -> FileRoom:
+        return FileRoom(self.live, desk.most_stored)
+
     def bounded_by(self) -> tuple[str, ...]:
         return self.live.accepted.bounded_by
+
+    def credentials(self) -> str | Mapping[str, str] | None:
+        return self.live.execution.plan.credentials(self.work.node)
 
 
 class Written(msgspec.Struct):
@@ -214,6 +220,10 @@ class Fold:
         live.ledger.add(events)
         live.ledger.take()
         count(live, size, events)
+
+    def add_files(self, files: Sequence[Blob]) -> None:
+        """The files that its log names."""
+        count_files(self._live, files)
 
     def done(self, written: Written) -> Live:
         """The execution as its log leaves it."""

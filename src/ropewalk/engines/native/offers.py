@@ -138,6 +138,7 @@ class Offers:
             live.accepted.bounded_by,
             plan.rate_limits[work.node],
             work.reserved,
+            plan.credentials(work.node),
         )
         live.offered.add((command.node, command.item, command.attempt))
         about = (live.id, live.accepted.workspace, command.node, place_of(command.item), command.attempt)

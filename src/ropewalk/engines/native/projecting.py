@@ -19,8 +19,8 @@ from ropewalk.core.state import ExecutionState, Resolution, RunState
 from ropewalk.engines.native.live import Live
 from ropewalk.engines.native.stored import LITTLE, count
 from ropewalk.engines.runner import INLINE_LIMIT
-from ropewalk.store.blobs import NAMES_BLOB, named_in
 from ropewalk.store.events import NO_ITEM, subject_of
+from ropewalk.store.naming import NAMES_BLOB, NAMES_FILE, named_in
 from ropewalk.store.rows import DeadLetterEntry, RunEntry
 from ropewalk.telemetry.failures import DeadLetter, in_order
 
@@ -52,7 +52,7 @@ def put_rows(live: Live, owner: str | None, batch: RowsByStatement) -> Sequence[
     if events:
         entry, seal = log.sealed(first_seq, events, written.seal)
         live.stored += len(entry)
-        if NAMES_BLOB in entry or len(entry) > INLINE_LIMIT or live.stored > LITTLE:
+        if NAMES_BLOB in entry or NAMES_FILE in entry or len(entry) > INLINE_LIMIT or live.stored > LITTLE:
             _look_closer(live, entry, rows)
         # Of one whose nodes have only started and succeeded, no run was written before its end.
         if (first_runs := live.ledger.add(events)) is not None:

@@ -9,6 +9,8 @@ from ropewalk.core.events import Blob
 from ropewalk.nodes.values import Output
 from ropewalk.store import cache
 from ropewalk.store.access import Blobs, Reader
+from ropewalk.store.files import names_inside
+from ropewalk.store.naming import NAMES_FILE
 from ropewalk.store.rows import CachedResult
 
 Write = Callable[[str, tuple[Any, ...]], None]
@@ -27,6 +29,8 @@ class WorkerShelf:
         """Durable before anything refers to it."""
         blob = await self._blobs.put(data)
         self._write("insert_blob", (blob.hash, blob.size, self._now()))
+        for reference in names_inside(blob, data):
+            self._write("insert_blob_reference", reference)
         return blob
 
     async def cached(self, workspace: str, key: str) -> Output | None:
@@ -36,5 +40,8 @@ class WorkerShelf:
         return Output(msgspec.json.decode(found.output), tuple(msgspec.json.decode(found.ports)))
 
     def cache(self, workspace: str, key: str, output: Output, ttl: int) -> None:
-        value, ports = msgspec.json.encode(output.value).decode(), msgspec.json.encode(output.ports).decode()
-        self._write("upsert_cached_result", CachedResult(workspace, key, value, None, ports, self._now() + ttl))
+        value, ports = msgspec.json.encode(output.value), msgspec.json.encode(output.ports).decode()
+        # A file is kept for executions, not for a result that none of them may have.
+        if NAMES_FILE not in value:
+            row = CachedResult(workspace, key, value.decode(), None, ports, self._now() + ttl)
+            self._write("upsert_cached_result", row)

@@ -1,7 +1,9 @@
 """What an execution has stored: how many bytes, and which large values, each counted once.
 
 The sum follows from the log alone (the lengths of its entries, the sizes of the values they name), so it is the same
-after a restart. An execution that has reached the limit records no further results: what it would run fails for good.
+after a restart. Files count as they are written; after a restart the store says which of them the log names, since any
+value may claim to be a file of any size. An execution that has reached the limit records no further results: what it
+would run fails for good.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,6 +42,13 @@ def count(live: "Live", size: int, events: Sequence[Event]) -> None:
         live.is_plain = False
 
 
+def count_files(live: "Live", files: Sequence[Blob]) -> None:
+    """The execution names these files."""
+    for file in files:
+        _count(live, file)
+    live.has_large, live.is_plain = live.has_large or bool(files), live.is_plain and not files
+
+
 def _count(live: "Live", blob: Blob) -> None:
     live.blobs = {} if live.blobs is None else live.blobs
     if blob.hash not in live.blobs:
@@ -62,6 +71,28 @@ async def keep(live: "Live", large: Large, desk: Desk) -> Blob:
         live.stored -= blob.size
     _count(live, blob)
     return blob
+
+
+class FileRoom:
+    """What an execution may still store, for the files that one of its attempts writes."""
+
+    def __init__(self, live: "Live", most: int) -> None:
+        self._live = live
+        self._most = most
+
+    def take(self, size: int) -> None:
+        """So many bytes are about to be written; fails the attempt if there is no room for them."""
+        if self._live.stored + size > self._most:
+            raise NodeFailure(full(self._most))
+        self._live.stored += size
+
+    def give_back(self, size: int) -> None:
+        """So many bytes that were taken are counted otherwise now, or were not written."""
+        self._live.stored -= size
+
+    def count(self, blob: Blob) -> None:
+        """The content is stored; counted once, whichever nodes write it."""
+        _count(self._live, blob)
 
 
 def admitted(live: "Live", signal: Signal, most: int) -> Signal:

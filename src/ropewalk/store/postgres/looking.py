@@ -1,10 +1,11 @@
 """What a command that only looks asks for: the server, who is alive on it, and the values too large for the log."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.store.access import Row, Value
+from ropewalk.store.access import Row, Transaction, Value
 from ropewalk.store.errors import StoreUnavailable
 from ropewalk.store.migrations import known_migrations
 from ropewalk.store.postgres.blobs import PostgresBlobs
@@ -93,6 +94,9 @@ class _ReadOnly:
         return await self._reader.fetch_one(name, *arguments)
 
     async def keep(self, name: str, *arguments: Value) -> None:
+        raise self._refusal()
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         raise self._refusal()
 
     def now(self) -> int:

@@ -1,0 +1,52 @@
+"""The credentials that a definition names: whether there are such, fit their nodes, and may be used by who saves it."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from ropewalk.core.canonical import Path
+from ropewalk.core.definition import Definition
+from ropewalk.core.definition.slots import types_for
+from ropewalk.core.errors import InvalidDefinition, Problem
+from ropewalk.nodes.base import Registry
+from ropewalk.nodes.credentials import misfit, slots_of
+from ropewalk.service.starting import MOST_PROBLEMS
+from ropewalk.store import credentials
+from ropewalk.store.access import Reader
+
+MayUse = Callable[[str], Awaitable[bool]]
+"""Tells whether the actor that saves a definition may use a credential (its id)."""
+
+
+async def require_credentials(
+    reader: Reader, workspace: str, definition: Definition, types: Registry, may_use: MayUse | None = None
+) -> None:
+    """Refuses a definition, naming every place, whose nodes name credentials that they cannot get."""
+    named = list(_named(definition))
+    if not named:
+        return
+    known = await credentials.types_of(reader, workspace, dict.fromkeys(name for _, _, name, _ in named))
+    allowed = {name: may_use is None or await may_use(key) for name, (_, key) in known.items()}
+    problems = []
+    for path, node, name, slot in named:
+        if name not in known or not allowed[name]:
+            # Foreign and absent are the same to an actor that may not use it.
+            problems.append(Problem(path, f"there is no credential {name!r} that you may use here"))
+        elif wanted := _misfit(types, node, slot, name, known[name][0]):
+            problems.append(Problem(path, wanted))
+    if problems:
+        raise InvalidDefinition(problems[:MOST_PROBLEMS])
+
+
+def _named(definition: Definition) -> Iterator[tuple[Path, dict[str, Any], str, str]]:
+    """The place, the node, the name and the slot of each credential."""
+    for index, node in enumerate(definition.nodes):
+        named = node.get("credentials")
+        for slot, name in slots_of(named).items():
+            path: Path = ("nodes", index, "credentials")
+            yield path if isinstance(named, str) else (*path, slot), node, name, slot
+
+
+def _misfit(types: Registry, node: dict[str, Any], slot: str, name: str, found: str) -> str | None:
+    info = types.infos().get(node["type"])
+    wanted = None if info is None else types_for(info, slot)
+    return misfit(name, found, wanted) if wanted and found not in wanted else None

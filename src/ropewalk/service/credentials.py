@@ -1,0 +1,182 @@
+"""Credentials as callers keep them: set, changed, removed, with an audit row each. No answer has a secret in it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import uuid_utils
+from pydantic import ValidationError
+
+from ropewalk.core.canonical import JSON, shown
+from ropewalk.core.errors import InvalidInput, NotFound, Problem
+from ropewalk.core.instant import moment, rfc3339
+from ropewalk.engines.credentials import StoredCredentials
+from ropewalk.engines.references import is_reference
+from ropewalk.engines.vault import Plain, plain_of
+from ropewalk.nodes.credential_types import TYPES, CredentialType
+from ropewalk.nodes.failure import reason
+from ropewalk.store import audit, credentials
+from ropewalk.store.access import Store, Transaction
+from ropewalk.store.credentials import Credential
+from ropewalk.store.rows import AuditEntry
+
+Json = dict[str, Any]
+STORED: Final = "stored"
+"""What stands for a secret in answers; a reference stands for itself."""
+MOST_HOSTS: Final = 100
+NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
+NAME_IN_WORDS: Final = "a letter or digit, then letters, digits, _ . -, 128 at most"
+HOST: Final = r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9_])?|\[?[0-9A-Fa-f:.]{2,45}\]?"
+
+
+class CredentialVerbs:
+    """What callers may do with the credentials of a workspace."""
+
+    def __init__(self, store: Store, stored: StoredCredentials, workspace: str) -> None:
+        self.store = store
+        self.stored = stored
+        self.workspace = workspace
+
+    async def create(self, name: str, kind: str, values: Mapping[str, JSON], hosts: Sequence[str], by: str
+                     ) -> Json:  # fmt: skip
+        """Keep a new credential; InvalidInput names every field that does not fit, Conflict a name that is taken."""
+        problems = _name_problems(name) + _host_problems(hosts)
+        known = type_named(kind)
+        plain, secrets = self._split(known, values, problems)
+        await self.stored.vault.keys()
+        new = _row(self.workspace, name, kind, plain, hosts, by, self.store.now())
+        async with self.store.transaction() as tx:
+            await credentials.insert(tx, new, await self.stored.vault.sealed(tx, new, secrets))
+            await self._note(tx, new, by, "create-credential", None)
+        return shown_credential(new, tuple(secrets))
+
+    async def change(self, name: str, values: Mapping[str, JSON | None] | None,
+                     hosts: Sequence[str] | None, by: str) -> Json:  # fmt: skip
+        """Set these fields anew and leave the others; null takes a field away, and `hosts` are replaced whole."""
+        before = await self._found(name)
+        kept = plain_of(before.plain)
+        opened = await self.stored.vault.opened(self.store, before)
+        merged = _merged({**kept.values, **kept.references, **opened}, values or {})
+        now_hosts = tuple(msgspec.json.decode(before.hosts)) if hosts is None else hosts
+        plain, secrets = self._split(type_named(before.type), merged, _host_problems(now_hosts))
+        await self.stored.vault.keys()
+        after = msgspec.structs.replace(
+            before, plain=_json(plain), hosts=_hosts(now_hosts), revision=before.revision + 1,
+            updated_at=self.store.now(), updated_by=by,
+        )  # fmt: skip
+        async with self.store.transaction() as tx:
+            await credentials.update(tx, after, await self.stored.vault.sealed(tx, after, secrets))
+            await self._note(tx, after, by, "change-credential", before)
+        return shown_credential(after, tuple(secrets))
+
+    async def remove(self, name: str, by: str) -> bool:
+        """Forget a credential with its secrets and shares; whether it was this call that did."""
+        async with self.store.transaction() as tx:
+            found = await credentials.get(tx, self.workspace, name)
+            if found is None or not await credentials.remove(tx, self.workspace, found.id):
+                return False
+            await self._note(tx, found, by, "remove-credential", found, is_gone=True)
+        return True
+
+    async def get(self, name: str) -> Json:
+        """A credential without its secrets."""
+        found = await self._found(name)
+        return shown_credential(found, tuple(await credentials.fields(self.store, found.id)))
+
+    async def listed(self, *, after: str = "", limit: int = 50) -> list[Json]:
+        """The credentials of a workspace by name, without their secrets; the last name is the cursor to go on."""
+        found = await credentials.listed(self.store, self.workspace, after=after, limit=limit)
+        return [shown_credential(each, tuple(await credentials.fields(self.store, each.id))) for each in found]
+
+    async def _found(self, name: str) -> Credential:
+        found = await credentials.get(self.store, self.workspace, name)
+        if found is None:
+            raise NotFound(f"there is no credential {name!r}")
+        return found
+
+    def _split(self, kind: CredentialType, values: Mapping[str, JSON], problems: list[Problem]
+               ) -> tuple[Plain, dict[str, str]]:  # fmt: skip
+        """What stands in plain, and the secrets; InvalidInput names all problems, those found before too."""
+        checked, wrong = _checked(kind, values)
+        secret = {name: checked.pop(name) for name in kind.secrets() if name in checked}
+        references = {name: text for name, text in secret.items() if is_reference(text)}
+        refusals = ((name, self.stored.references.refusal(text)) for name, text in references.items())
+        problems += wrong + [Problem(("values", name), why) for name, why in refusals if why is not None]
+        if problems:
+            raise InvalidInput(problems)
+        return Plain(checked, references), {name: text for name, text in secret.items() if name not in references}
+
+    async def _note(self, tx: Transaction, row: Credential, by: str, verb: str, before: Credential | None, *,
+                    is_gone: bool = False) -> None:  # fmt: skip
+        was = None if before is None else str(before.revision)
+        now = None if is_gone else str(row.revision)
+        about = (row.workspace, by, verb, row.id, was, now, row.name)
+        await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), self.store.now(), *about))
+
+
+def type_named(name: str) -> CredentialType:
+    """The type of this name; InvalidInput if there is none."""
+    found = TYPES.get(name)
+    if found is None:
+        raise InvalidInput([Problem(("type",), f"there is no type {shown(name)}; there are {', '.join(TYPES)}")])
+    return found
+
+
+def _merged(before: Mapping[str, JSON], values: Mapping[str, JSON | None]) -> dict[str, JSON]:
+    return {name: value for name, value in {**before, **values}.items() if value is not None}
+
+
+def _checked(kind: CredentialType, values: Mapping[str, JSON]) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields with their defaults, by the names that documents have; and what does not fit, without the values."""
+    try:
+        made = kind.Fields.model_validate(values)
+    except ValidationError as refusal:
+        found = refusal.errors(include_url=False, include_input=False)
+        return {}, [Problem(("values", *each["loc"]), reason(each)) for each in found]
+    return made.model_dump(mode="json", by_alias=True, exclude_none=True), []
+
+
+def _name_problems(name: str) -> list[Problem]:
+    return [] if re.fullmatch(NAME, name) else [Problem(("name",), f"must be {NAME_IN_WORDS}")]
+
+
+def _host_problems(hosts: Sequence[str]) -> list[Problem]:
+    problems = [] if len(hosts) <= MOST_HOSTS else [Problem(("hosts",), f"are at most {MOST_HOSTS}")]
+    return problems + [
+        Problem(("hosts", place), "must be a host like api.example.org, or *.example.org")
+        for place, host in enumerate(hosts[:MOST_HOSTS])
+        if not re.fullmatch(HOST, host)
+    ]
+
+
+def _row(workspace: str, name: str, kind: str, plain: Plain, hosts: Sequence[str], by: str, now: int) -> Credential:
+    new_id = str(uuid_utils.uuid7())
+    return Credential(new_id, workspace, name, kind, _json(plain), _hosts(hosts), 1, now, by, now, by)
+
+
+def _json(plain: Plain) -> str:
+    return msgspec.json.encode(plain, order="sorted").decode()
+
+
+def _hosts(hosts: Sequence[str]) -> str:
+    return msgspec.json.encode(list(hosts)).decode()
+
+
+def shown_credential(row: Credential, stored: Sequence[str]) -> Json:
+    """A credential as answers show it: a secret is said to be stored, a reference is told."""
+    plain = plain_of(row.plain)
+    return {
+        "id": row.id,
+        "name": row.name,
+        "type": row.type,
+        "values": plain.values,
+        "secrets": dict.fromkeys(stored, STORED) | plain.references,
+        "hosts": msgspec.json.decode(row.hosts),
+        "revision": row.revision,
+        "createdAt": rfc3339(row.created_at),
+        "createdBy": row.created_by,
+        "updatedAt": rfc3339(row.updated_at),
+        "updatedBy": row.updated_by,
+        "lastUsedAt": moment(row.last_used_at),
+    }

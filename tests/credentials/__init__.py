@@ -1,0 +1,1 @@
+"""Credentials, from the table of their types to what a node gets."""
