@@ -76,6 +76,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _text("db", "ropewalk.db", "The store: a file, or postgresql://user@host/database.", "--db"),
     _text("key", None, "The secret key of the store's servers; the same for all of them.", is_secret=True),
     _text("key_file", None, "The file it is in, if it is not said; beside a file, else in the user's configuration."),
+    _text("key_before", None, "The secret key from before, read while the master key is rotated.", is_secret=True),
+    _words("credentials.env", "Variables that credentials may refer to as `env:NAME`; `PAY_*` is all that begin so."),
+    _words("credentials.files", "Folders with files that credentials may refer to as `file:/path`."),
     _words("nodes", "Modules or .py files with node types.", "--nodes"),
     _words("allow_hosts", "Hosts that are not public and that nodes may speak to all the same."),
     Setting(

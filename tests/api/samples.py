@@ -13,6 +13,7 @@ from msgspec import Struct
 
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 A_SUBJECT = "user:sample"
+A_CREDENTIAL = "sample-credential"
 TARGET = "http.request sample.test"
 
 
@@ -71,6 +72,7 @@ def _parameters(world: World) -> dict[str, str]:
         "letterId": world.letter,
         "deadLetterId": world.letter,
         "keyId": world.key,
+        "credentialName": A_CREDENTIAL,
         "workspaceId": "default",
         "version": "1",
         "type": "noop",
@@ -186,6 +188,18 @@ SAMPLES = {
     "createKey": of_workspace({"name": "sample", "role": "viewer"}),
     "listKeys": of_workspace(),
     "revokeKey": of_workspace(),
+    # Credentials
+    "listCredentialTypes": of_part(),
+    "createCredential": of_workspace({"name": "made", "type": "generic", "values": {"value": "sample"}}),
+    "listCredentials": of_workspace(),
+    "getCredential": of_workspace(),
+    "changeCredential": of_workspace({"values": {"value": "another"}}),
+    "removeCredential": of_workspace(path={"credentialName": "spare"}),
+    "testCredential": of_workspace({}),
+    "listPermits": of_workspace(),
+    "shareCredential": of_workspace({"subject": A_SUBJECT}),
+    "unshareCredential": of_workspace(query=f"subject={A_SUBJECT}"),
+    "rotateMasterKey": of_workspace({}),
     "listMembers": of_workspace(),
     "putMember": of_workspace({"subject": A_SUBJECT, "role": "viewer"}),
     "removeMember": of_workspace(query=f"subject={A_SUBJECT}"),

@@ -60,6 +60,11 @@ def from_file(path: str) -> SecretKey:
         raise InvalidInput(f"{path} cannot be used as `key_file`: {error.strerror}") from error
 
 
+def in_file(path: str) -> SecretKey | None:
+    """The key in this file, if there is one."""
+    return _read(path)
+
+
 def from_file_or_random(path: str) -> SecretKey:
     """The same; where the file cannot be used, a key for this process alone."""
     try:

@@ -10,6 +10,8 @@ from ropewalk.api.nouns import (
     activity,
     approvals,
     breakers,
+    credential_types,
+    credentials,
     dead_letters,
     definitions,
     events,
@@ -36,9 +38,9 @@ from ropewalk.api.streaming import streams
 
 PREFIX = "/api/v1"
 NOUNS = (
-    acl, activity, approvals, breakers, execution_bulk, definitions, dead_letters, events, execution_lists, executions,
-    expressions, keys, leases, members, node_types, openapi, queue, runs, sessions, streams, verbs, workers,
-    workspaces,
+    acl, activity, approvals, breakers, credential_types, credentials, execution_bulk, definitions, dead_letters,
+    events, execution_lists, executions, expressions, keys, leases, members, node_types, openapi, queue, runs,
+    sessions, streams, verbs, workers, workspaces,
 )  # fmt: skip
 
 

@@ -14,8 +14,12 @@ from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.credentials import StoredCredentials
 from ropewalk.engines.references import is_reference
 from ropewalk.engines.vault import Plain, plain_of
+from ropewalk.nodes.context import NodeContext
+from ropewalk.nodes.credential_trials import TRIALS, tried
 from ropewalk.nodes.credential_types import TYPES, CredentialType
-from ropewalk.nodes.failure import reason
+from ropewalk.nodes.facilities import Facilities
+from ropewalk.nodes.failure import NodeFailure, reason
+from ropewalk.service.credential_uses import used_by
 from ropewalk.store import audit, credentials
 from ropewalk.store.access import Store, Transaction
 from ropewalk.store.credentials import Credential
@@ -33,10 +37,13 @@ HOST: Final = r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9_])?|\[?[
 class CredentialVerbs:
     """What callers may do with the credentials of a workspace."""
 
-    def __init__(self, store: Store, stored: StoredCredentials, workspace: str) -> None:
+    def __init__(
+        self, store: Store, stored: StoredCredentials, workspace: str, facilities: Facilities | None = None
+    ) -> None:
         self.store = store
         self.stored = stored
         self.workspace = workspace
+        self._facilities = facilities
 
     async def create(self, name: str, kind: str, values: Mapping[str, JSON], hosts: Sequence[str], by: str
                      ) -> Json:  # fmt: skip
@@ -82,12 +89,40 @@ class CredentialVerbs:
     async def get(self, name: str) -> Json:
         """A credential without its secrets."""
         found = await self._found(name)
-        return shown_credential(found, tuple(await credentials.fields(self.store, found.id)))
+        shown = shown_credential(found, tuple(await credentials.fields(self.store, found.id)))
+        return shown | {"usedBy": await used_by(self.store, self.workspace, name)}
 
     async def listed(self, *, after: str = "", limit: int = 50) -> list[Json]:
         """The credentials of a workspace by name, without their secrets; the last name is the cursor to go on."""
         found = await credentials.listed(self.store, self.workspace, after=after, limit=limit)
         return [shown_credential(each, tuple(await credentials.fields(self.store, each.id))) for each in found]
+
+    async def test(self, name: str, by: str) -> Json:
+        """Try whether the counterpart takes a credential; `ok` is null if its type cannot be tried."""
+        row = await self._found(name)
+        if row.type not in TRIALS or self._facilities is None:
+            return {"ok": None, "message": f"credentials of the type {row.type} cannot be tried"}
+        async with self.store.transaction() as tx:
+            await self._note(tx, row, by, "test-credential", row)
+        key = str(uuid_utils.uuid7())
+        context = NodeContext(
+            execution="", workspace=self.workspace, node="test", make_key=lambda: key, now=self.store.now(),
+            facilities=self._facilities, get_credentials=lambda: name,
+        )  # fmt: skip
+        try:
+            found = await context.credential()
+            assert found is not None, "the context names it"
+            return {"ok": True, "message": context.masked(await tried(found, context))}
+        except NodeFailure as failure:
+            return {"ok": False, "message": context.masked(failure.error.message)}
+
+    async def rotate(self, by: str) -> Json:
+        """Wrap the keys of all workspaces with the master key of this process."""
+        count = await self.stored.vault.rotate()
+        about = (audit.NO_WORKSPACE, by, "rotate-master-key", (await self.stored.vault.keys()).own, None, None)
+        async with self.store.transaction() as tx:
+            await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), self.store.now(), *about, str(count)))
+        return {"rewrapped": count}
 
     async def _found(self, name: str) -> Credential:
         found = await credentials.get(self.store, self.workspace, name)

@@ -20,7 +20,7 @@ from ropewalk.core.signals import Decide, Discard, Fix, PersonSignal, Requeue, R
 from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
 from ropewalk.engines.versions import require_startable
-from ropewalk.nodes.base import Registry
+from ropewalk.nodes.base import Facilities, Registry
 from ropewalk.service import breakers, reading
 from ropewalk.service.credential_checks import require_credentials
 from ropewalk.service.dead_letters import DeadLetters, require_json
@@ -69,6 +69,7 @@ class Service(SignalVerbs):
         self.document_cache = DocumentCache(self._save)
         # There are none where the wiring gives none.
         self.stored_credentials: StoredCredentials | None = None
+        self.facilities: Facilities | None = None
 
     def of(self, workspace: str) -> "Service":
         """The same for another workspace."""
@@ -76,7 +77,7 @@ class Service(SignalVerbs):
             return self  # what it remembers of its workflows is remembered once
         known = (self._loader, self.keys_under_way)
         made = Service(self.store, self.engine, self.types, self._env, self._limits, workspace, *known)
-        made.stored_credentials = self.stored_credentials
+        made.stored_credentials, made.facilities = self.stored_credentials, self.facilities
         return made
 
     @property
@@ -86,7 +87,7 @@ class Service(SignalVerbs):
 
         if self.stored_credentials is None:
             raise Unavailable("there are no credentials here")
-        return CredentialVerbs(self.store, self.stored_credentials, self.workspace)
+        return CredentialVerbs(self.store, self.stored_credentials, self.workspace, self.facilities)
 
     # Workflows
 

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.core.errors import Conflict
-from ropewalk.store.access import Reader, Transaction, json_list
+from ropewalk.store.access import Reader, Store, Transaction, json_list
 
 LAST_USE: Final = 60_000_000
 """How long a credential is used before its last use is written down again (µs)."""
@@ -51,6 +51,15 @@ class Permit(Struct, frozen=True):
     subject: str
     created_at: int
     created_by: str
+
+
+class UsingVersion(Struct, frozen=True):
+    """A published version that names credentials."""
+
+    workflow: str
+    name: str
+    version: int
+    document: str
 
 
 async def insert(tx: Transaction, new: Credential, sealed: Mapping[str, bytes]) -> None:
@@ -97,6 +106,13 @@ async def types_of(reader: Reader, workspace: str, names: Iterable[str]) -> dict
     """The type and the id of each of these credentials, by name; those that do not exist are left out."""
     rows = await reader.fetch("types_of_credentials", json_list(names), workspace)
     return {name: (kind, key) for name, kind, key in rows}
+
+
+async def published_with_credentials(store: Store, workspace: str, *, after: str = "", limit: int = 50
+                                     ) -> list[UsingVersion]:  # fmt: skip
+    """The published versions of a workspace whose nodes name credentials, by name after a cursor."""
+    rows = await store.scan("published_with_credentials", workspace, after, limit)
+    return [UsingVersion(*row) for row in rows]
 
 
 async def fields(reader: Reader, credential: str) -> dict[str, bytes]:

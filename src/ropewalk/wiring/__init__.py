@@ -95,6 +95,7 @@ async def open_service(
     from ropewalk.engines.files import StoredFiles
     from ropewalk.engines.kept_values import StoredValues
     from ropewalk.engines.native.engine import NativeEngine
+    from ropewalk.engines.references import References
     from ropewalk.nodes.facilities import Facilities
     from ropewalk.nodes.network import NetworkPolicy
     from ropewalk.service import Service
@@ -106,15 +107,15 @@ async def open_service(
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)
-            reach = SharedReach(store)
+            reach, references = SharedReach(store), References(settings.credential_env, settings.credential_files)
             facilities.kept_values = StoredValues(store)
             facilities.files = StoredFiles(store, settings.file_bytes)
-            facilities.credentials = stored = StoredCredentials(store, _vault(store, settings), reach)
+            facilities.credentials = stored = StoredCredentials(store, _vault(store, settings), reach, references)
             engine: Engine = NativeEngine(store, types, facilities, _of_pool(settings), reach)
             env = {name: writable(value) for name, value in settings.env.items()}
             loader = None if load is None else NodeTypeLoader(types, facilities.functions, load)
             service = Service(store, engine, types, env, settings.limits, loader=loader)
-            service.stored_credentials = stored
+            service.stored_credentials, service.facilities = stored, facilities
             async with (
                 watched(engine, settings.telemetry, metrics),
                 _swept(engine, settings),
@@ -178,7 +179,16 @@ def _vault(store: Store, settings: Settings) -> "Vault":
     from ropewalk.access.secret_key import master_keys  # here, as in `open_service`
     from ropewalk.engines.vault import Vault
 
-    return Vault(store, lambda: master_keys(store, _master_key(settings)))
+    return Vault(store, lambda: master_keys(store, _master_key(settings), _keys_before(settings)))
+
+
+def _keys_before(settings: Settings) -> "list[SecretKey]":
+    """The keys that are accepted while keys are rotated: the one that is set, and the one in the file beside it."""
+    from ropewalk.access.secret_key import SecretKey, in_file
+
+    set_before = [] if settings.key_before is None else [SecretKey(settings.key_before)]
+    kept = None if settings.is_thrown_away else in_file(f"{_key_path(settings)}.before")
+    return set_before if kept is None else [*set_before, kept]
 
 
 def _master_key(settings: Settings) -> "SecretKey":

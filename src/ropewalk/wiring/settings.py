@@ -74,6 +74,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     is_thrown_away: bool = False
     key: str | None = None
     key_file: str | None = None
+    key_before: str | None = None
+    credential_env: tuple[str, ...] = ()
+    credential_files: tuple[str, ...] = ()
     worker: WorkerSettings = WorkerSettings()
     fleet: FleetSettings = FleetSettings()
     limits: Limits = DEFAULT_LIMITS
@@ -95,6 +98,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             db=path_of(said["db"]),
             key=said["key"],
             key_file=said["key_file"],
+            key_before=said["key_before"],
+            credential_env=said["credentials.env"],
+            credential_files=said["credentials.files"],
             worker=_worker(said),
             fleet=FleetSettings(
                 pool=said["pool"], lease_seconds=said["lease"], notify=said["notify"], pooled=said["pooled"]

@@ -35,7 +35,7 @@ NEED_THE_RIGHT = ("getExecutionOutput", "getRunOutput")
 """These are refused to a caller without it."""
 FREE = {
     "countExecutions", "diffDefinition", "getDefinition", "getDefinitionVersion", "getMe", "getMetrics", "getNodeType",
-    "getWorkspace",
+    "getCredential", "getWorkspace", "listCredentialTypes", "listCredentials", "listPermits",
     "listDefinitionVersions", "listDefinitions", "listKeys", "listMembers", "listNodeTypes", "listShares",
     "listWorkers", "listWorkspaces",
 }  # fmt: skip
@@ -119,7 +119,7 @@ def _addresses(read: Read, found: Found) -> Iterator[str]:
 
 
 def _names(template: str, found: Found) -> Iterator[Mapping[str, str]]:
-    fixed = {"workspaceId": "default", "version": "1", "type": "noop"}
+    fixed = {"workspaceId": "default", "version": "1", "type": "noop", "credentialName": "absent"}
     if "{runId}" in template:
         yield from ({**fixed, "runId": run, "runExecutionId": execution} for run, execution in found.runs.items())
     elif "{executionId}" in template or "{queueId}" in template:

@@ -25,7 +25,7 @@ from ropewalk.store import acl, breakers, dlq, runs
 from ropewalk.telemetry.metrics import Metrics
 from tests.api.asking import SOCKET, ask
 from tests.api.house import House, opened
-from tests.api.samples import SAMPLES, TARGET, About, World
+from tests.api.samples import A_CREDENTIAL, SAMPLES, TARGET, About, World
 
 OPEN_TO_ALL = {
     ("GET", "/api/v1/openapi.json"),
@@ -39,7 +39,7 @@ SHAREABLE = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.ADMIN)
 FAILING = {"ropewalk": 1, "name": "shared", "nodes": [{"id": "a", "type": "fail", "with": {"message": "as it should"}}]}
 SPARE = {"ropewalk": 1, "name": "spare", "nodes": [{"id": "a", "type": "noop"}]}
 ALLOWED = "allowed"
-GIVING = {"createKey", "revokeKey", "putMember", "shareDefinition"}
+GIVING = {"createKey", "revokeKey", "putMember", "shareDefinition", "shareCredential", "unshareCredential"}
 """What these give or take, the caller has to have."""
 
 
@@ -117,6 +117,7 @@ async def furnished(house: House) -> World:
     etag = (await house.ask("GET", f"/workflow/definitions/{workflow}")).headers["etag"]
     async with store.transaction() as tx:
         await breakers.put(tx, "default", TARGET, Breaker())
+    await house.service.credentials.create(A_CREDENTIAL, "generic", {"value": "sample"}, [], "test")
     house.backend.metrics = ServerMetrics(Metrics(), Sampler(store))
     return World(workflow, spare, failed, letter.run, letter.id, letter.fingerprint, done, run, key, etag)
 

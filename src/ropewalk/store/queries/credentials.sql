@@ -32,6 +32,14 @@ select name, type, id
   from credential
  where name in ({{each_of_the_list}}) and workspace = $2;
 
+-- published_with_credentials: published versions that name credentials, by name of the workflow after a cursor.
+select workflow.id, workflow.name, version, document
+  from workflow
+ inner join workflow_version on workflow_version.workflow = workflow.id and version = published
+ where workspace = $1 and workflow.name > $2 and document like '%"credentials":%'
+ order by workflow.name
+ limit $3;
+
 -- credential_fields: the sealed secrets of one.
 select field, sealed
   from credential_field
