@@ -31,6 +31,8 @@ PATIENCE: Final = 10.0
 GLANCE: Final = 0.5
 """How long a stream is listened to (s)."""
 LONGEST_WAIT: Final = 60
+LONGEST_LEAVE: Final = 60.0
+"""How long a server may take to leave (s)."""
 AT_ONCE: Final = 3
 CHECKS: Final = [
     schemathesis.checks.not_a_server_error,
@@ -86,16 +88,29 @@ def running(folder: Path) -> Iterator[Server]:
     command = [sys.executable, "-m", "ropewalk", "up", "--port", "0", "--json", "--db", str(folder / "fuzz.db")]
     with (folder / "log").open("wb") as log, subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder,
-        env={**os.environ, "XDG_RUNTIME_DIR": str(folder)},
+        env={**os.environ, "XDG_RUNTIME_DIR": str(folder), "PYTHONFAULTHANDLER": "1"},
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
             said = json.loads(process.stdout.readline())
             yield Server(said["url"], said["token"])
-            process.send_signal(signal.SIGTERM)
-            process.wait(PATIENCE * 3)
+            _leave(process, folder / "log")
         finally:
             process.kill()
+
+
+def _leave(process: "subprocess.Popen[str]", log: Path) -> None:
+    """Tell the server to leave; RuntimeError with what its threads are at if it does not."""
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(LONGEST_LEAVE)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # the fault handler writes down where every thread is
+        process.wait(PATIENCE)
+        tail = log.read_text(encoding="utf-8", errors="replace")[-8_000:]
+        raise RuntimeError(f"the server did not leave within {LONGEST_LEAVE:g} s of SIGTERM:\n{tail}") from None
+    print(f"the server left {time.monotonic() - began:.1f} s after SIGTERM")
 
 
 class Found:
@@ -202,11 +217,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="rw-") as folder, running(Path(folder)) as server:
         server.furnish()
         found = fuzz(server, arguments.count, arguments.seconds)
+        _tell(found)
+    return 1 if found.wrong else 0
+
+
+def _tell(found: Found) -> None:
     print(f"{found.requests:,} requests to {len(found.operations)} operations: {dict(sorted(found.statuses.items()))}")
     print(f"unanswered within {PATIENCE:g} s: {dict(found.unanswered)}")
     for what, detail in found.wrong.items():
-        print(f"\n{what}\n{detail}")
-    return 1 if found.wrong else 0
+        print(f"\n{what}\n{detail}", flush=True)
 
 
 if __name__ == "__main__":
