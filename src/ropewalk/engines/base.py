@@ -36,8 +36,9 @@ RATE_LIMITS = "rate-limits"
 """The topic of hints that the rate limits of a workspace were changed."""
 AT_ONCE = 10
 """After so many acceptances everything else on the loop has its turn: the key of each may be an expression."""
-Remember = Callable[[str], Row]
-"""Gives the row of an idempotency key from the id of the execution that was accepted under it."""
+Remember = Callable[[str], Sequence[tuple[str, Row]]]
+"""Gives, from the id of an execution that is accepted, what is written together with it: the row of an idempotency key,
+or of a trigger's fire; each with its statement. The commit is refused if another server has written that row."""
 
 __all__ = ["StartRequest", "Version"]  # what a start is made of, for those who ask an engine for one
 

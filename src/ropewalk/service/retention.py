@@ -16,7 +16,7 @@ from ropewalk.core.duration import DAY, HOUR, MINUTE, SECOND, format_duration
 from ropewalk.core.errors import InvalidInput, Problem, RopewalkError
 from ropewalk.engines.base import Custody
 from ropewalk.engines.custody import STORED
-from ropewalk.store import audit, cache, idempotency, inbox, kept_values, retention, singletons, workers
+from ropewalk.store import audit, cache, idempotency, inbox, kept_values, retention, singletons, triggers, workers
 from ropewalk.store.access import Reader, Store, Transaction
 from ropewalk.store.retention import Cutoffs, RemovableBlobs
 from ropewalk.store.rows import AuditEntry
@@ -139,7 +139,9 @@ async def _forget(tx: Transaction, worker: str, policy: Policy, cut: Cutoffs, li
     return (
         await retention.forget_letters(tx, cut.letters, limit),
         await retention.forget_keys(tx, cut.now, limit),
-        await cache.forget_expired(tx, cut.now, limit) + await kept_values.forget_expired(tx, cut.now, limit),
+        await cache.forget_expired(tx, cut.now, limit)
+        + await kept_values.forget_expired(tx, cut.now, limit)
+        + await triggers.forget_old(tx, cut.now, limit),
         0 if policy.audit is None else await retention.forget_audit(tx, cut.now - policy.audit, limit),
     )
 

@@ -1,8 +1,8 @@
 """Starts: one, or up to a thousand in one transaction; under an idempotency key the same request is done once."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import msgspec
@@ -100,14 +100,20 @@ async def _together(engine: Engine, requests: Sequence[StartRequest], once: Once
 
 async def _start_once(engine: Engine, under_way: KeysUnderWay, request: StartRequest, once: Once) -> str:
     """Accept one execution under its key, with the next commit; one request at a time has the key here."""
-    name = (request.workspace, once.route, once.key)
-    is_known_free = engine.store.is_shared
+    async with alone(engine, under_way, (request.workspace, once.route, once.key)) as was_free:
+        return await _start_first(engine, request, once, is_known_free=was_free and engine.store.is_shared)
+
+
+@asynccontextmanager
+async def alone(engine: Engine, under_way: KeysUnderWay, name: tuple[str, str, str]) -> AsyncIterator[bool]:
+    """One caller at a time has this key in this process; gives whether it was free at once."""
+    was_free = True
     while (other := under_way.get(name)) is not None:
-        is_known_free = False
+        was_free = False
         await asyncio.shield(other)
     under_way[name] = asyncio.get_running_loop().create_future()
     try:
-        execution = await _start_first(engine, request, once, is_known_free=is_known_free)
+        yield was_free
     except asyncio.CancelledError:
         # The commit may be on its way: the next request under the key is to find what became of it.
         engine.spawn(_free_later(engine, under_way, name))
@@ -116,7 +122,6 @@ async def _start_once(engine: Engine, under_way: KeysUnderWay, request: StartReq
         under_way.pop(name).set_result(None)
         raise
     under_way.pop(name).set_result(None)
-    return execution
 
 
 async def _free_later(engine: Engine, under_way: KeysUnderWay, name: tuple[str, str, str]) -> None:
@@ -138,8 +143,8 @@ async def _start_first(engine: Engine, request: StartRequest, once: Once, *, is_
         body_hash, now = content_hash(once.asked), engine.store.now()
         about = (request.workspace, once.route, once.key, body_hash)
 
-        def remember(execution: str) -> IdempotencyEntry:
-            return IdempotencyEntry(*about, msgspec.json.encode([execution]).decode(), now)
+        def remember(execution: str) -> list[tuple[str, IdempotencyEntry]]:
+            return [("insert_idempotency", IdempotencyEntry(*about, msgspec.json.encode([execution]).decode(), now))]
 
         try:
             return await engine.start(replace(request, once=once_of(*about)), remember=remember)

@@ -21,7 +21,7 @@ from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
 from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Facilities, Registry
-from ropewalk.service import breakers, reading
+from ropewalk.service import breakers, reading, triggers
 from ropewalk.service.credential_checks import require_credentials
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.definition_checks import require_known_rate_limits, require_served
@@ -61,7 +61,7 @@ class Service(SignalVerbs):
         self.types = types
         self.workspace = workspace
         self.dead_letters = DeadLetters(store, engine.tell, workspace, types)
-        self._env = env
+        self.env = env
         self._limits = limits
         self._loader = loader
         self.keys_under_way: KeysUnderWay = {} if keys is None else keys
@@ -76,7 +76,7 @@ class Service(SignalVerbs):
         if workspace == self.workspace:
             return self  # what it remembers of its workflows is remembered once
         known = (self._loader, self.keys_under_way)
-        made = Service(self.store, self.engine, self.types, self._env, self._limits, workspace, *known)
+        made = Service(self.store, self.engine, self.types, self.env, self._limits, workspace, *known)
         made.stored_credentials, made.facilities = self.stored_credentials, self.facilities
         return made
 
@@ -137,6 +137,9 @@ class Service(SignalVerbs):
         async with self.store.transaction() as tx:
             saved = await workflows.save(tx, draft, str(uuid_utils.uuid7()), self.store.now())
             await workflows.publish(tx, saved.workflow, saved.version)
+            if definition.triggers or not saved.is_new or saved.version > 1:
+                held = await workflows.lock(tx, self.workspace, draft.name)
+                await triggers.declare(tx, held, saved.version, by, self.store.now())
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
         self.engine.versions.keep(version)
         self._changed()
@@ -226,7 +229,7 @@ class Service(SignalVerbs):
             workspace=self.workspace,
             input=value,
             vars=dict(overrides),
-            env=self._env,
+            env=self.env,
             priority=priority,
             actor=actor,
             trace=trace,
@@ -312,7 +315,7 @@ class Service(SignalVerbs):
             input=accepted.input,
             vars=accepted.vars,
             # A bounded execution was given none, which says nothing of one that is not.
-            env=self._env if accepted.bounded_by else accepted.env,
+            env=self.env if accepted.bounded_by else accepted.env,
             trigger=accepted.trigger,
             payload=accepted.payload,
             priority=accepted.priority,

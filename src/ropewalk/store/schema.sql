@@ -400,6 +400,48 @@ create table session (
 );
 create index session_by_expiry on session (expires_at);
 
+-- What starts executions besides a call.
+create table workflow_trigger (
+    id text primary key,
+    workspace text not null,
+    workflow text not null references workflow (id),
+    name text not null,
+    kind text not null,                 -- CRON, EVENT, WEBHOOK, QUEUE
+    version bigint,                     -- the version it starts; null: the published one
+    settings text not null,             -- JSON, as its author wrote it
+    is_declared bigint not null,        -- 1: it is part of the definition, and goes with it
+    is_enabled bigint not null,
+    bounded_by text,                    -- who made it, if that actor reaches less than the whole workspace
+    created_at bigint not null,
+    created_by text not null,
+    changed_at bigint not null,         -- when its settings came to be what they are
+    removed_at bigint,                  -- null: it is there
+    cursor_at bigint,                   -- the last due time that was decided upon; null: none was
+    next_at bigint,                     -- when a server has to look at it; null: never by the clock
+    claimed_until bigint not null default 0, -- until then a server is at it
+    last_execution text,                -- what it started last
+    token text,                         -- the secret part of a webhook's address
+    unique (workflow, name)
+);
+create index workflow_trigger_by_time on workflow_trigger (next_at) where next_at is not null;
+create index workflow_trigger_by_workspace on workflow_trigger (workspace, id);
+create unique index workflow_trigger_by_token on workflow_trigger (token) where token is not null;
+
+-- One row for each due time, delivery or message of a trigger: the execution it started, or why there is none.
+create table trigger_fire (
+    trigger_id text not null,
+    key text not null,
+    workspace text not null,
+    at bigint not null,                 -- when it was decided upon
+    due_at bigint,
+    execution text,                     -- null: it was skipped
+    reason text,                        -- why it was skipped; null: it was not
+    detail text,
+    primary key (trigger_id, key)
+);
+create index trigger_fire_by_time on trigger_fire (trigger_id, at);
+create index trigger_fire_by_age on trigger_fire (at);
+
 -- What the servers of one store agree on. The key they sign with is elsewhere.
 create table secret (
     name text primary key,

@@ -148,7 +148,21 @@ async def open_backend(
             service.store, service.of, settings.access, settings.streams, _secret_key(settings)
         )
         backend.metrics = None if metrics is None else ServerMetrics(metrics, Sampler(service.store))
-        yield backend
+        async with _scheduled(service):
+            yield backend
+
+
+@asynccontextmanager
+async def _scheduled(service: "Service") -> AsyncIterator[None]:
+    """Schedules fire while a server is up; a command that comes and goes fires none."""
+    from ropewalk.triggers.scheduler import Scheduler  # here, as in `open_backend`
+
+    firing = asyncio.get_running_loop().create_task(Scheduler(service).run())
+    try:
+        yield
+    finally:
+        firing.cancel()
+        await asyncio.gather(firing, return_exceptions=True)
 
 
 def health_backend(service: "Service", settings: Settings, metrics: "Metrics | None") -> "Backend":

@@ -26,7 +26,12 @@ MADE_OF_TEXT = (
     "must not be made of text with {{ }}: write the expression itself, which sees input, vars and nodes by value, "
     "like item.id == input.id"
 )
-TRIGGER_EXPRESSIONS = ("filter", "dedupeKey", "input")
+TRIGGER_EXPRESSIONS = ("filter", "when", "dedupeKey", "input")
+
+_OF_TRIGGERS: Final = {
+    **dict.fromkeys(("nodes", "execution", *ITEM_NAMES), "nothing has run yet"),
+    **dict.fromkeys(("input", "workspace", "env", *TIMELY), "a trigger sees event and vars"),
+}
 
 Names = tuple[str, ...]
 
@@ -112,8 +117,7 @@ class Expressions:
             if isinstance(trigger, dict) and field in trigger:
                 if field != "input":
                     self._check_evaluates(trigger[field], (*path, field))
-                refused = dict.fromkeys(("nodes", "execution", *ITEM_NAMES), "nothing has run yet")
-                self._check(trigger[field], Place((*path, field), None, {**refused, **_UNRECORDED}))
+                self._check(trigger[field], Place((*path, field), None, _OF_TRIGGERS))
 
     def _check_evaluates(self, value: JSON, path: Path) -> None:
         if isinstance(value, str) and not has_expression(value):

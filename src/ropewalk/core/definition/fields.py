@@ -8,19 +8,18 @@ from ropewalk.core.definition.kinds import (
     Duration,
     Either,
     Field,
-    Flag,
     Free,
     ListOf,
     MapOf,
     Number,
-    OneOf,
     Parameters,
     Record,
     Share,
     Text,
     Whole,
 )
-from ropewalk.core.duration import DAY, HOUR, MILLISECOND
+from ropewalk.core.definition.triggers import TRIGGER
+from ropewalk.core.duration import MILLISECOND
 
 MOST_ITEMS = 100_000
 EXPRESSION_SIZE = 4_096
@@ -92,63 +91,6 @@ EDGE = Record(
     }
 )
 
-_any_trigger = {
-    "name": Field(_title, "What people call the trigger."),
-    "enabled": Field(Flag(), "Whether it fires. Default true."),
-    "input": Field(Anything(), "The input it starts with; strings may hold {{ expressions }} over the happening."),
-    "priority": Field(Whole(0, 9), "Order within the workspace, 9 first. Default 5."),
-}
-
-CRON = Record(
-    {
-        "cron": Field(
-            Text(200, r"\S+(?: +\S+){4,5}|@[a-z]+", "five or six fields, or a word like @daily"),
-            "When it fires.",
-            is_required=True,
-        ),
-        "zone": Field(Text(64, r"[A-Za-z0-9_+/-]+", "an IANA zone"), "The time zone, like Europe/Berlin. Default UTC."),
-        "overlap": Field(Choice("skip", "queue", "cancel", "allow"), "When the one before is still active."),
-        "misfire": Field(Choice("skip", "latest", "all"), "What becomes of ticks missed while nothing ran."),
-        "jitter": Field(Duration(longest=DAY), "Random delay of each tick, at most this."),
-        **_any_trigger,
-    }
-)
-
-EVENT = Record(
-    {
-        "event": Field(Text(256, r"\S+", "a subject pattern"), "The subjects listened to.", is_required=True),
-        "filter": Field(_expression, "An expression over the event that must be true."),
-        "source": Field(Choice("api", "nats"), "Where the events come from. Default api."),
-        **_any_trigger,
-    }
-)
-
-WEBHOOK = Record(
-    {
-        "webhook": Field(_name, "The name of the hook; its path is made when it is saved.", is_required=True),
-        "methods": Field(
-            ListOf(Choice("GET", "POST", "PUT", "PATCH", "DELETE"), longest=5), "Methods answered. Default POST."
-        ),
-        "auth": Field(Choice("hmac", "bearer", "none"), "How callers prove themselves. Default hmac."),
-        "credential": Field(_name, "The credential that holds the key or token."),
-        "replayWindow": Field(Duration(longest=HOUR), "How old a signed call may be. Default 5m."),
-        "dedupeKey": Field(_expression, "An expression over the call; a second call with its value starts nothing."),
-        "answer": Field(Choice("accepted", "result", "respond"), "At once, when done, or by a respond node."),
-        **_any_trigger,
-    }
-)
-
-QUEUE = Record(
-    {
-        "queue": Field(_name, "The stream to consume.", is_required=True),
-        "subject": Field(Text(256, r"\S+", "a subject pattern"), "Which of its subjects."),
-        "consumer": Field(_name, "The durable consumer to use."),
-        **_any_trigger,
-    }
-)
-
-TRIGGER = OneOf({"cron": CRON, "event": EVENT, "webhook": WEBHOOK, "queue": QUEUE})
-
 # `nodes` and `edges` are lists checked apart: there may be hundreds of thousands, and they have rules between them.
 TOP = Record(
     {
@@ -172,6 +114,6 @@ TOP = Record(
         "maxParallel": Field(Whole(1, 100_000), "Nodes and items of maps under way at once in an execution."),
         "nodes": Field(Apart(NODE), "The steps."),
         "edges": Field(Apart(EDGE), "What follows what."),
-        "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call; kept, but not fired yet."),
+        "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call."),
     }
 )

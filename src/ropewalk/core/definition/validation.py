@@ -14,6 +14,7 @@ from ropewalk.core.definition.ports import Ports, ports_of
 from ropewalk.core.definition.report import Report
 from ropewalk.core.definition.slots import slot_problems
 from ropewalk.core.definition.topology import Edge, Topology
+from ropewalk.core.definition.triggers import check_triggers
 from ropewalk.core.errors import Problem
 from ropewalk.core.expression import has_expression
 from ropewalk.core.schema import check_schema, validate
@@ -207,6 +208,7 @@ class _Checks:
         if isinstance(schema, dict):
             self.report.extend(check_schema(schema, ("input",)))
         self.expressions.check_document(document)
+        check_triggers(document.get("triggers"), self.report)
 
     def _check_ancestry(self, topology: Topology) -> None:
         uses = self.expressions.uses

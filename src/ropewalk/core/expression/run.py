@@ -30,7 +30,9 @@ MAX_INTEGER: Final = 1 << 53
 MAX_FLOAT: Final = sys.float_info.max
 
 _HELD: Final = ("input", "vars", "nodes", "item", "index", "execution", "workspace", "env")
-ROOTS: Final = (*_HELD, "now")
+OF_TRIGGERS: Final = ("event",)
+"""What has happened: a name that means something only where a trigger decides what it starts."""
+ROOTS: Final = (*_HELD, "now", *OF_TRIGGERS)
 TIMELY: Final = ("now", "uuid", "random")
 """The name and the functions that give something else each time."""
 NODE_FIELDS: Final = ("output", "state", "error", "errors")
@@ -43,7 +45,7 @@ class Scope:
     `chance` is there where the names in `TIMELY` may be used.
     """
 
-    __slots__ = (*_HELD, "chance", "is_brief", "steps")
+    __slots__ = (*_HELD, *OF_TRIGGERS, "chance", "is_brief", "steps")
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Scope:
         self.execution = execution
         self.workspace = workspace
         self.env = env
+        self.event: Any = None
         self.chance = chance
         self.steps = MAX_TREE_STEPS
         self.is_brief = False

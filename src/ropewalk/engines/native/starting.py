@@ -34,8 +34,9 @@ class Starting:
     async def start(self, request: StartRequest, letter: str | None = None, remember: Remember | None = None) -> str:
         """Accept an execution durably; it starts in the same commit if there is a slot for it.
 
-        `letter` asked for it, and is gone from the inbox with the same commit. `remember` gives the row of its
-        idempotency key, which is written with it; Unavailable also if another server has that key already.
+        `letter` asked for it, and is gone from the inbox with the same commit. `remember` gives the
+        rows that are written with it, such as that of its idempotency key; Unavailable also if another server has
+        written one.
         """
         store, commit = self._store, self._commit
         if commit.is_crowded:
@@ -48,7 +49,7 @@ class Starting:
         if letter is not None:
             live.rows.append(("delete_inbox", (letter,)))
         if remember is not None:
-            live.rows.append(("insert_idempotency", remember(live.id)))
+            live.rows += remember(live.id)
             if store.is_shared:
                 commit.set_apart(live)
         has_room = self._settings.claims and len(self._memory.lives) <= self._settings.executions

@@ -1,0 +1,189 @@
+"""What a document may say of triggers: their fields as tables, their kinds and names, and what is wrong with them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ropewalk.core.canonical import JSON, Path, shown
+from ropewalk.core.definition.kinds import (
+    Anything,
+    Choice,
+    Duration,
+    Either,
+    Field,
+    Flag,
+    ListOf,
+    OneOf,
+    Record,
+    Text,
+    Whole,
+)
+from ropewalk.core.definition.report import Report
+from ropewalk.core.duration import DAY, HOUR, SECOND
+from ropewalk.core.schedule import LONGEST_JITTER, LONGEST_PERIOD, MOST_RULES, Schedule
+from ropewalk.core.state import TriggerType
+from ropewalk.core.subject import is_pattern
+
+_title = Text(200, r"[^\x00-\x1f\x7f]+", "a line of text")
+_name = Text(128, r"[A-Za-z0-9_.:/-]+", "a name of letters, digits, _ . : / -")
+_expression = Text(4_096)
+_moment = Text(64)
+_rule = Text(200, r"\S+(?: +\S+){4,5}|@[a-z]+", "five or six fields, or a word like @daily")
+
+_any_trigger = {
+    "name": Field(_title, "What people call the trigger; by default its kind and its place."),
+    "enabled": Field(Flag(), "Whether it fires. Default true."),
+    "when": Field(_expression, "An {{ expression }} over `event`; where it is not true, nothing is started."),
+    "input": Field(
+        Anything(), "The input it starts with; strings may hold {{ expressions }} over `event`. Default: what was sent."
+    ),
+    "priority": Field(Whole(0, 9), "Order within the workspace, 9 first. Default 5."),
+}
+
+_any_schedule = {
+    "zone": Field(Text(64, r"[A-Za-z0-9_+/-]+", "an IANA zone"), "The time zone, like Europe/Berlin. Default UTC."),
+    "start": Field(_moment, "Not before this moment, like 2026-11-15T12:00:00Z."),
+    "end": Field(_moment, "Not after this moment."),
+    "overlap": Field(
+        Choice("skip", "queue", "cancel", "allow"),
+        "While its last execution is under way: start nothing, wait for its end, cancel it, or start another. Default "
+        "skip.",
+    ),
+    "misfire": Field(
+        Choice("skip", "latest", "all"),
+        "What becomes of due times that were missed: none, the latest, or each is started. Default latest.",
+    ),
+    "grace": Field(Duration(longest=31 * DAY), "How late a due time may be met and not be missed. Default 1m."),
+    "jitter": Field(
+        Duration(longest=LONGEST_JITTER), "Delay of each due time, at most this; the same at every server."
+    ),
+    **_any_trigger,
+}
+
+CRON = Record(
+    {
+        "cron": Field(
+            Either(list, ListOf(_rule, longest=MOST_RULES), _rule),
+            "When it is due: five fields, six with seconds first, a word like @daily, or a list of such.",
+            is_required=True,
+        ),
+        **_any_schedule,
+    }
+)
+
+EVERY = Record(
+    {
+        "every": Field(Duration(SECOND, LONGEST_PERIOD), "How often it is due.", is_required=True),
+        "aligned": Field(
+            Flag(),
+            "Whether it is due at multiples of that by the clock of UTC, or counts from its start. Default true.",
+        ),
+        **_any_schedule,
+    }
+)
+
+EVENT = Record(
+    {
+        "event": Field(Text(256, r"\S+", "a subject pattern"), "The subjects listened to.", is_required=True),
+        "filter": Field(_expression, "An {{ expression }} over `event` that must be true for it to listen."),
+        "source": Field(Choice("api", "nats"), "Where the events come from. Default api."),
+        **_any_trigger,
+    }
+)
+
+WEBHOOK = Record(
+    {
+        "webhook": Field(_name, "The name of the hook; its path is made when it is saved.", is_required=True),
+        "methods": Field(
+            ListOf(Choice("GET", "POST", "PUT", "PATCH", "DELETE"), longest=5), "Methods answered. Default POST."
+        ),
+        "auth": Field(Choice("hmac", "bearer", "none"), "How callers prove themselves. Default hmac."),
+        "credential": Field(_name, "The credential that holds the key or token."),
+        "replayWindow": Field(Duration(longest=HOUR), "How old a signed call may be. Default 5m."),
+        "dedupeKey": Field(_expression, "An expression over the call; a second call with its value starts nothing."),
+        "answer": Field(Choice("accepted", "result", "respond"), "At once, when done, or by a respond node."),
+        **_any_trigger,
+    }
+)
+
+QUEUE = Record(
+    {
+        "queue": Field(_name, "The stream to consume.", is_required=True),
+        "subject": Field(Text(256, r"\S+", "a subject pattern"), "Which of its subjects."),
+        "consumer": Field(_name, "The durable consumer to use."),
+        **_any_trigger,
+    }
+)
+
+TRIGGER = OneOf({"cron": CRON, "every": EVERY, "event": EVENT, "webhook": WEBHOOK, "queue": QUEUE})
+
+_KINDS: Final = {
+    "cron": TriggerType.CRON,
+    "every": TriggerType.CRON,
+    "event": TriggerType.EVENT,
+    "webhook": TriggerType.WEBHOOK,
+    "queue": TriggerType.QUEUE,
+}
+
+
+def kind_of(trigger: Mapping[str, Any]) -> TriggerType:
+    """What kind of trigger these settings describe."""
+    return next(kind for field, kind in _KINDS.items() if field in trigger)
+
+
+def names_of(declared: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What each is called: as its author says, else by its kind and how many of that kind come before it."""
+    counts: dict[str, int] = {}
+    return [_name_of(trigger, counts) for trigger in declared]
+
+
+def _name_of(trigger: Mapping[str, Any], counts: dict[str, int]) -> str:
+    kind = kind_of(trigger).lower()
+    counts[kind] = counts.get(kind, 0) + 1
+    return str(trigger.get("name") or trigger.get("webhook") or f"{kind}-{counts[kind]}")
+
+
+def check_triggers(triggers: JSON, report: Report) -> None:
+    """Reports schedules that are none, patterns that nothing fits, and names that are taken twice."""
+    before = report.count
+    sound = [each for each in triggers if _is_sound(each)] if isinstance(triggers, list) else []
+    for i, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
+        if _is_sound(trigger):
+            _check(("triggers", i), trigger, report)
+    if report.count == before and isinstance(triggers, list) and len(sound) == len(triggers):
+        _check_names(names_of(sound), report)
+
+
+def _is_sound(trigger: JSON) -> bool:
+    """Whether it can be looked at: what is wrong with its fields is told by their tables."""
+    return isinstance(trigger, dict) and sum(field in trigger for field in _KINDS) == 1
+
+
+def _check(path: Path, trigger: Mapping[str, Any], report: Report) -> None:
+    known = report.count
+    TRIGGER.check(trigger, path, quiet := Report(1))
+    if quiet.count:
+        return
+    if kind_of(trigger) is TriggerType.CRON:
+        try:
+            Schedule(trigger)
+        except ValueError as error:
+            report.add((*path, _field_of(trigger, str(error))), str(error))
+    if "event" in trigger and not is_pattern(trigger["event"]) and report.count == known:
+        report.add(
+            (*path, "event"), f"{shown(trigger['event'])} is no pattern; write it like order.paid, order.* or order.>"
+        )
+
+
+def _field_of(trigger: Mapping[str, Any], message: str) -> str:
+    """The field that the message is about."""
+    if "zone" in trigger and "no zone" in message and "names no zone" not in message:
+        return "zone"
+    named = (field for field in ("start", "end") if field in trigger and repr(trigger[field]) in message)
+    return next(named, "end" if message.startswith("end ") else "cron" if "cron" in trigger else "every")
+
+
+def _check_names(names: Iterable[str], report: Report) -> None:
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if first.setdefault(name, i) != i:
+            report.add(("triggers", i, "name"), f"{shown(name)} is the name of triggers[{first[name]}] already")
