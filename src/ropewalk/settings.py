@@ -93,6 +93,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _integer(
         "execution.max_mib", 1_024, "How much one execution may store (MiB): its log, its large values, its files.", 1
     ),
+    _text(
+        "files.root", None, "Below which folder each workspace has its own, for `file.*`; one that all workers reach."
+    ),
     _integer("files.max_mib", 1_024, "How large one file may be (MiB).", 1, 1_048_576),
     _number("drain", 10.0, "How long running nodes may take when a worker leaves (s).", 0, flag="--drain"),
     _text(

@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohttp import web
 
+from ropewalk.engines.files import StoredFiles
 from ropewalk.nodes.base import Facilities, NodeContext, NodeFailure, Registry
+from ropewalk.nodes.files import as_value, file_of
 from ropewalk.nodes.functions import Functions
 from ropewalk.nodes.network import NetworkPolicy
+from ropewalk.store.sqlite import SqliteStore
 
 NOON = 1_800_000_000_000_000
 
@@ -43,6 +46,38 @@ async def facilities(functions):
     opened = Facilities(NetworkPolicy(allow=("127.0.0.1",)), functions=functions, threads=2, processes=1)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def files(facilities, tmp_path):
+    """Where the content of files is, for the contexts of these facilities."""
+    store = await SqliteStore.open(str(tmp_path / "files.db"))
+    facilities.files = StoredFiles(store)
+    yield facilities.files
+    await store.close()
+
+
+@pytest.fixture
+def keep(files):
+    """Keeps content as a file, and gives its value."""
+
+    async def kept(content, name="orders.csv", media_type="text/csv"):
+        async def chunks():
+            yield content.encode() if isinstance(content, str) else content
+
+        return as_value(await files.write(chunks(), name, media_type))
+
+    return kept
+
+
+@pytest.fixture
+def content(files):
+    """The content of the file that a value is."""
+
+    async def read(value):
+        return b"".join([chunk async for chunk in files.read(file_of(value))])
+
+    return read
 
 
 @pytest.fixture

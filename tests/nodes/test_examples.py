@@ -30,7 +30,11 @@ async def local(tmp_path):
     """An engine that may reach this machine, and knows the function that the examples call."""
     functions = Functions()
     functions.register(price)
-    settings = Settings(db=str(tmp_path / "test.db"), is_thrown_away=True, allow_hosts=("127.0.0.1",))
+    root = tmp_path / "files"
+    root.mkdir()
+    settings = Settings(
+        db=str(tmp_path / "test.db"), is_thrown_away=True, allow_hosts=("127.0.0.1",), files_root=str(root)
+    )
     async with open_service(settings, Registry.builtin(), functions) as service:
         yield LocalEngine(service)
 

@@ -1,10 +1,11 @@
 """What a workflow reaches beyond itself, and who bounds it.
 
 A workflow may call other workflows, wait for events of its workspace, name its rate limits and its credentials, read
-and write the values it keeps, and read `env` and `workspace`. A member of the workspace reaches all of that. An actor
-with whom single workflows are shared reaches those workflows and nothing else, so a version that such an actor saved,
-and an execution that such an actor started, are *bounded* by that actor: they call what is shared with every actor that
-bounds them, use the credentials that are, wait for no event, name no rate limit, and reach no value of the workspace.
+and write the values it keeps and the files in its folder, and read `env` and `workspace`. A member of the workspace
+reaches all of that. An actor with whom single workflows are shared reaches those workflows and nothing else, so a
+version that such an actor saved, and an execution that such an actor started, are *bounded* by that actor: they call
+what is shared with every actor that bounds them, use the credentials that are, wait for no event, name no rate limit,
+and reach no value and no folder of the workspace.
 
 What a version says it reaches is looked at when it is saved (`needs`); what an execution does reach is looked at when
 it does so: names may be computed, and shares may have been taken away.
@@ -34,6 +35,7 @@ class Reached(StrEnum):
     WORKFLOW = "workflow"
     EVENTS = "events"
     KEPT_VALUES = "kept values"
+    FILES = "files"
 
 
 class Need(Struct, frozen=True):
@@ -68,6 +70,8 @@ def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reach
                 yield Need(path, "an event of the workspace")
             elif kind is Reached.KEPT_VALUES:
                 yield Need(path, "a value that the workspace keeps")
+            elif kind is Reached.FILES:
+                yield Need(path, "a file in the workspace's folder")
             else:
                 named = str(given[parameter])
                 yield Need(path, f"the workflow {named!r}", named, has_expression(named))

@@ -39,6 +39,11 @@ BUILTIN: Final = {
     "subworkflow": "ropewalk.nodes.waiting:Subworkflow",
     "python": "ropewalk.nodes.python:Python",
     "http.request": "ropewalk.nodes.http.request:HttpRequest",
+    "file.read": "ropewalk.nodes.file:FileRead",
+    "file.write": "ropewalk.nodes.file:FileWrite",
+    "file.list": "ropewalk.nodes.file:FileList",
+    "file.move": "ropewalk.nodes.file:FileMove",
+    "file.delete": "ropewalk.nodes.file:FileDelete",
     "email.send": "ropewalk.nodes.email:EmailSend",
 }
 """Each is imported when it is first asked for."""

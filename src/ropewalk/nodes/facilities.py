@@ -46,6 +46,8 @@ class Facilities:
         self.files: Files | None = None
         # The credentials of all workspaces; there are none where no store is.
         self.credentials: Credentials | None = None
+        # Below which folder each workspace has one of its own, if any.
+        self.files_root: str | None = None
 
     @property
     def http(self) -> "aiohttp.ClientSession":

@@ -104,6 +104,7 @@ async def open_service(
     types = node_types() if types is None else types
     policy = NetworkPolicy(allow=settings.allow_hosts)
     facilities = Facilities(policy, smtp=_smtp(settings.mail), sender=_sender(settings.mail), functions=functions)
+    facilities.files_root = settings.files_root
     try:
         async with _opened(settings) as store:
             await _prepare(store, settings)

@@ -87,6 +87,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     telemetry: TelemetrySettings = TelemetrySettings()
     mail: MailSettings = MailSettings()
     file_bytes: int = 2**30
+    files_root: str | None = None
     allow_hosts: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
 
@@ -114,6 +115,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             ),
             mail=MailSettings(**{name: said[f"smtp.{name}"] for name in MailSettings.__struct_fields__}),
             file_bytes=said["files.max_mib"] * 2**20,
+            files_root=said["files.root"],
             allow_hosts=said["allow_hosts"],
             env=said["env"],
         )
