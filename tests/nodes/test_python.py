@@ -12,7 +12,8 @@ from ropewalk.core.errors import ErrorType
 from ropewalk.nodes import work
 from ropewalk.nodes.base import NodeFailure, Output, Placement, failure_of
 from ropewalk.nodes.functions import Functions
-from ropewalk.nodes.work import LENGTH_BYTES, Call, Threads
+from ropewalk.nodes.processes import LENGTH_BYTES, Call
+from ropewalk.nodes.work import Threads
 
 from . import samples
 
@@ -112,7 +113,7 @@ async def test_a_process_is_kept_for_the_next_call(run, functions):
 @pytest.mark.parametrize(
     ("function", "kind", "message"),
     [
-        (samples.die, ErrorType.TRANSIENT, "the node's process ended with code -9 before it answered"),
+        (samples.die, ErrorType.TRANSIENT, "the function's process was ended by SIGKILL"),
         (samples.not_a_number, ErrorType.PERMANENT, "output: NaN is not JSON"),
         (samples.add, ErrorType.TRANSIENT, "TypeError: "),
     ],

@@ -102,6 +102,10 @@ class NodeType(ABC):
         """
         return None
 
+    def problems_in(self, constant: Mapping[str, Any]) -> Sequence[Problem]:
+        """What is wrong with those parameters that hold no expression; asked when a workflow is saved."""
+        return ()
+
     def wrong_ports(self, parameters: Mapping[str, Any], taken: Sequence[str]) -> str | None:
         """What is wrong with an output of a node with these parameters that takes these ports, if anything is."""
         own = self.ports if self.ports is not None else self.ports_with(parameters)
@@ -282,6 +286,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         summary=node_type.summary,
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
+        problems_in=node_type.problems_in,
         reaches=node_type.reaches,
         credentials=node_type.credentials,
         retry=own_retry(node_type.name, node_type.defaults),

@@ -38,6 +38,7 @@ BUILTIN: Final = {
     "approval": "ropewalk.nodes.waiting:Approval",
     "subworkflow": "ropewalk.nodes.waiting:Subworkflow",
     "python": "ropewalk.nodes.python:Python",
+    "code.python": "ropewalk.nodes.code:CodePython",
     "http.request": "ropewalk.nodes.http.request:HttpRequest",
     "file.read": "ropewalk.nodes.file:FileRead",
     "file.write": "ropewalk.nodes.file:FileWrite",

@@ -1,10 +1,16 @@
-"""The process that carries out CPU-bound functions: a length and a JSON call in, a length and a JSON answer out."""
+"""The process that carries out CPU-bound functions: a length and a JSON call in, a length and a JSON answer out.
+
+Its first argument, if it has one, is the limits that it sets itself before the first call.
+"""
 
 import asyncio
+import contextlib
+import errno
 import inspect
 import os
 import pkgutil
 import signal
+import sys
 import threading
 from queue import SimpleQueue
 from typing import Any, BinaryIO
@@ -13,27 +19,48 @@ import msgspec
 
 from ropewalk.core.waits import Wait
 from ropewalk.nodes.failure import NodeFailure, failure_of
+from ropewalk.nodes.limits import Limits, limit_own_memory, limit_own_time
+from ropewalk.nodes.processes import LENGTH_BYTES, UNLIMITED, Answer, Call, ProcessDied
 from ropewalk.nodes.values import Output, check_output
-from ropewalk.nodes.work import LENGTH_BYTES, Answer, Call
+
+ADOPT_ORPHANS = 36
+"""The number of PR_SET_CHILD_SUBREAPER on Linux."""
 
 
 def main() -> None:
     """Answers calls until the parent closes the pipe."""
     # Ctrl-C is for the parent; it decides what becomes of us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    limits = msgspec.json.decode(sys.argv[1], type=Limits) if len(sys.argv) > 1 else UNLIMITED
     pipe, answers = _private_pipes()
+    _adopt_orphans()
     calls: SimpleQueue[Call] = SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, calls), daemon=True).start()
+    limit_own_memory(limits)
     while True:
-        text = msgspec.json.encode(carry_out(calls.get()))
+        call = calls.get()
+        limit_own_time(limits)
+        text = msgspec.json.encode(carry_out(call, limits))
         answers.write(len(text).to_bytes(LENGTH_BYTES) + text)
         answers.flush()
+
+
+def _adopt_orphans() -> None:
+    """Becomes the parent of what children leave behind, so that the worker finds it when it kills this process."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
 
 
 def _listen(pipe: BinaryIO, calls: SimpleQueue[Call]) -> None:
     """Takes calls in, and ends the process with its parent, even in the middle of a function that never ends."""
     while length := pipe.read(LENGTH_BYTES):
         calls.put(msgspec.json.decode(pipe.read(int.from_bytes(length)), type=Call))
+    if os.getpgrp() == os.getpid():
+        # With all that it has started, itself included.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
@@ -46,12 +73,24 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
     return pipe, answers
 
 
-def carry_out(call: Call) -> Answer:
+def carry_out(call: Call, limits: Limits = UNLIMITED) -> Answer:
     """What came of the call; never raises."""
     try:
         return _answer(_returned(call))
     except BaseException as raised:  # noqa: BLE001 -- everything raised is the node's outcome
-        return Answer(error=failure_of(raised))
+        return Answer(error=failure_of(raised), died=_death(raised, limits))
+
+
+def _death(raised: BaseException, limits: Limits) -> str | None:
+    """Why this counts as a death of the process, if it does: it ran into a limit, or what it drives died."""
+    if isinstance(raised, ProcessDied):
+        return raised.why
+    number = raised.errno if isinstance(raised, OSError) else None
+    if limits.memory is not None and (isinstance(raised, MemoryError) or number == errno.ENOMEM):
+        return f"the function ran into {limits.told('memory')}"
+    if limits.files is not None and number == errno.EMFILE:
+        return f"the function ran into {limits.told('files')}"
+    return None
 
 
 def _returned(call: Call) -> Any:

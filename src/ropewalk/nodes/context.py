@@ -1,16 +1,18 @@
 """What a run of a node is given beside its parameters: which attempt it is, and what the worker offers."""
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ropewalk.core.canonical import writable
 from ropewalk.nodes import lookups
+from ropewalk.nodes.deaths import attributed
 from ropewalk.nodes.facilities import Facilities
 from ropewalk.nodes.failure import NodeFailure, failure_of
+from ropewalk.nodes.processes import ProcessDied
 
 if TYPE_CHECKING:
     import socket
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
 
     from ropewalk.nodes.credentials import Credential, Token
     from ropewalk.nodes.files import Files
+    from ropewalk.nodes.functions import Function
     from ropewalk.nodes.masking import Masking
+    from ropewalk.nodes.sandboxed import Code, Ran
     from ropewalk.nodes.smtp import SmtpSettings
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+T = TypeVar("T")
 
 _log = logging.getLogger("ropewalk.node")
 
@@ -142,6 +148,20 @@ class NodeContext(Struct, frozen=True, kw_only=True):
         """A connection to this host, behind the network guard."""
         lookups.workspace.set(self.workspace)
         return await self.facilities.guard.connect(host, port)
+
+    async def carry_out(self, function: "Function", arguments: Mapping[str, Any]) -> Any:
+        """What the function returns, carried out where it belongs; a death of its process is laid to this run."""
+        return await self._survived(self.facilities.carry_out(function, arguments))
+
+    async def run_code(self, code: "Code", size: int) -> "Ran":
+        """What the code gives, in a sandbox; a death of it is laid to this run."""
+        return await self._survived(self.facilities.sandboxes.run(code, size))
+
+    async def _survived(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except ProcessDied as died:
+            raise await attributed(died, self) from None
 
     def log(self, message: str, /, **fields: Any) -> None:
         """Writes a structured line that names this attempt."""

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ropewalk.nodes.deaths import Deaths
 from ropewalk.nodes.functions import Function, Functions
 from ropewalk.nodes.network import Guard, NetworkPolicy, Resolve
-from ropewalk.nodes.work import Placement, Processes, Threads
+from ropewalk.nodes.processes import Processes
+from ropewalk.nodes.work import Placement, Threads
 
 if TYPE_CHECKING:
     import aiohttp
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from ropewalk.nodes.credentials import Credentials
     from ropewalk.nodes.files import Files
     from ropewalk.nodes.keeping import KeptValues
+    from ropewalk.nodes.sandbox import Sandboxes
     from ropewalk.nodes.smtp import SmtpSettings
 
 MOST_THREADS = 64
@@ -39,7 +42,9 @@ class Facilities:
         self.functions = functions or Functions()
         self._threads = Threads(threads)
         self._processes = Processes(processes)
+        self._sandboxes: Sandboxes | None = None
         self._session: aiohttp.ClientSession | None = None
+        self.deaths = Deaths()
         # What nodes keep by key; there is none where no store is.
         self.kept_values: KeptValues | None = None
         # Where the content of files is, by the same rule.
@@ -58,6 +63,15 @@ class Facilities:
             self._session = guarded_session(self.guard)
         return self._session
 
+    @property
+    def sandboxes(self) -> "Sandboxes":
+        """Where code of users runs."""
+        if self._sandboxes is None:
+            from ropewalk.nodes.sandbox import Sandboxes  # here, since most workers run no code of users
+
+            self._sandboxes = Sandboxes()
+        return self._sandboxes
+
     async def carry_out(self, function: Function, arguments: Mapping[str, Any]) -> Any:
         """What the function returns, carried out where it belongs."""
         if function.placement is Placement.LOOP:
@@ -65,7 +79,7 @@ class Facilities:
         if function.placement is Placement.THREAD:
             return await self._threads.call(function.call, arguments)
         assert function.reference is not None
-        return await self._processes.call(function.reference, arguments)
+        return await self._processes.call(function.reference, arguments, function.limits)
 
     async def close(self) -> None:
         """Closes what was opened; nothing may be used afterwards."""
@@ -73,3 +87,5 @@ class Facilities:
             await self._session.close()
         self._threads.close()
         await self._processes.close()
+        if self._sandboxes is not None:
+            await self._sandboxes.close()

@@ -23,6 +23,7 @@ from ropewalk.core.waits import Wait
 from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output, Placement
 from ropewalk.nodes.failure import describe
 from ropewalk.nodes.functions import Function, as_function
+from ropewalk.nodes.limits import Limits
 from ropewalk.nodes.work import Place
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class FunctionNode(NodeType, Generic[P, R]):
         summary: str | None = None,
         ports: tuple[str, ...] = (),
         placement: Place | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
         _require_function(function, name)
         self.function = function
-        self._work = as_function(function, name, placement)
+        self._work = as_function(function, name, placement, limits)
         self.name = self._work.name
         self.summary = summary if summary is not None else _first_line(function)
         self.ports = ports
@@ -99,7 +101,7 @@ class FunctionNode(NodeType, Generic[P, R]):
             arguments = parameters.model_dump(mode="json", by_alias=True) if self._names else {}
         else:
             arguments = self._arguments(parameters, context)
-        returned = await context.facilities.carry_out(self._work, arguments)
+        returned = await context.carry_out(self._work, arguments)
         if type(returned) not in PLAIN_TYPES and inspect.isawaitable(returned):
             returned = await returned  # an async function behind a decorator that is not
         return self._answer(returned)
@@ -141,6 +143,7 @@ def node(
     summary: str | None = None,
     ports: tuple[str, ...] = (),
     placement: Place | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
     **defaults: Any,
 ) -> Callable[[Callable[P, R]], FunctionNode[P, R]]: ...
 def node(
@@ -151,6 +154,7 @@ def node(
     summary: str | None = None,
     ports: tuple[str, ...] = (),
     placement: Place | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
     **defaults: Any,
 ) -> FunctionNode[P, R] | Callable[[Callable[P, R]], FunctionNode[P, R]]:
     """Makes a node type of a function; `defaults` (timeout, cache …) go to the nodes built of it in Python.
@@ -159,7 +163,9 @@ def node(
     """
 
     def made(function: Callable[P, R]) -> FunctionNode[P, R]:
-        return FunctionNode(function, name=name, summary=summary, ports=ports, placement=placement, defaults=defaults)
+        return FunctionNode(
+            function, name=name, summary=summary, ports=ports, placement=placement, limits=limits, defaults=defaults
+        )
 
     return made if function is None else made(function)
 

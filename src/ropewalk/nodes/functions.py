@@ -2,12 +2,13 @@
 
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.limits import Limits, as_limits
 from ropewalk.nodes.work import Place, Placement
 
 
@@ -18,6 +19,7 @@ class Function(Struct, frozen=True):
     call: Callable[..., Any]
     placement: Placement
     reference: str | None = None
+    limits: Limits | None = None
 
 
 class Functions:
@@ -27,11 +29,15 @@ class Functions:
         self._by_name: dict[str, Function] = {}
 
     def register(
-        self, function: Callable[..., Any] | str, name: str | None = None, placement: Place | None = None
+        self,
+        function: Callable[..., Any] | str,
+        name: str | None = None,
+        placement: Place | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
     ) -> None:
         """Makes a function, or the one at `module:name`, callable from workflows."""
         found = pkgutil.resolve_name(function) if isinstance(function, str) else function
-        entry = as_function(found, name, placement)
+        entry = as_function(found, name, placement, limits)
         if entry.name in self._by_name:
             raise ValueError(f"a function named {entry.name!r} is registered already")
         self._by_name[entry.name] = entry
@@ -48,7 +54,12 @@ class Functions:
         raise NodeFailure.permanent(f"no function named {name!r} is registered; there are: {known}")
 
 
-def as_function(call: Callable[..., Any], name: str | None = None, placement: Place | None = None) -> Function:
+def as_function(
+    call: Callable[..., Any],
+    name: str | None = None,
+    placement: Place | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
+) -> Function:
     """The function and where to carry it out: async on the loop, others on a thread, unless it asks otherwise."""
     is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
     chosen = Placement(placement or (Placement.LOOP if is_async else Placement.THREAD))
@@ -56,8 +67,16 @@ def as_function(call: Callable[..., Any], name: str | None = None, placement: Pl
         raise ValueError(f"{call!r} would block the loop; only an async function can be carried out there")
     if chosen is Placement.THREAD and is_async:
         raise ValueError(f"{call!r} is async; it belongs on the loop")
+    if limits is not None and chosen is not Placement.PROCESS:
+        raise ValueError(f'{call!r} has limits, which only a process of its own keeps: placement="process"')
     reference = _reference(call) if chosen is Placement.PROCESS else None
-    return Function(name or call.__name__, call, chosen, reference)
+    return Function(name or call.__name__, call, chosen, reference, as_limits(limits))
+
+
+def isolated(function: Function, limits: Limits | None) -> Function:
+    """The same function in a process of its own, with these limits or else its own; ValueError if none can find it."""
+    reference = function.reference or _reference(function.call)
+    return Function(function.name, function.call, Placement.PROCESS, reference, limits or function.limits)
 
 
 def _reference(call: Callable[..., Any]) -> str:

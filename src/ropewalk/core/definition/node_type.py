@@ -38,6 +38,7 @@ class NodeTypeInfo(Struct, frozen=True):
     Then `ports_with` tells them from the parameters as written, or None where only a run will show them.
     `expressions` are parameters that are expressions without braces, evaluated later in the node's own scope.
     `problems_with` knows rules that no schema tells; it is asked about parameters that fit it and hold no expression.
+    `problems_in` is asked about those of the parameters that hold none, by name.
     `reaches` tells which parameters name something beyond the workflow. `credentials` are the types of credentials that
     its nodes take, by slot. `retry` is that of nodes which say none.
     """
@@ -50,6 +51,7 @@ class NodeTypeInfo(Struct, frozen=True):
     summary: str = ""
     ports_with: Callable[[Mapping[str, Any]], tuple[str, ...] | None] | None = None
     problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
+    problems_in: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
     reaches: Mapping[str, Reached] = {}
     credentials: Mapping[str, tuple[str, ...]] = {}
     retry: Mapping[str, Any] | None = None

@@ -238,9 +238,12 @@ def _ends(edge: JSON) -> tuple[JSON, JSON] | None:
 
 def _broken_rules(node_type: NodeTypeInfo, parameters: JSON, path: Path) -> list[Problem]:
     """What a type has to say about parameters that no run will change."""
-    if node_type.problems_with is None or _holds_expression(parameters):
-        return []
-    return [Problem((*path, *each.path), each.message) for each in node_type.problems_with(parameters)]
+    found: list[Problem] = []
+    if node_type.problems_in is not None:
+        found += node_type.problems_in({name: each for name, each in parameters.items() if not _holds_expression(each)})
+    if node_type.problems_with is not None and not _holds_expression(parameters):
+        found += node_type.problems_with(parameters)
+    return [Problem((*path, *each.path), each.message) for each in found]
 
 
 def _holds_expression(value: JSON) -> bool:
