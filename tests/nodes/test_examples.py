@@ -16,6 +16,8 @@ from ropewalk.nodes.builtin import BUILTIN
 from ropewalk.nodes.functions import Functions
 from ropewalk.wiring import Settings, open_service
 
+from .services import SERVICES
+
 FOLDER = Path(__file__).parents[2] / "examples" / "nodes"
 FILES = sorted(FOLDER.glob("*.yaml"))
 GIVES = "# gives: "
@@ -56,6 +58,12 @@ async def mail():
     await server.wait_closed()
 
 
+async def keep_credential(local, site, service):
+    """The credential that an example names, for a service that answers on this machine."""
+    service.serve(site)
+    await local.service.credentials.create("service", service.credential, service.at(site.url), [], "local")
+
+
 async def signal(local, execution):
     await execution.signal("go", {"by": "Ada"})
 
@@ -92,8 +100,10 @@ def test_an_example_uses_the_type_that_it_is_named_after(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-async def test_an_example_gives_what_it_says(local, shop, mail, file):
+async def test_an_example_gives_what_it_says(local, site, shop, mail, file):
     given = {"http.request": shop, "email.send": mail}.get(file.stem)
+    if file.stem in SERVICES:
+        await keep_credential(local, site, SERVICES[file.stem])
     if file.stem == "subworkflow":
         await local.service.save(read_document(FOLDER / "limit.yaml").value)
 

@@ -94,6 +94,18 @@ class NodeType(ABC):
 
         return accepted(self.Parameters, inputs or {})
 
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its parameters; ValueError if they cannot be described."""
+        if self.Parameters is None:
+            return {"additionalProperties": False, "properties": {}, "type": "object"}
+        from pydantic.errors import PydanticUserError  # here, since what takes no parameters does without the library
+
+        try:
+            schema: dict[str, Any] = titled(self.Parameters.model_json_schema())
+        except PydanticUserError as error:
+            raise ValueError(f"{self.name}: its parameters cannot be described: {error}") from error
+        return schema
+
     def ports_with(self, written: Mapping[str, Any]) -> tuple[str, ...] | None:
         """The ports of a node with these parameters; None where only its run will show them.
 
@@ -253,7 +265,10 @@ class Registry:
 
     def _load(self, point: "EntryPoint") -> NodeTypeProblem | None:
         try:
-            self.register(point.load())
+            found = point.load()
+            # A file may declare several types.
+            for each in found if isinstance(found, list | tuple) else [found]:
+                self.register(each)
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- importing a package may raise anything
             reason = shortened(f"{type(error).__name__}: {error}", LONGEST_MESSAGE)
             return NodeTypeProblem(point.name, point.value, reason)
@@ -274,7 +289,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
     """The type as definitions see it; ValueError if its ports or parameters cannot be described."""
     if "error" in (node_type.ports or ()):
         raise ValueError(f"{node_type.name}: a port cannot be named 'error', which is the edge of failures")
-    schema = _schema(node_type)
+    schema = node_type.schema()
     if problems := check_schema(schema):
         raise ValueError(f"{node_type.name}: its parameters cannot be described: {problems[0]}")
     return NodeTypeInfo(
@@ -298,15 +313,3 @@ def _tried_out(kind: "type[BaseModel] | None") -> "Callable[[Mapping[str, Any]],
     from ropewalk.nodes.inputs import refused  # here, as in `accept`
 
     return partial(refused, kind)
-
-
-def _schema(node_type: NodeType) -> dict[str, Any]:
-    if node_type.Parameters is None:
-        return {"additionalProperties": False, "properties": {}, "type": "object"}
-    from pydantic.errors import PydanticUserError  # here, since what takes no parameters does without the library
-
-    try:
-        schema: dict[str, Any] = titled(node_type.Parameters.model_json_schema())
-    except PydanticUserError as error:
-        raise ValueError(f"{node_type.name}: its parameters cannot be described: {error}") from error
-    return schema

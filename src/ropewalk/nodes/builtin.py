@@ -46,5 +46,13 @@ BUILTIN: Final = {
     "file.move": "ropewalk.nodes.file:FileMove",
     "file.delete": "ropewalk.nodes.file:FileDelete",
     "email.send": "ropewalk.nodes.email:EmailSend",
+    **{
+        name: f"ropewalk.nodes.presets:{name}"
+        for name in (
+            *("slack.send", "github.issue", "github.comment", "github.dispatch", "stripe.charge", "stripe.refund"),
+            *("stripe.customer", "stripe.search", "telegram.send", "discord.send", "google.sheets.append"),
+            *("google.sheets.read", "notion.page", "airtable.records"),
+        )
+    },
 }
 """Each is imported when it is first asked for."""

@@ -39,8 +39,10 @@ def _way(credential: Credential, context: NodeContext) -> Authentication:
             return AccessToken(credential, context)
         case "aws":
             return AwsSignature(credential, context)
-        case _:
+        case "http.basic" | "http.bearer" | "http.header" | "http.query":
             return Plain(credential)
+        case _:
+            return Unsigned()
 
 
 class Bound:
@@ -77,6 +79,16 @@ class Plain:
                 return replace(request, url=request.url.update_query({values["name"]: values["value"]}))
             case _:
                 return with_header(request, "Authorization", f"Bearer {values['token']}")
+
+    def takes_up(self, headers: "CIMultiDictProxy[str]") -> bool:
+        return False
+
+
+class Unsigned:
+    """A request that carries its secrets already, where its node type has put them."""
+
+    async def sign(self, request: Request) -> Request:
+        return request
 
     def takes_up(self, headers: "CIMultiDictProxy[str]") -> bool:
         return False

@@ -160,17 +160,21 @@ def _quoted(text: str) -> str:
 
 
 def pairs_of(fields: Mapping[str, Any], arrays: ArrayFormat) -> list[tuple[str, str]]:
-    """Names and values as an address or a form has them; null is left out."""
+    """Names and values as an address or a form has them: null is left out, a field of an object is `object[field]`."""
     return [pair for name, given in fields.items() for pair in _pairs(name, given, arrays)]
 
 
 def _pairs(name: str, given: Any, arrays: ArrayFormat) -> list[tuple[str, str]]:
+    if isinstance(given, dict):
+        inside = ((f"{name}[{key}]", value) for key, value in given.items())
+        return [pair for inner, value in inside for pair in _pairs(inner, value, arrays)]
     if not isinstance(given, list):
         return [] if given is None else [(name, written(given))]
-    values = [written(each) for each in given if each is not None]
     if arrays == "comma":
+        values = [written(each) for each in given if each is not None]
         return [(name, ",".join(values))] if values else []
-    return [(f"{name}[]" if arrays == "brackets" else name, each) for each in values]
+    inner = f"{name}[]" if arrays == "brackets" else name
+    return [pair for each in given for pair in _pairs(inner, each, arrays)]
 
 
 def written(value: Scalar) -> str:

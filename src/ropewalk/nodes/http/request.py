@@ -36,6 +36,7 @@ LONGEST_URL = 8_192
 MOST_HEADERS = 100
 BODIES = ("body", "text", "form", "multipart", "file")
 PartValue: TypeAlias = Scalar | dict[str, Any]
+FormValue: TypeAlias = Scalar | list[Scalar | None] | dict[str, Scalar | None] | None
 
 
 class HttpRequest(NodeType):
@@ -79,8 +80,10 @@ class HttpRequest(NodeType):
         )
         body: JSON = Field(None, description="Sent as JSON.", examples=[{"orderId": "{{ input.orderId }}"}])
         text: str | None = Field(None, description="Sent as plain text.", examples=["hello"])
-        form: dict[str, Scalar | list[Scalar | None] | None] | None = Field(
-            None, description="Sent as a form of a web page is.", examples=[{"grant_type": "client_credentials"}]
+        form: dict[str, Scalar | list[Scalar | None] | dict[str, FormValue] | None] | None = Field(
+            None,
+            description="Sent as a form of a web page is; a field of an object as `object[field]`.",
+            examples=[{"amount": 500, "metadata": {"order": "o-17"}}],
         )
         multipart: dict[str, PartValue | list[PartValue | None] | None] | None = Field(
             None,
@@ -151,11 +154,18 @@ class HttpRequest(NodeType):
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
         credential = await context.credential("", *TYPES)
         authentication = None if credential is None else authentication_of(credential, context)
-        call = _call(parameters, context, authentication)
-        if parameters.pagination is not None:
-            return Output(await read_pages(call, parameters.pagination, context, lambda page: carry_out(page, context)))
-        answer = await carry_out(call, context)
-        return Output({"status": answer.status, "headers": answer.headers, "body": answer.body})
+        return Output(await outcome_of(parameters, context, authentication))
+
+
+async def outcome_of(
+    parameters: HttpRequest.Parameters, context: NodeContext, authentication: Authentication | None
+) -> dict[str, JSON]:
+    """What the request is answered, or the items of its pages."""
+    call = _call(parameters, context, authentication)
+    if parameters.pagination is not None:
+        return await read_pages(call, parameters.pagination, context, lambda page: carry_out(page, context))
+    answer = await carry_out(call, context)
+    return {"status": answer.status, "headers": answer.headers, "body": answer.body}
 
 
 def _url(parameters: HttpRequest.Parameters) -> URL:
