@@ -15,7 +15,9 @@ project so that editors complete and check the fields. Texts may hold [expressio
 `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
-when it failed. A `wait`, a `delay` or a `subworkflow` that came to what it waited for takes the port `arrived`, an
+when it failed, and may say [which failures](#errors-by-kind) it is for.
+
+A `wait`, a `delay` or a `subworkflow` that came to what it waited for takes the port `arrived`, an
 `approval` takes `approved` or `rejected`; `on: expired` is taken when the `timeout` of one of these four passed before
 the answer came. Without such an edge it fails with TIMEOUT then. A node starts as soon as all its own edges are decided
 and one of them was taken; if none was, it is skipped. An edge whose port its source can never take is refused; a node
@@ -53,6 +55,36 @@ waits for places gives its slot back.
 | it ends FAILED | when all is done | when nothing runs any more | the same, after 10 s at the latest |
 
 Nodes behind the failure stay where they are (BLOCKED); a retry gives the CANCELLED ones their turn.
+
+## Errors by kind
+
+An edge `on: error` may say which failures it is for:
+
+```yaml
+edges:
+  - { from: pay, to: soldOut, on: error, when: "{{ error.status == 409 }}" }
+  - { from: pay, to: askLater, on: error, when: "{{ error.type == 'TIMEOUT' }}" }
+  - { from: pay, to: alert, on: error }
+```
+
+The error edges of a node are tried in the order of the document when it has failed for good. The first that fits is
+taken and the others are not; edges with the same `when` are taken together, and so are those without one, which fit
+always. If none fits, the failure is not handled: it is a dead letter, and what comes behind it stays BLOCKED. `error`
+has `type`, `message`, `attempts`, `status` and `body` (what a server answered), `detail`, and `child` (how the child of
+a `subworkflow` ended: `FAILED`, `TIMEOUT` or `CANCELLED`). `input`, `vars`, `execution` and the nodes before this one
+are there too. For a map `error` is that of the map, with the type and the status of its first failure.
+
+`retry.on` names the errors that are tried again, by type and by status: `[TRANSIENT, TIMEOUT]` is the default,
+`[TIMEOUT]` is less, `[TRANSIENT, TIMEOUT, "status:409"]` is more, and PERMANENT errors are tried again if they are
+named so. `retry.when` is an expression over `error` and `attempt` (the number of the attempt that failed) that must be
+true too; without an `on` it decides alone, of PERMANENT errors as well. `maxAttempts` holds in any case. Not asked are
+an attempt that was lost with its worker, which is always tried again, and an error CIRCUIT_OPEN or a wait that expired,
+which never are.
+
+These expressions are evaluated once and briefly: those of one failure may take 2,000 steps together, and look at no
+value that is too large for the log. One that takes more, or cannot be evaluated (`error.status + 1` without a status),
+does not fit; the event `NodeFailed` (or `ItemFailed`) lists what was wrong as `faults`, and `ropewalk explain` says it.
+The event's `edge` is the place of the edge that was taken.
 
 ## What becomes of items that fail
 

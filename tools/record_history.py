@@ -68,6 +68,7 @@ RULES_OF: dict[str, int] = {
     "error_edge_under_rules_1": 1,
     "error_edge_under_rules_2": 2,
     "execution_named_under_rules_3": 3,
+    "errors_by_kind_under_rules_4": 4,
 }
 """The rules under which a story was accepted; 0 where none are said."""
 STORIES: dict[str, Story] = {
@@ -76,6 +77,17 @@ STORIES: dict[str, Story] = {
     "execution_named_under_rules_3": (
         workflow([{"id": "a"}], [], output="{{ execution }}"),
         [(Start(), 0), (Succeeded("a", 1), 1)],
+    ),
+    "errors_by_kind_under_rules_4": (
+        {
+            **workflow([{"id": "a", "retry": {"on": ["status:404"], "when": "{{ attempt < 2 }}", "delay": 0}},
+                        {"id": "b"}, {"id": "c"}], [], output="{{ nodes.a.error.child }}"),
+            "edges": [
+                {"from": "a", "to": "b", "on": "error", "when": "{{ error.status + 1 == 501 }}"},
+                {"from": "a", "to": "c", "on": "error", "when": "{{ error.type == 'TRANSIENT' }}"},
+            ],
+        },
+        [(Start(), 0), (Failed("a", 1, TOLD), 1), (Due(), 2), (Failed("a", 2, BOOM), 3), (Succeeded("c", 1), 4)],
     ),
     "branch_retry_and_approval": (
         workflow(

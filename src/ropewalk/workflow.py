@@ -67,9 +67,11 @@ class Node:
         """One way out of the node."""
         return Port(self, port)
 
-    def on_error(self) -> "Port":
-        """The way that is taken when the node fails for good."""
-        return Port(self, "error")
+    def on_error(self, when: str | None = None) -> "Port":
+        """The way that is taken when the node fails for good; with `when`, like `{{ error.status == 404 }}`, only if
+        that is true and no way that was written before is taken.
+        """
+        return Port(self, "error", when)
 
     def __rshift__(self, targets: Targets) -> Targets:
         return Port(self) >> targets
@@ -86,15 +88,16 @@ class Node:
 class Port:
     """A way out of a node: `big.on("true") >> ask`."""
 
-    __slots__ = ("name", "node")
+    __slots__ = ("name", "node", "when")
 
-    def __init__(self, node: Node, name: str | None = None) -> None:
+    def __init__(self, node: Node, name: str | None = None, when: str | None = None) -> None:
         self.node = node
         self.name = name
+        self.when = when
 
     def __rshift__(self, targets: Targets) -> Targets:
         for target in [targets] if isinstance(targets, Node) else targets:
-            self.node.workflow.edge(self.node, target, on=self.name)
+            self.node.workflow.edge(self.node, target, on=self.name, when=self.when)
         return targets
 
     def __repr__(self) -> str:
@@ -282,10 +285,10 @@ class Workflow:
             else:
                 _ = source >> node
 
-    def edge(self, source: Node | str, target: Node | str, *, on: str | None = None) -> None:
-        """Lets one node follow another; with `on`, only if that port is taken."""
+    def edge(self, source: Node | str, target: Node | str, *, on: str | None = None, when: str | None = None) -> None:
+        """Lets one node follow another; with `on`, only if that port is taken, and on errors only `when` it is true."""
         ends = {"from": self._own(source).id, "to": self._own(target).id}
-        edge = ends if on is None else ends | {"on": on}
+        edge = ends | _given(on=on, when=when)
         if _arc(edge) in self._arcs:
             port = "" if on is None else f" on {shown(on)}"
             raise InvalidDefinition(f"there is an edge from {ends['from']} to {ends['to']}{port} already")
@@ -325,5 +328,5 @@ def _parts(document: JSON, field: str, names: tuple[str, ...]) -> list[dict[str,
     return parts
 
 
-def _arc(edge: Mapping[str, JSON]) -> tuple[str, str, str | None]:
-    return edge["from"], edge["to"], edge.get("on")
+def _arc(edge: Mapping[str, JSON]) -> tuple[str, str, str | None, str | None]:
+    return edge["from"], edge["to"], edge.get("on"), edge.get("when")

@@ -18,12 +18,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from ropewalk.core import graph
+from ropewalk.core import graph, retry
 from ropewalk.core.execution import (
     deciding,
     evolving,
     evolving_whole,
     items,
+    kinds,
     machine,
     mending,
     progress,
@@ -95,12 +96,29 @@ GRAPH = (
         "(None, *(port", "(None, ERROR_PORT, *(port"),
     Bug("ports ignored", graph.Frontier._decide, "if port not in taken:", "if False:"),
     Bug("unhandled failure lets successors start", evolving.node_failed, "if event.handled:", "if True:"),
-    Bug("unhandled failure treated as handled", settling.give_up, "handled = bool(", "handled = True or bool("),
-    Bug("handled failure treated as unhandled", settling.give_up, "handled = bool(", "handled = False and bool("),
+    Bug("unhandled failure treated as handled", settling._way_on, "return ", "return Handling(True) or "),
+    Bug("handled failure treated as unhandled", settling._way_on, "return ", "return UNHANDLED or "),
     Bug("success despite an unhandled failure", settling.finish, "if x.unhandled:", "if False:"),
     Bug("onFailure: cancel lets nodes run on", settling._stop, "now + GRACE if x.plan.cancel_on_failure else", ""),
     Bug("onFailure: stop tells nodes to stop", settling._stop, "if x.plan.cancel_on_failure", "if True"),
     Bug("onFailure: stop ignored", settling._must_stop, "bool(x.new_failures) and x.plan.stop_on_failure", "False"),
+)  # fmt: skip
+
+KINDS = (
+    Bug("every way of a failure is taken", graph.Frontier.failed, "self._decide(node, (way,))",
+        "self._decide(node, tuple(filter(is_error_port, self._plan.port_names[node])))"),
+    Bug("the last way that fits is taken", kinds.handling_of, "for way in ways:", "for way in reversed(ways):"),
+    Bug("the first way is taken whatever it asks", kinds.handling_of, "if way.when is None or", "if True or"),
+    Bug("an expression that fails is taken for a yes", kinds._Asking._is_at_fault, "return False", "return True"),
+    Bug("a failure that no way fits is handled", kinds.handling_of, "Handling(False, None,", "Handling(True, None,"),
+    Bug("the way is evaluated and not recorded", settling.give_up, "report), way.edge,", "report), None,"),
+    Bug("the child is not told to expressions", settling._way_on, "None if child is None else child.state", "None"),
+    Bug("retry.on ignored", kinds.is_worth_retrying, "on is not None and not is_named(on, error)", "False"),
+    Bug("retry.when ignored", kinds.is_worth_retrying, 'asking.is_true("retry.when", when)', "True"),
+    Bug("retry.on does not know statuses", retry.is_named, " or _is_status(word, error.status)", ""),
+    Bug("a child is tried again whatever retry says", deciding._is_tried_again, "if has_kinds else", "if False else"),
+    Bug("dead letters of a map that no way takes forgotten", items._fail, "if not way.is_handled and",
+        "if not way.is_handled and not x.plan.has_error_edge[index] and"),
 )  # fmt: skip
 
 REPORTS = (
@@ -117,13 +135,14 @@ REPORTS = (
         "work.lost += event.lost", "work.lost += event.lost; work.used -= event.lost"),
     Bug("handed-back attempt used up", evolving.run_returned, "work.again = True", "work.again = False"),
     Bug("held attempt used up", evolving.run_waiting, "work.again = True", "work.again = False"),
-    Bug("permanent errors retried", deciding.failed, "if not is_retryable(report.error.type):", "if False:"),
+    Bug("permanent errors retried", deciding.failed, "if not is_worth_it:", "if False:"),
     Bug("failed child retried unasked", deciding._is_tried_again, " and x.plan.has_retry(work.node)", ""),
     Bug("failed child never retried", deciding._is_tried_again, "ended.is_reopenable and", "False and"),
-    Bug("one child too many", deciding._is_tried_again, "work.used < x.plan", "work.used <= x.plan"),
+    Bug("one child too many", deciding._is_tried_again, "work.used >= x.plan", "work.used > x.plan"),
     Bug("failed child retried at once", deciding.child_ended, "failure, delay, now, child", "failure, 0, now, child"),
-    Bug("dead letter missing", settling.give_up, "letter = None if handled else why", "letter = None"),
-    Bug("dead letter for a handled failure", settling.give_up, "letter = None if handled else why", "letter = why"),
+    Bug("dead letter missing", settling.give_up, "letter = None if way.is_handled else why", "letter = None"),
+    Bug("dead letter for a handled failure", settling.give_up,
+        "letter = None if way.is_handled else why", "letter = why"),
     Bug("signal used twice", evolving._use_signal, "kept.popleft()", "pass"),
     Bug("latest signal first", deciding._answer, "x.signals[name][0]", "x.signals[name][-1]"),
     Bug("fact kept in memory only", settling.retry_later, "node = x", "work.lost += 1; node = x"),
@@ -136,7 +155,7 @@ MAPS = (
     Bug("tolerated failures fail the map", work.Map.has_failed, "len(self.errors) > self.limit", "self.errors"),
     Bug("outputs of items out of order", work.Map.succeed, "self.outputs[item] =", "self.outputs[-1 - item] ="),
     Bug("dead letter of an item doubled", items._is_without_letter, "not work.gave_up and", ""),
-    Bug("dead letters of a failed map forgotten", items._fail, "not map_.given_up and", "False and"),
+    Bug("dead letters of a failed map forgotten", items._fail, "not way.is_handled and", "False and"),
     Bug("failed map starts more items", evolving.items_given_up, "map_.give_up()", "pass"),
     Bug("requeued item forgets the cancelled ones", work.Map.requeue, "self.reopen()",
         "self.given_up = self.stopped = False"),
@@ -227,4 +246,4 @@ TRAIL = (
         "{node: copy(work) for node, work in self.works.items()}", "dict(self.works)"),
 )  # fmt: skip
 
-BUGS = (*SHELL, *GRAPH, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *KIN, *SLOTS, *TRAIL)
+BUGS = (*SHELL, *GRAPH, *KINDS, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *KIN, *SLOTS, *TRAIL)

@@ -28,6 +28,22 @@ NODE_TYPES = {name: NodeTypeInfo(name, ports, is_wait=name in WAITS) for name, p
 KINDS = ("task",) * 8 + ("branch",) * 3 + WAITS
 KINDS_OF_CHILDREN = ("task",) * 6 + ("branch", "sleep", "ask", "hear")
 ITEMS = ("{{ input.items }}",) * 9 + ("{{ input.missing }}",)
+KINDS_RETRIED: tuple[dict[str, Any], ...] = (
+    {"on": ["TRANSIENT", "PERMANENT"]},
+    {"on": ["TIMEOUT", "status:4xx"]},
+    {"on": ["status:404", "TRANSIENT"], "when": "{{ attempt < 3 }}"},
+    {"when": "{{ error.type != 'TIMEOUT' and attempt < 3 }}"},
+    {"when": "{{ error.child == 'FAILED' or error.status == 404 }}"},
+    {"when": "{{ error.status + 1 == 405 }}"},
+)
+KINDS_HANDLED = (
+    "{{ error.type == 'TRANSIENT' }}",
+    "{{ error.type == 'PERMANENT' and error.status == null }}",
+    "{{ error.status == 404 or error.child == 'FAILED' }}",
+    "{{ error.status + 1 == 405 }}",
+    "{{ input.items[0] == 0 and error.attempts > 1 }}",
+)
+"""What edges and retries ask of an error; some cannot be evaluated for every error."""
 BROKEN_OUTPUT = "{{ input.missing + 1 }}"
 
 
@@ -63,7 +79,23 @@ def document(chance: Random, kinds: tuple[str, ...], largest: int, smallest: int
     nodes = [_node(chance, f"n{i}", chance.choice(kinds)) for i in range(count)]
     edges = _edges(chance, nodes)
     _read_predecessors(chance, nodes, edges)
-    return {"ropewalk": 1, "name": "random", "nodes": nodes, "edges": edges, **_settings(chance, nodes)}
+    made = {"ropewalk": 1, "name": "random", "nodes": nodes, "edges": edges, **_settings(chance, nodes)}
+    # By a chance of its own: what was drawn before stays as it is.
+    _ask_for_kinds(Random(repr(made)), made)
+    return made
+
+
+def _ask_for_kinds(chance: Random, made: dict[str, Any]) -> None:
+    """Let some error edges and retries ask which error it is, and some edges have another beside them."""
+    for node in made["nodes"]:
+        if "retry" in node and chance.random() < 0.4:
+            node["retry"] |= chance.choice(KINDS_RETRIED)
+    for edge in [each for each in made["edges"] if each.get("on") == "error"]:
+        if chance.random() < 0.6:
+            edge["when"] = chance.choice(KINDS_HANDLED)
+            beside = {**edge, "when": chance.choice(KINDS_HANDLED)}
+            if beside != edge and chance.random() < 0.5:
+                made["edges"].append(beside)
 
 
 def _node(chance: Random, name: str, kind: str) -> dict[str, Any]:

@@ -121,6 +121,22 @@ def test_arrows_make_edges_in_every_direction():
     ]
 
 
+def test_the_ways_of_a_failure_may_ask_which_it_is():
+    workflow, a, b, c = chain("a", "b", "c")
+
+    a.on_error("{{ error.status == 404 }}") >> [b, c]
+    a.on_error("{{ error.type == 'TIMEOUT' }}") >> b
+    a.on_error() >> b
+
+    assert [(edge["to"], edge.get("when")) for edge in workflow.document()["edges"]] == [
+        ("b", "{{ error.status == 404 }}"),
+        ("c", "{{ error.status == 404 }}"),
+        ("b", "{{ error.type == 'TIMEOUT' }}"),
+        ("b", None),
+    ]
+    assert {edge["on"] for edge in workflow.document()["edges"]} == {"error"}
+
+
 def test_after_makes_edges_too():
     workflow, a, b = chain("a", "b")
 

@@ -1,4 +1,4 @@
-"""Rules about attempts: I-13, I-17, I-18, I-20, I-22, I-23, I-26.
+"""Rules about attempts: I-13, I-17, I-18, I-20, I-22, I-23.
 
 Handed back or on hold, an attempt goes on under its number. A retry, a requeue, and a reopening that finds
 the attempt cut short give its node or item a fresh budget; attempt numbers go on for life.
@@ -12,13 +12,6 @@ from ropewalk.checker.lanes import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Ste
 from ropewalk.checker.trace import Trace
 from ropewalk.core.definition.node_type import EXPIRED_PORT
 from ropewalk.core.events import (
-    ChildResumed,
-    ExecutionReopened,
-    ItemsGivenUp,
-    ItemsStarted,
-    NodeFixed,
-    NodeRequeued,
-    NodesReset,
     NodeSucceeded,
     RunFailed,
     RunWaiting,
@@ -252,46 +245,3 @@ def _hasty_retries(t: Trace, lane: Lane, part: list[Mark]) -> Iterator[Violation
             delay = 0 if is_at_once else least_delay(t.plan.retries[lane.node], used, wish)
             if mark.event.retry_at < mark.event.at + delay:
                 yield t.violation("I-23", f"{t.name(lane)} is to be tried again too early", mark.seq)
-
-
-def permanent_failures_are_final(t: Trace) -> Iterator[Violation]:
-    """I-26: after an error that is not worth retrying, no further attempt until the node or item is reopened, unless a
-    child failed and the node has a `retry` of its own; and a map that has given up starts no further item until it is,
-    unless its setting is to go on after every failure.
-    """
-    for lane in t.lanes.values():
-        for before, mark in lane.pairs():
-            if before is None or mark.kind is not Kind.START or before.kind not in (Kind.RETRY, Kind.GIVE_UP):
-                continue
-            if is_retryable(before.event.error.type) or (before.kind is Kind.RETRY and before.opening != mark.opening):
-                continue
-            if before.kind is Kind.RETRY and before.event.child is not None and t.plan.has_retry(lane.node):
-                continue
-            message = f"{t.name(lane)} was tried again after a {before.event.error.type} error"
-            yield t.violation("I-26", message, mark.seq, before.seq)
-    if t.has(ItemsGivenUp):
-        yield from _items_after_giving_up(t)
-
-
-def _goes_on(t: Trace, node: str) -> bool:
-    index = t.plan.index.get(node)
-    return index is not None and bool(t.plan.goes_on[index])
-
-
-def _items_after_giving_up(t: Trace) -> Iterator[Violation]:
-    given_up: dict[str, int] = {}
-    for seq, event in zip(t.seqs, t.events, strict=False):
-        match event:
-            case ItemsGivenUp(node=node) if not _goes_on(t, node):
-                given_up[node] = seq
-            case NodeRequeued(node=node) | NodeFixed(node=node):
-                given_up.pop(node, None)
-            case NodesReset(nodes=nodes):
-                for node in nodes:
-                    given_up.pop(node, None)
-            case ItemsStarted(node=node) if node in given_up:
-                yield t.violation("I-26", f"{node} starts items after it has given up", seq, given_up[node])
-            case ExecutionReopened() | ChildResumed():
-                given_up.clear()
-            case _:
-                pass

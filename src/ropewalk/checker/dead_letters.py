@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from ropewalk.checker.attempt_rules import budgets
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import Violation
+from ropewalk.checker.kinds import Worth
 from ropewalk.checker.lanes import Kind, Lane, Mark, Step
 from ropewalk.checker.trace import Trace
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.events import ItemFailed, ItemsGivenUp, NodeFailed, given
-from ropewalk.core.retry import is_retryable
-from ropewalk.core.rows import gave_up_for
+from ropewalk.core.retry import gave_up_for
 from ropewalk.core.state import GaveUp
 
 
@@ -23,11 +23,12 @@ def dead_letters_are_for_what_gave_up(t: Trace, graph: Graph) -> Iterator[Violat
     letter or has a child; when it succeeds, no more than that. What is mended after that and fails again is one again.
     A dead letter's inputs are those of its attempts.
     """
+    worth = Worth(t, graph)
     done = {move.node: move.seq for move in graph.moves if move.step is Step.SUCCEED} if t.expanded else {}
     for lane in t.lanes.values() if t.has(NodeFailed, ItemFailed) else ():
         if any(mark.kind is Kind.GIVE_UP for mark in lane.marks):
             for part in budgets(lane):
-                yield from _failures(t, lane, part, done)
+                yield from _failures(t, lane, part, done, worth)
     if not t.expanded:
         return
     for move in graph.moves:
@@ -45,14 +46,14 @@ def _is_done(done: Done, mark: Mark) -> bool:
     return mark.item is not None and done.get(mark.node, mark.seq) < mark.seq
 
 
-def _failures(t: Trace, lane: Lane, part: list[Mark], done: Done) -> Iterator[Violation]:
+def _failures(t: Trace, lane: Lane, part: list[Mark], done: Done, worth: Worth) -> Iterator[Violation]:
     used: dict[int, None] = {}
     inputs, before = None, part[0]
     for mark in part:
         if mark.kind is Kind.START:
             used[mark.number] = None
         elif mark.kind is Kind.GIVE_UP:
-            yield from _failure(t, mark, before, len(used), done)
+            yield from _failure(t, mark, before, len(used), done, worth)
             if inputs is not None and given(mark.event) is not None and given(mark.event) != inputs:
                 yield t.violation("I-24", f"{t.name(lane)} has other inputs in its dead letter", mark.seq)
         elif mark.kind in (Kind.WAIT, Kind.RETRY) and given(mark.event) is not None:
@@ -60,29 +61,32 @@ def _failures(t: Trace, lane: Lane, part: list[Mark], done: Done) -> Iterator[Vi
         before = mark
 
 
-def _failure(t: Trace, mark: Mark, before: Mark, used: int, done: Done) -> Iterator[Violation]:
+def _failure(t: Trace, mark: Mark, before: Mark, used: int, done: Done, worth: Worth) -> Iterator[Violation]:
     event: NodeFailed | ItemFailed = mark.event
     if event.gave_up is GaveUp.MANUAL:
         if isinstance(event, NodeFailed) and event.handled:
             yield t.violation("I-24", f"{t.name(mark)} was given up by hand and yet handled", mark.seq)
         return
-    if not _is_child_final(t, mark, used) if event.child is not None else not _is_for_good(t, mark, before, used):
+    is_over = _is_child_final if event.child is not None else _is_for_good
+    if not is_over(t, mark, before, used, worth):
         message = f"{t.name(mark)} was given up after {used} attempts, with a {event.error.type} error"
         yield t.violation("I-24", message, mark.seq)
     yield from _letter(t, mark, event, is_mended=_is_done(done, mark))
 
 
-def _is_child_final(t: Trace, mark: Mark, used: int) -> bool:
+def _is_child_final(t: Trace, mark: Mark, before: Mark, used: int, worth: Worth) -> bool:
     """Whether no further child may follow the one that ended so; before rule 1 none ever did."""
     event: NodeFailed | ItemFailed = mark.event
     is_retried = t.accepted is not None and t.accepted.rules > 0 and t.plan.has_retry(mark.node)
     is_failed = event.child is not None and event.child.is_reopenable
+    if is_retried and worth.has_kinds(mark.node) and not worth.is_given(mark):
+        return True
     return not (is_retried and is_failed) or used >= t.plan.retries[mark.node].max_attempts
 
 
-def _is_for_good(t: Trace, mark: Mark, before: Mark, used: int) -> bool:
+def _is_for_good(t: Trace, mark: Mark, before: Mark, used: int, worth: Worth) -> bool:
     event: NodeFailed | ItemFailed = mark.event
-    if not is_retryable(event.error.type) or used >= t.plan.retries[mark.node].max_attempts:
+    if not worth.is_given(mark) or used >= t.plan.retries[mark.node].max_attempts:
         return True
     is_expired = before.kind is Kind.WAIT and before.event.due is not None and before.event.due <= event.at
     return is_expired and event.error.type is ErrorType.TIMEOUT
@@ -91,6 +95,8 @@ def _is_for_good(t: Trace, mark: Mark, before: Mark, used: int) -> bool:
 def _letter(t: Trace, mark: Mark, event: NodeFailed | ItemFailed, *, is_mended: bool) -> Iterator[Violation]:
     """Whether there is a dead letter where there must be one, and for the right reason."""
     has_error_edge = bool(t.plan.has_error_edge[mark.node]) and not is_mended
+    if isinstance(event, NodeFailed) and mark.node in t.plan.error_ways:
+        has_error_edge = event.handled  # whether an edge takes it is I-43's
     if event.gave_up is not None and event.gave_up is not gave_up_for(event.error.type):
         yield t.violation("I-24", f"{t.name(mark)}: {event.gave_up} after a {event.error.type} error", mark.seq)
     if event.gave_up is not None and (has_error_edge or event.child is not None):
@@ -120,10 +126,19 @@ def _map_outcome(t: Trace, node: int, seq: int, *, has_failed: bool) -> Iterator
     if has_failed != (len(failed) > limit):
         outcome = "failed" if has_failed else "succeeded"
         yield t.violation("I-24", f"{t.plan.ids[node]} {outcome}: {len(failed)} failures, {limit} tolerated", seq)
-    if bool(t.plan.keeps_letters[node]) if not has_failed else not t.plan.has_error_edge[node]:
+    if bool(t.plan.keeps_letters[node]) if not has_failed else not _is_map_handled(t, node, seq):
         for mark, has_letter in failed:
             if not has_letter and mark.event.child is None:
                 yield t.violation("I-24", f"{t.name(mark)} gave up without a dead letter", seq, mark.seq)
+
+
+def _is_map_handled(t: Trace, node: int, seq: int) -> bool:
+    """Whether an error edge takes the failure of a map, which that event is if it is one."""
+    if node not in t.plan.error_ways:
+        return bool(t.plan.has_error_edge[node])
+    failure = next((fact.event for fact in t.facts if fact.seq == seq and fact.node == node), None)
+    # A log may end before the failure.
+    return failure.handled if isinstance(failure, NodeFailed) else seq <= t.seqs[-1]
 
 
 def _failed_by(lane: Lane, seq: int) -> tuple[Mark, bool] | None:
@@ -169,7 +184,8 @@ def _gives_up_rightly(t: Trace, node: int, seq: int, event: ItemsGivenUp, done: 
     is_kept = bool(t.plan.keeps_letters[node]) and bool(event.items) and done.get(node, seq + 1) == seq + 1
     if failed <= limit and not is_kept:
         yield t.violation("I-24", f"{event.node} gave up after {failed} failures, {limit} are tolerated", seq)
-    if event.items and t.plan.has_error_edge[node] and not is_kept:
+    # Where its edges ask which failure it is, a map knows that it has dead letters when it fails, in the next event.
+    if event.items and _is_map_handled(t, node, seq + 1) and not is_kept:
         yield t.violation("I-24", f"{event.node} made dead letters although its failure is handled", seq)
     yield from _doubled_letters(t, [lanes[item] for item in event.items if item in lanes], seq)
 

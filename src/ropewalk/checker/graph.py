@@ -140,7 +140,7 @@ class Graph:
             self._behind = None
 
     def _fail(self, seq: int, node: int, event: NodeFailed) -> None:
-        self._ways[node] = (ERROR,) if event.handled else None
+        self._ways[node] = (self.plan.error_port(node, event.edge),) if event.handled else None
         if not event.handled:
             self.failures[node] = seq
             if self._behind is not None:

@@ -15,19 +15,21 @@ from ropewalk.core.canonical import content_hash
 from ropewalk.core.errors import RunError
 from ropewalk.core.events import (
     NAMES_WORKFLOW,
+    TELLS_CHILD,
     TELLS_ERRORS,
     Blob,
     ExecutionStarted,
     ExecutionSucceeded,
+    NodeFailed,
     NodeRequeued,
     NodesCarriedOver,
     given,
 )
-from ropewalk.core.expression import ExpressionError, Scope
+from ropewalk.core.expression import ExpressionError, Scope, Template, is_true
 from ropewalk.core.expression.chance import Chance
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
-from ropewalk.core.state import NodeState
+from ropewalk.core.state import ExecutionState, NodeState
 
 _POINT = re.compile(r"(?<=[0-9])\.0(?![0-9])")
 
@@ -204,6 +206,23 @@ class RecordedValues:
         except _ElsewhereError:
             return ()
 
+    def is_true(self, when: Template, mark: Mark) -> bool | None:
+        """Whether a `when` holds of the failure that a mark is; None if the log cannot tell."""
+        event = mark.event
+        scope = self._scope(self._seen_from(mark))
+        scope.error = self.nodes(mark.seq).error(event.error, mark.number, child=event.child)
+        scope.attempt = mark.number
+        known = self._resolved(when, scope)
+        return is_true(known[0]) if known else None
+
+    def _seen_from(self, mark: Mark) -> int:
+        """The event from which on a node sees what it sees: its first start, of a map that of its list."""
+        if self._trace.is_expanded(mark.node, mark.seq):
+            return self._evaluated(mark.node)
+        parts = budgets(self._trace.lanes[mark.node, None])
+        part = next(part for part in parts if part[0].seq <= mark.seq <= part[-1].seq)
+        return next((each.seq for each in part if each.kind is Kind.START), mark.seq)
+
     def _resolved(self, template: Any, scope: Scope) -> tuple[Any, ...]:
         try:
             return (template.resolve(scope),)
@@ -221,7 +240,7 @@ class _Nodes(Mapping[str, Any]):
         self.until: int | None = None
         self._mended = graph.mended
         self._outputs: dict[int, Any] = {}
-        self._errors: dict[int, tuple[RunError, int]] = {}
+        self._errors: dict[int, NodeFailed] = {}
         for fact in t.facts:
             if fact.step is Step.CARRY and isinstance(fact.event, NodesCarriedOver):
                 name = t.plan.ids[fact.node]
@@ -229,14 +248,15 @@ class _Nodes(Mapping[str, Any]):
             elif fact.step in (Step.SUCCEED, Step.FIX):
                 self._outputs[fact.node] = fact.event.output if fact.event.blob is None else fact.event.blob
             elif fact.step is Step.FAIL:
-                self._errors[fact.node] = (fact.event.error, fact.event.attempt)
+                self._errors[fact.node] = fact.event
 
     def __getitem__(self, node: str) -> dict[str, Any]:
         index = self._trace.plan.index[node]
         state = self.states[index]
         record: dict[str, Any] = {"output": self.output(index), "state": str(state), "error": None}
         if state is NodeState.FAILED:
-            record["error"] = self._error(*self._errors[index])
+            failure = self._errors[index]
+            record["error"] = self.error(failure.error, failure.attempt, child=failure.child)
         if index in self._trace.expanded:
             record["errors"] = self._item_errors(index)
         return record
@@ -272,15 +292,18 @@ class _Nodes(Mapping[str, Any]):
         ]
         marks = [mark for mark in last if mark is not None and mark.kind is Kind.GIVE_UP]
         marks.sort(key=lambda mark: mark.seq)
-        return [self._error(mark.event.error, mark.number, mark.item) for mark in marks]
+        return [self.error(mark.event.error, mark.number, mark.item) for mark in marks]
 
-    def _error(self, error: RunError, attempts: int, item: int | None = None) -> dict[str, Any]:
+    def error(self, error: RunError, attempts: int, item: int | None = None, *,
+              child: ExecutionState | None = None) -> dict[str, Any]:  # fmt: skip
         """An error as the rules of the execution tell it; only a node that is no map tells its detail and body."""
         accepted = self._trace.accepted
         record: dict[str, Any] = {"type": str(error.type), "message": error.message, "attempts": attempts}
         if accepted is not None and accepted.rules >= TELLS_ERRORS:
             record["status"] = error.status
             record |= {"detail": error.detail, "body": error.body} if item is None else {}
+        if accepted is not None and accepted.rules >= TELLS_CHILD and item is None:
+            record["child"] = None if child is None else str(child)
         return record if item is None else {**record, "index": item}
 
     def __iter__(self) -> Iterator[str]:

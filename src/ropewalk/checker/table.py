@@ -9,8 +9,10 @@ from ropewalk.checker import (
     control_rules,
     dead_letters,
     effect_rules,
+    final_failures,
     graph_rules,
     inputs,
+    kinds,
     log_rules,
     replay,
     seals,
@@ -42,7 +44,6 @@ LOG: Final[dict[str, Invariant]] = {
     "I-21": Invariant("Time never goes back.", log_rules.time_never_goes_back),
     "I-22": Invariant("Attempts stay within their budget.", attempt_rules.budgets_are_kept),
     "I-23": Invariant("A retry waits for its time.", attempt_rules.retries_wait_their_time),
-    "I-26": Invariant("What failed for good is not tried again.", attempt_rules.permanent_failures_are_final),
     "I-27": Invariant("Nodes start only while a slot is held.", capacity.starts_need_a_slot),
     "I-28": Invariant("maxParallel and map concurrency are kept.", capacity.limits_inside_are_kept),
     "I-31": Invariant("Results are taken over once, first, and whole.", graph_rules.results_are_taken_over_whole),
@@ -65,6 +66,8 @@ GRAPH: Final[dict[str, Invariant]] = {
     "I-17": Invariant("Results are recorded once.", attempt_rules.results_are_recorded_once),
     "I-18": Invariant("What ended stays as it is.", attempt_rules.what_ended_stays_as_it_is),
     "I-24": Invariant("Dead letters are for what gave up unhandled.", dead_letters.dead_letters_are_for_what_gave_up),
+    "I-26": Invariant("What failed for good is not tried again.", final_failures.permanent_failures_are_final),
+    "I-43": Invariant("A failure goes the way its kind says.", kinds.failures_go_their_way),
 }
 """Rules that look at the graph too: `check(trace, graph)`."""
 

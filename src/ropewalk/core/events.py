@@ -48,13 +48,15 @@ class Parent(Struct, frozen=True, omit_defaults=True, gc=False):
 # The execution as a whole
 
 
-RULES: Final = 3
+RULES: Final = 4
 """The rules an execution follows that is accepted today. Under 0 `maxParallel` counted only what executed, siblings
 shared the key of an ancestor, and a failed child was never tried again. Under 1 expressions saw only the type, the
 message and the attempts of an error."""
 TELLS_ERRORS: Final = 2
 NAMES_WORKFLOW: Final = 3
-"""The rules from which on expressions see all of an error."""
+TELLS_CHILD: Final = 4
+"""The rules from which on expressions see all of an error, the name of the workflow, and how the child of a node ended
+that failed over it."""
 
 
 class ExecutionAccepted(EventBase, frozen=True):
@@ -214,6 +216,9 @@ class NodeSucceeded(EventBase, frozen=True):
 class NodeFailed(EventBase, frozen=True):
     """The node has failed for good; `gave_up` if its last run became a dead letter. `child` is how its child ended,
     after `opening` reopenings, if that is why.
+
+    `edge` is the place in the document of the first error edge taken, where the node's edges ask which failure it is;
+    `faults` are the `when` that could not be evaluated, and so did not fit.
     """
 
     node: str
@@ -225,6 +230,8 @@ class NodeFailed(EventBase, frozen=True):
     child: ExecutionState | None = None
     inputs_blob: Blob | None = None
     opening: int | None = None
+    edge: int | None = None
+    faults: tuple[str, ...] = ()
 
 
 class NodesReset(EventBase, frozen=True):
@@ -279,7 +286,10 @@ class ItemSucceeded(EventBase, frozen=True):
 
 
 class ItemFailed(EventBase, frozen=True):
-    """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all."""
+    """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all.
+
+    `faults`: its `retry.when` could not be evaluated.
+    """
 
     node: str
     item: int
@@ -290,6 +300,7 @@ class ItemFailed(EventBase, frozen=True):
     child: ExecutionState | None = None
     inputs_blob: Blob | None = None
     opening: int | None = None
+    faults: tuple[str, ...] = ()
 
 
 class ItemsGivenUp(EventBase, frozen=True):

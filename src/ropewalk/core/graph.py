@@ -4,7 +4,7 @@ Every edge is decided once: a counter per node of the edges still open, and one 
 A decision costs the out-degree of the node it is about, never the size of the graph.
 """
 
-from ropewalk.core.definition.topology import ERROR_PORT
+from ropewalk.core.definition.topology import is_error_port
 from ropewalk.core.plan import Plan
 
 
@@ -38,7 +38,7 @@ class Frontier:
         """Edges without a port and those of the ports taken are live, the others dead: what is ready now."""
         followers = self._plan.followers[node]
         if followers is None:
-            return self._decide(node, (None, *(port for port in taken if port != ERROR_PORT)))
+            return self._decide(node, (None, *(port for port in taken if not is_error_port(port))))
         # Every edge is live, so nothing is skipped: most nodes pass here.
         undecided, ready = self._undecided, []
         for target in followers:
@@ -47,9 +47,9 @@ class Frontier:
                 ready.append(target)
         return ready
 
-    def failed(self, node: int) -> list[int]:
-        """A handled failure: its error edges are live, the others dead: what is ready now."""
-        return self._decide(node, (ERROR_PORT,))
+    def failed(self, node: int, way: str) -> list[int]:
+        """A handled failure: the error edges of the way it takes are live, the others dead: what is ready now."""
+        return self._decide(node, (way,))
 
     def _decide(self, node: int, taken: tuple[str | None, ...]) -> list[int]:
         undecided, dead = self._undecided, self._dead

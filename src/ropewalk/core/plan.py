@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, content_hash
 from ropewalk.core.definition import Definition
+from ropewalk.core.definition.topology import ERROR_PORT
 from ropewalk.core.duration import MINUTE, parse_duration
+from ropewalk.core.error_ways import error_ways
 from ropewalk.core.errors import VersionLost
 from ropewalk.core.expression import Template, compile_template
 from ropewalk.core.retry import DEFAULT_RETRY, RetryPolicy
@@ -41,10 +43,11 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition",
+        "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition", "error_ways",
         "followers", "for_each", "goes_on", "has_error_edge", "has_maps", "ids", "indegree", "index",
         "keeps_letters", "max_parallel", "order", "output", "pools", "port_names", "ports", "rate_limits", "retries",
-        "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail", "types",
+        "retry_when", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail",
+        "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -62,6 +65,8 @@ class Plan:
         self.port_names = topology.port_names
         self.has_error_edge = topology.has_error_edge
         self.indegree = topology.indegree
+        # The ways on from a failure, of the nodes whose error edges ask which failure it is.
+        self.error_ways = error_ways(self.definition.edges, self.definition.index)
         self.order = topology.order
         self.roots = topology.roots
         self.sinks = topology.sinks
@@ -77,6 +82,8 @@ class Plan:
         self.ids: tuple[str, ...] = tuple(self.index)
         self.types: list[str] = [node["type"] for node in nodes]
         self.retries: list[RetryPolicy] = [DEFAULT_RETRY] * size
+        # What must be true of a failed attempt for another to follow, of the nodes that say so.
+        self.retry_when: dict[int, Template] = {}
         self.timeouts: list[int | None] = [None] * size
         self.for_each: list[Template | None] = [None] * size
         self.concurrency: list[int] = [DEFAULT_CONCURRENCY] * size
@@ -98,6 +105,8 @@ class Plan:
     def _take_options(self, i: int, node: dict[str, Any]) -> None:
         if "retry" in node:
             self.retries[i] = retry_policy(node["retry"])
+            if "when" in node["retry"]:
+                self.retry_when[i] = compile_template(node["retry"]["when"])
         if "timeout" in node:
             self.timeouts[i] = parse_duration(node["timeout"])
         if "forEach" in node:
@@ -152,6 +161,10 @@ class Plan:
         """Whether the node itself says how it is retried; only then a failed child is."""
         return "retry" in self.definition.nodes[i]
 
+    def error_port(self, i: int, edge: int | None) -> str:
+        """The port of the error edges that a handled failure takes; `edge` is their first, where it had to choose."""
+        return next((way.port for way in self.error_ways.get(i, ()) if way.edge == edge), ERROR_PORT)
+
     def tolerated(self, i: int, items: int) -> int:
         """How many of so many items of a map may fail."""
         return self.tolerance[i].of(items)
@@ -184,6 +197,7 @@ def retry_policy(retry: dict[str, Any]) -> RetryPolicy:
         factor=float(retry.get("factor", DEFAULT_RETRY.factor)),
         max_delay=longest,
         jitter=float(retry.get("jitter", DEFAULT_RETRY.jitter)),
+        on=tuple(retry["on"]) if "on" in retry else None,
     )
 
 

@@ -5,7 +5,8 @@ import math
 from msgspec import Struct
 
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
-from ropewalk.core.errors import ErrorType
+from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.state import GaveUp
 
 LONGEST_RETRY_AFTER = HOUR
 FLOORS = ((5, SECOND), (2, SECOND // 10))
@@ -21,6 +22,8 @@ class RetryPolicy(Struct, frozen=True, gc=False):
     factor: float = 2.0
     max_delay: int = MINUTE
     jitter: float = 0.5
+    on: tuple[str, ...] | None = None
+    """The errors that are retried: their types, and statuses like `status:409` or `status:5xx`; None: the default."""
 
 
 DEFAULT_RETRY = RetryPolicy()
@@ -66,6 +69,27 @@ def _wish(retry_after: float | None) -> int:
 def is_retryable(error_type: ErrorType) -> bool:
     """Whether trying the same thing again can help."""
     return error_type in (ErrorType.TRANSIENT, ErrorType.TIMEOUT)
+
+
+def gave_up_for(error_type: ErrorType) -> GaveUp:
+    """What an error that is not tried again makes of its run."""
+    match error_type:
+        case ErrorType.PERMANENT:
+            return GaveUp.PERMANENT_ERROR
+        case ErrorType.CIRCUIT_OPEN:
+            return GaveUp.CIRCUIT_BREAKER
+        case ErrorType.TRANSIENT | ErrorType.TIMEOUT:
+            return GaveUp.MAX_RETRIES
+
+
+def is_named(on: tuple[str, ...], error: RunError) -> bool:
+    """Whether a policy names this error, by its type or by the status that a server answered."""
+    return any(word == error.type or _is_status(word, error.status) for word in on)
+
+
+def _is_status(word: str, status: int | None) -> bool:
+    name = word.removeprefix("status:")
+    return status is not None and name != word and (name == str(status) or name == f"{status // 100}xx")
 
 
 def classify_status(http_status: int) -> ErrorType | None:

@@ -89,6 +89,8 @@ def _failed(f: Facts, index: int) -> Reason:
     letters = [letter.id for letter in f.dead_letters if letter.node == node]
     is_handled = index not in f.x.unhandled
     verb = "failed, which an error edge handles" if is_handled else "failed"
+    if not is_handled and index in f.story.plan.error_ways:
+        verb = "failed, and no error edge is for such a failure"
     details = {
         "errorType": str(error.type),
         "error": error.message,
@@ -97,10 +99,13 @@ def _failed(f: Facts, index: int) -> Reason:
         "deadLetters": letters[:FEW],
         "deadLetterCount": len(letters),
     }
+    if error.faults:
+        details["faults"] = list(error.faults)
     bounded_by = f.story.accepted.bounded_by
     if bounded_by and OUT_OF_REACH in error.message:
         details |= {"boundedBy": list(bounded_by), "versionBoundedBy": f.story.version_bounded_by}
-    return Reason(Cause.FAILED, f"{verb}: {brief(error.message)}", details, _remedy(f, letters, is_handled))
+    wrong = f" ({brief(error.faults[0])})" if error.faults else ""
+    return Reason(Cause.FAILED, f"{verb}: {brief(error.message)}{wrong}", details, _remedy(f, letters, is_handled))
 
 
 def _remedy(f: Facts, letters: list[str], is_handled: bool) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from tests.engines.scenarios import (
     children,
     durability,
+    error_kinds,
     events,
     failures,
     graphs,
@@ -31,6 +32,6 @@ def _told_in(module: object) -> list[Scenario]:
 
 SCENARIOS: list[Scenario] = [
     each
-    for module in (graphs, failures, maps, children, limits, rate_limits, waits, events, verbs, durability)
+    for module in (graphs, failures, error_kinds, maps, children, limits, rate_limits, waits, events, verbs, durability)
     for each in _told_in(module)
 ]

@@ -84,4 +84,5 @@ def _changed(place: str, change: Json) -> Text:
 
 def _edge(edge: Json) -> str:
     taken = f" on {edge['on']}" if edge.get("on") is not None else ""
-    return plain(f"{edge['from']} → {edge['to']}{taken}")
+    when = f" when {edge['when']}" if edge.get("when") is not None else ""
+    return plain(f"{edge['from']} → {edge['to']}{taken}{when}")

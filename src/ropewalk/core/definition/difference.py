@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, canonical
+from ropewalk.core.definition.topology import port_of
 
 _APART = ("nodes", "edges")
 
@@ -54,7 +55,7 @@ def _by_id(document: dict[str, Any]) -> dict[Any, dict[str, Any]]:
 
 
 def _by_ends(document: dict[str, Any]) -> dict[Any, dict[str, Any]]:
-    return {(edge["from"], edge["to"], edge.get("on")): edge for edge in document.get("edges", [])}
+    return {(edge["from"], edge["to"], port_of(edge)): edge for edge in document.get("edges", [])}
 
 
 def _only_in(some: dict[Any, dict[str, Any]], others: dict[Any, dict[str, Any]]) -> tuple[dict[str, Any], ...]:

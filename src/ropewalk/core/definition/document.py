@@ -13,7 +13,7 @@ from typing import Any
 from ropewalk.core.brief import fits
 from ropewalk.core.canonical import JSON, canonical, content_hash, json_problems
 from ropewalk.core.definition.node_type import NodeTypes
-from ropewalk.core.definition.topology import Topology
+from ropewalk.core.definition.topology import Topology, port_of
 from ropewalk.core.definition.validation import DEFAULT_LIMITS, Limits, check_document
 from ropewalk.core.errors import InvalidDefinition, InvalidInput, Unfinished
 from ropewalk.core.schema import Allowance, validate
@@ -34,9 +34,8 @@ class Definition:
 
     def _read_topology(self) -> Topology:
         index = self.index
-        return Topology(
-            len(self.nodes), ((index[edge["from"]], index[edge["to"]], edge.get("on")) for edge in self.edges)
-        )
+        arcs = ((index[edge["from"]], index[edge["to"]], port_of(edge)) for edge in self.edges)
+        return Topology(len(self.nodes), arcs)
 
     @property
     def name(self) -> str:

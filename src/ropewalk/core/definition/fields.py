@@ -34,6 +34,8 @@ _name = Text(128, r"[A-Za-z0-9_.:/-]+", "a name of letters, digits, _ . : / -")
 _port = Text(64, r"[^\x00-\x1f\x7f]+", "a port's name")
 _limit = Text(64, LIMIT_NAME, LIMIT_NAME_IN_WORDS)
 _positive = Duration(shortest=MILLISECOND)
+_kind = Text(16, r"TRANSIENT|TIMEOUT|PERMANENT|status:[1-5](?:[0-9]{2}|xx)", "TRANSIENT, TIMEOUT, PERMANENT, or like "
+             "status:409 and status:5xx")  # fmt: skip
 
 RETRY = Record(
     {
@@ -45,6 +47,12 @@ RETRY = Record(
         "factor": Field(Number(1, 100), "What the wait is multiplied by after each further failure. Default 2."),
         "maxDelay": Field(Duration(), "The longest wait, before jitter. Default 1m, or the delay if that is longer."),
         "jitter": Field(Number(0, 1), "Random share added to each wait. Default 0.5."),
+        "on": Field(
+            ListOf(_kind, longest=20),
+            "Which errors are retried: TRANSIENT, TIMEOUT, PERMANENT, status:409, status:5xx. "
+            "Default TRANSIENT and TIMEOUT; if there is a `when`, any.",
+        ),
+        "when": Field(_expression, "An expression over error and attempt that must be true for another attempt."),
     }
 )
 
@@ -88,6 +96,12 @@ EDGE = Record(
         "from": Field(_node_id, "The node that comes before.", is_required=True),
         "to": Field(_node_id, "The node that comes after.", is_required=True),
         "on": Field(_port, "The port that must be taken; 'error' when the source fails. Absent: success."),
+        "when": Field(
+            _expression,
+            "With `on: error`, an expression over error that must be true. The error edges of a node are tried in "
+            "their order, and the first that fits is taken.",
+            needs="on",
+        ),
     }
 )
 

@@ -4,16 +4,30 @@ Everything here is linear in nodes and edges (the order adds a heap's logarithm)
 100,000 nodes is an ordinary one, in any shape.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import repeat
+from typing import Any
 
 ERROR_PORT = "error"
+_WHEN = f"{ERROR_PORT}\0"
+"""How the port of an error edge with `when` begins; no port of a document has such a character."""
 
 Edge = tuple[int, int, str | None]
-"""Source, target and the port named by `on`."""
+"""Source, target and the port that decides it."""
 
 _NO_PORTS: frozenset[str] = frozenset()
+
+
+def port_of(edge: Mapping[str, Any]) -> str | None:
+    """The port an edge of a document is decided by: error edges with different `when` have one each."""
+    when = edge.get("when")
+    return edge.get("on") if when is None else _WHEN + when
+
+
+def is_error_port(port: str | None) -> bool:
+    """Whether an edge of this port is taken by failures only."""
+    return port is not None and (port == ERROR_PORT or port.startswith(_WHEN))
 
 
 class Topology:
@@ -54,7 +68,7 @@ class Topology:
         for node, names in ports.items():
             self.ports[node] = tuple(names)
             self.port_names[node] = frozenset(name for name in names if name is not None)
-            self.has_error_edge[node] = ERROR_PORT in self.port_names[node]
+            self.has_error_edge[node] = any(map(is_error_port, self.port_names[node]))
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -67,7 +81,7 @@ class Topology:
     @property
     def sinks(self) -> tuple[int, ...]:
         """Nodes nothing follows when they succeed: no edge leaves them but for errors. In document order."""
-        return tuple(node for node, ports in enumerate(self.ports) if all(port == ERROR_PORT for port in ports))
+        return tuple(node for node, ports in enumerate(self.ports) if all(map(is_error_port, ports)))
 
     def predecessors(self, node: int) -> tuple[int, ...]:
         """The sources of the edges into a node, each once, in document order."""

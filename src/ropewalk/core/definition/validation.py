@@ -13,13 +13,15 @@ from ropewalk.core.definition.node_type import NodeTypeInfo, NodeTypes
 from ropewalk.core.definition.ports import Ports, ports_of
 from ropewalk.core.definition.report import Report
 from ropewalk.core.definition.slots import slot_problems
-from ropewalk.core.definition.topology import Edge, Topology
+from ropewalk.core.definition.topology import ERROR_PORT, Edge, Topology, port_of
 from ropewalk.core.definition.triggers import check_triggers
 from ropewalk.core.errors import Problem
 from ropewalk.core.expression import has_expression
 from ropewalk.core.schema import check_schema, validate
 
 LONGEST_CYCLE_SHOWN = 20
+MOST_WAYS = 32
+"""How many different `when` the edges of one node may have: each may be evaluated when the node fails."""
 
 
 class Limits(Struct, frozen=True):
@@ -64,7 +66,7 @@ def _is_too_large(nodes: list[JSON], edges: list[JSON], limits: Limits, report: 
 class _Checks:
     """One document under examination."""
 
-    __slots__ = ("document", "edges", "expressions", "index", "missing", "nodes", "ports", "report", "types")
+    __slots__ = ("document", "edges", "expressions", "index", "missing", "nodes", "ports", "report", "types", "ways")
 
     def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], types: NodeTypes,
                  missing: Mapping[str, str], report: Report) -> None:  # fmt: skip
@@ -78,6 +80,8 @@ class _Checks:
         self.expressions = Expressions(self.index, report)
         # Of the nodes whose edges or parameters name one, each looked up once, however many edges it has.
         self.ports: dict[int, Ports | None] = {}
+        # Of the nodes whose error edges ask which failure it is, every `when`.
+        self.ways: dict[int, dict[str, None]] = {}
 
     def run(self) -> Topology:
         """Reports every problem and gives the graph of the edges that make sense."""
@@ -104,6 +108,8 @@ class _Checks:
             self.expressions.check_for_each(i, node["forEach"])
         if node_type is not None and "credentials" in node:
             self.report.extend(slot_problems(node_type, node["credentials"], ("nodes", i, "credentials")))
+        if isinstance(retry := node.get("retry"), dict) and "when" in retry:
+            self.expressions.check_when(i, ("nodes", i, "retry", "when"), retry["when"], is_retry=True)
 
     def _why_unknown(self, name: str) -> str:
         why = self.missing.get(name)
@@ -167,7 +173,22 @@ class _Checks:
         source, target = self._end(i, edge, "from"), self._end(i, edge, "to")
         if source is None or target is None:
             return None
-        return (source, target, self._port(i, edge, source) if "on" in edge else None)
+        port = self._port(i, edge, source) if "on" in edge else None
+        return (source, target, self._way(i, edge, source, port) if "when" in edge else port)
+
+    def _way(self, i: int, edge: dict[str, Any], source: int, port: str | None) -> str | None:
+        """The port of an error edge that asks which failure it is."""
+        path: Path = ("edges", i, "when")
+        if port is not None and port != ERROR_PORT:
+            self.report.add(path, f"only an edge with on: {ERROR_PORT} has it")
+        if not isinstance(edge["when"], str):
+            return port
+        self.expressions.check_when(source, path, edge["when"])
+        known = self.ways.setdefault(source, {})
+        known[edge["when"]] = None
+        if len(known) == MOST_WAYS + 1:
+            self.report.add(path, f"the edges of a node may have {MOST_WAYS} different `when` at most")
+        return port_of(edge)
 
     def _end(self, i: int, edge: dict[str, Any], side: str) -> int | None:
         name = edge.get(side)

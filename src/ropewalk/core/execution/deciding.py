@@ -22,13 +22,14 @@ from ropewalk.core.events import (
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.filtering import with_scope
 from ropewalk.core.execution.items import settle_map
+from ropewalk.core.execution.kinds import is_worth_retrying
 from ropewalk.core.execution.mending import may_mend
 from ropewalk.core.execution.progress import PENDING, Progress
 from ropewalk.core.execution.settling import arrive, begin, give_up, release, retry_later, succeed
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.reach import refusal
-from ropewalk.core.retry import delay_after, is_retryable
+from ropewalk.core.retry import delay_after, gave_up_for
 from ropewalk.core.signals import (
     ChildEnded,
     ChildReopened,
@@ -93,12 +94,13 @@ def failed(x: Progress, report: Failed, now: int) -> None:
         return
     report = _as_kept(report)
     policy = x.plan.retries[work.node]
-    if not is_retryable(report.error.type):
-        give_up(x, work, report, _reason(report.error.type), now)
+    is_worth_it, faults = is_worth_retrying(x, work, report.error)
+    if not is_worth_it:
+        give_up(x, work, report, gave_up_for(report.error.type), now, None, faults)
     elif work.used < policy.max_attempts or _was_told_to_stop(x):
         retry_later(x, work, report, delay_after(policy, work.used, report.jitter, report.error.retry_after), now)
     else:
-        give_up(x, work, report, GaveUp.MAX_RETRIES, now)
+        give_up(x, work, report, gave_up_for(report.error.type), now)
 
 
 def _as_kept(report: Failed) -> Failed:
@@ -109,10 +111,6 @@ def _as_kept(report: Failed) -> Failed:
 def _was_told_to_stop(x: Progress) -> bool:
     """Whether an attempt may have failed only because its execution told it to stop; that says nothing about it."""
     return x.grace_until is not None
-
-
-def _reason(error_type: ErrorType) -> GaveUp:
-    return GaveUp.CIRCUIT_BREAKER if error_type is ErrorType.CIRCUIT_OPEN else GaveUp.PERMANENT_ERROR
 
 
 def lost(x: Progress, report: Lost, now: int) -> None:
@@ -269,20 +267,26 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
     if x.ending is not None and signal.state is ExecutionState.CANCELLED:
         # It was called off with everything else, and has not failed.
         retry_later(x, work, failure, 0, now)
-    elif _is_tried_again(x, work, signal.state):
+        return
+    is_tried_again, faults = _is_tried_again(x, work, error, signal.state)
+    if is_tried_again:
         delay = delay_after(x.plan.retries[work.node], work.used, signal.jitter)
         retry_later(x, work, failure, delay, now, child=signal.state)
     else:
-        give_up(x, work, failure, None, now, signal)
+        give_up(x, work, failure, None, now, signal, faults)
 
 
 def _is_known(work: Work, signal: ChildEnded) -> bool:
     return work.opening is not None and signal.opening is not None and signal.opening <= work.opening
 
 
-def _is_tried_again(x: Progress, work: Work, ended: ExecutionState) -> bool:
+def _is_tried_again(x: Progress, work: Work, error: RunError, ended: ExecutionState) -> tuple[bool, tuple[str, ...]]:
     """Whether another child follows one that ended so; one that a person cancelled is not replaced."""
-    return ended.is_reopenable and x.plan.has_retry(work.node) and work.used < x.plan.retries[work.node].max_attempts
+    is_asked_for = ended.is_reopenable and x.plan.has_retry(work.node)
+    if not is_asked_for or work.used >= x.plan.retries[work.node].max_attempts:
+        return False, ()
+    has_kinds = x.plan.retries[work.node].on is not None or work.node in x.plan.retry_when
+    return is_worth_retrying(x, work, error, ended) if has_kinds else (True, ())
 
 
 def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:

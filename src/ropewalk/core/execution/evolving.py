@@ -124,10 +124,11 @@ def node_failed(x: Progress, event: events.NodeFailed) -> None:
     x.nodes[index] = NodeState.FAILED
     x.open_nodes -= 1
     error = event.error
-    told = (error.detail, error.body) if event.handled else ()
-    x.errors[index] = NodeError(error.type, error.message, event.attempt, None, error.status, *told)
+    told = (error.detail, error.body) if event.handled else (None, None)
+    about = (event.attempt, None, error.status, *told, event.child, event.faults)
+    x.errors[index] = NodeError(error.type, error.message, *about)
     if event.handled:
-        x.open_up(x.frontier.failed(index))
+        x.open_up(x.frontier.failed(index, x.plan.error_port(index, event.edge)))
     else:
         x.unhandled[index] = x.new_failures[index] = None
 

@@ -7,12 +7,13 @@
 | either | `always` | each is a dead letter at once, also one that is tolerated |
 
 An error edge handles the failure of its map: then there are no dead letters, unless the map succeeds and keeps those
-of the failures it tolerated.
+of the failures it tolerated, or fails in a way that no edge takes.
 """
 
 from ropewalk.core.errors import RunError
 from ropewalk.core.events import Blob, ItemFailed, ItemsGivenUp, NodeFailed, NodeSucceeded
 from ropewalk.core.execution.evolving_whole import record
+from ropewalk.core.execution.kinds import handling_of
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import Map, Work
 from ropewalk.core.signals import ChildEnded, Failed
@@ -20,13 +21,13 @@ from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 
 
 def give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp | None, now: int,
-                 child: ChildEnded | None) -> None:  # fmt: skip
+                 child: ChildEnded | None, faults: tuple[str, ...] = ()) -> None:  # fmt: skip
     """An item has failed for good; one too many stops its map, unless that goes on after failures."""
     map_, node = x.maps[work.node], x.plan.ids[work.node]
     is_too_many = map_.failures + 1 > map_.limit
     letter = why if why is GaveUp.MANUAL or _is_letter(x, work.node, is_too_many=is_too_many) else None
     about = (now, node, item, work.attempt, report.error, letter)
-    record(x, ItemFailed(*about, report.inputs, *end_of(child, report)))
+    record(x, ItemFailed(*about, report.inputs, *end_of(child, report), faults))
     if is_too_many and not map_.given_up:
         record(x, ItemsGivenUp(now, node, _letters_of_failure(x, work.node)))
     settle_map(x, work.node, now)
@@ -78,9 +79,12 @@ def _succeed(x: Progress, index: int, map_: Map, now: int) -> None:
 
 def _fail(x: Progress, index: int, map_: Map, now: int) -> None:
     node = x.plan.ids[index]
-    # Failures of an earlier opening count for the end, though not for stopping in this one.
-    if not map_.given_up and (letters := _letters_of_failure(x, index)):
-        record(x, ItemsGivenUp(now, node, letters))
     first = next(iter(map_.errors.values()))
     message = f"{len(map_.errors)} of {map_.count} items failed, {map_.limit} tolerated; the first: {first.message}"
-    record(x, NodeFailed(now, node, RunError(first.type, message), handled=bool(x.plan.has_error_edge[index])))
+    error = RunError(first.type, message, status=first.status if index in x.plan.error_ways else None)
+    way = handling_of(x, index, error, 0)
+    # Failures of an earlier opening count for the end, though not for stopping in this one; and only now it is known
+    # that no error edge takes the failure.
+    if not way.is_handled and (letters := _without_letters(map_)):
+        record(x, ItemsGivenUp(now, node, letters))
+    record(x, NodeFailed(now, node, error, handled=way.is_handled, edge=way.edge, faults=way.faults))

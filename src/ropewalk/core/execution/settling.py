@@ -30,6 +30,7 @@ from ropewalk.core.events import (
 from ropewalk.core.execution.evolving import ARRIVED, EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.items import end_of, give_up_item, settle_map
+from ropewalk.core.execution.kinds import UNHANDLED, Handling, handling_of
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.view import TooMuch, output_of
 from ropewalk.core.execution.work import Phase, Work
@@ -210,18 +211,22 @@ def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *
 
 
 def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: int,
-            child: ChildEnded | None = None) -> None:  # fmt: skip
+            child: ChildEnded | None = None, faults: tuple[str, ...] = ()) -> None:  # fmt: skip
     """A node or item has failed for good; a dead letter unless an error edge or a map's tolerance handles it."""
     if x.ending is ExecutionState.CANCELLED:
         retry_later(x, work, report, 0, now)
     elif work.item is None:
-        handled = bool(x.plan.has_error_edge[work.node]) and why is not GaveUp.MANUAL
+        way = UNHANDLED if why is GaveUp.MANUAL else _way_on(x, work, report, child)
         node = x.plan.ids[work.node]
-        letter = None if handled else why
-        about = (now, node, report.error, work.attempt, handled, letter, report.inputs)
-        record(x, NodeFailed(*about, *end_of(child, report)))
+        letter = None if way.is_handled else why
+        about = (now, node, report.error, work.attempt, way.is_handled, letter, report.inputs)
+        record(x, NodeFailed(*about, *end_of(child, report), way.edge, (*faults, *way.faults)))
     else:
-        give_up_item(x, work, work.item, report, why, now, child)
+        give_up_item(x, work, work.item, report, why, now, child, faults)
+
+
+def _way_on(x: Progress, work: Work, report: Failed, child: ChildEnded | None) -> Handling:
+    return handling_of(x, work.node, report.error, work.attempt, None if child is None else child.state)
 
 
 # Time

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import RopewalkError, Unfinished
-from ropewalk.core.events import NAMES_WORKFLOW, TELLS_ERRORS, Blob, ExecutionAccepted
+from ropewalk.core.events import NAMES_WORKFLOW, TELLS_CHILD, TELLS_ERRORS, Blob, ExecutionAccepted
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope, Template
@@ -47,11 +47,11 @@ class NodesView(Mapping[str, Any]):
         if x.place is not None:
             return record  # where nothing has failed
         if index in x.errors:
-            record["error"] = error_record(x.errors[index], _rules(x))
+            record["error"] = error_record(x.errors[index], rules_of(x))
         if index in x.maps:
             map_ = x.maps[index]
             errors = map_.errors if self._as_of is None else map_.errors_at(self._as_of)
-            record["errors"] = [error_record(each, _rules(x)) for each in errors.values()]
+            record["errors"] = [error_record(each, rules_of(x)) for each in errors.values()]
         return record
 
     def __iter__(self) -> Iterator[str]:
@@ -80,7 +80,8 @@ def _loaded(x: Progress, blob: Blob) -> Any:
         raise Unfinished from None  # the worker loads it first
 
 
-def _rules(x: Progress) -> int:
+def rules_of(x: Progress) -> int:
+    """The rules the execution follows."""
     return 0 if x.accepted is None else x.accepted.rules
 
 
@@ -90,6 +91,8 @@ def error_record(error: NodeError, rules: int) -> dict[str, Any]:
     if rules >= TELLS_ERRORS:
         record["status"] = error.status
         record |= {"detail": error.detail, "body": error.body} if error.index is None else {}
+    if rules >= TELLS_CHILD and error.index is None:
+        record["child"] = None if error.child is None else str(error.child)
     return record if error.index is None else {**record, "index": error.index}
 
 

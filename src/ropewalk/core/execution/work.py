@@ -41,6 +41,9 @@ class NodeError(Struct, frozen=True, gc=False):
     status: int | None = None
     detail: str | None = None
     body: str | None = None
+    child: ExecutionState | None = None
+    faults: tuple[str, ...] = ()
+    """What was wrong with the expressions that asked which failure it is."""
 
 
 class Work(Struct, eq=False, gc=False):

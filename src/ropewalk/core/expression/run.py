@@ -32,7 +32,9 @@ MAX_FLOAT: Final = sys.float_info.max
 _HELD: Final = ("input", "vars", "nodes", "item", "index", "execution", "workspace", "env")
 OF_TRIGGERS: Final = ("event",)
 """What has happened: a name that means something only where a trigger decides what it starts."""
-ROOTS: Final = (*_HELD, "now", *OF_TRIGGERS)
+OF_FAILURES: Final = ("error", "attempt")
+"""The names that mean something only where it is decided what follows from a failure."""
+ROOTS: Final = (*_HELD, "now", *OF_TRIGGERS, *OF_FAILURES)
 TIMELY: Final = ("now", "uuid", "random")
 """The name and the functions that give something else each time."""
 NODE_FIELDS: Final = ("output", "state", "error", "errors")
@@ -42,10 +44,10 @@ class Scope:
     """The names an expression can see. All values are JSON; `nodes` may be any mapping from id to a node's record.
 
     `steps` are those left for a tree that is evaluated in it; `is_brief` if the caller goes on elsewhere without them.
-    `chance` is there where the names in `TIMELY` may be used.
+    `chance` is there where the names in `TIMELY` may be used, `error` and `attempt` where a failure is looked at.
     """
 
-    __slots__ = (*_HELD, *OF_TRIGGERS, "chance", "is_brief", "steps")
+    __slots__ = (*_HELD, *OF_TRIGGERS, *OF_FAILURES, "chance", "is_brief", "steps")
 
     def __init__(
         self,
@@ -69,6 +71,8 @@ class Scope:
         self.workspace = workspace
         self.env = env
         self.event: Any = None
+        self.error: Any = None
+        self.attempt: int | None = None
         self.chance = chance
         self.steps = MAX_TREE_STEPS
         self.is_brief = False

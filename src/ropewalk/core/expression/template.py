@@ -51,11 +51,11 @@ class Template:
         scope.steps, scope.is_brief = MAX_TREE_STEPS, False
         return self._resolve(scope)
 
-    def resolve_briefly(self, scope: Scope) -> JSON:
+    def resolve_briefly(self, scope: Scope, steps: int = BRIEF_STEPS) -> JSON:
         """The same, or `Unfinished` if it takes more than a few steps: `scope` says how many are left."""
         if self._resolve is None:
             return self.value
-        scope.steps, scope.is_brief = BRIEF_STEPS - self._parts, True
+        scope.steps, scope.is_brief = steps - self._parts, True
         if scope.steps < 0:
             raise Unfinished
         return self._resolve(scope)

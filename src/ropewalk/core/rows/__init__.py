@@ -1,7 +1,7 @@
 """The rows people read: a fold of the log and nothing else."""
 
 from ropewalk.core.rows.ledger import RunLedger
-from ropewalk.core.rows.projection import Projection, RunProjection, gave_up_for, rows
+from ropewalk.core.rows.projection import Projection, RunProjection, rows
 from ropewalk.core.rows.tables import Changes, ExecutionRow, LetterRow, NodeRow, Rows, RunRow, letter_id, run_id
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "RunLedger",
     "RunProjection",
     "RunRow",
-    "gave_up_for",
     "letter_id",
     "rows",
     "run_id",

@@ -132,9 +132,9 @@ class Books:
         """The edges out of a node that succeeded are decided."""
         self._open_up(self.frontier.succeeded(index, ports))
 
-    def decide_failed(self, index: int) -> None:
-        """The edges out of a node whose failure is handled are decided."""
-        self._open_up(self.frontier.failed(index))
+    def decide_failed(self, index: int, edge: int | None) -> None:
+        """The edges out of a node whose failure is handled are decided; `edge` is the first that is taken."""
+        self._open_up(self.frontier.failed(index, self.plan.error_port(index, edge)))
 
     def _open_up(self, ready: list[int]) -> None:
         """Take in which nodes became ready; what is to be skipped is said by an event of its own."""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ropewalk.core import events
-from ropewalk.core.errors import ErrorType, RunError
+from ropewalk.core.errors import RunError
 from ropewalk.core.events import Event, given
 from ropewalk.core.plan import Plan
+from ropewalk.core.retry import gave_up_for
 from ropewalk.core.rows import verbs
 from ropewalk.core.rows.books import Books, Key, Lane
 from ropewalk.core.rows.tables import ExecutionRow, LetterRow, NodeRow, Rows, RunRow
@@ -63,7 +64,7 @@ class RunProjection(Projection):
     def decide(self, index: int, ports: tuple[str, ...]) -> None:
         """Not kept."""
 
-    def decide_failed(self, index: int) -> None:
+    def decide_failed(self, index: int, edge: int | None) -> None:
         """Not kept."""
 
 
@@ -208,7 +209,7 @@ def _node_failed(p: Books, event: events.NodeFailed) -> None:
         p.fail((index, None), event)
     p.settle(index, NodeState.FAILED, event.at, event.error)
     if event.handled:
-        p.decide_failed(index)
+        p.decide_failed(index, event.edge)
 
 
 def _map_expanded(p: Books, event: events.MapExpanded) -> None:
@@ -236,17 +237,6 @@ def _items_given_up(p: Books, event: events.ItemsGivenUp) -> None:
         lane = p.lanes[p.plan.index[event.node], item]
         error = lane.run.error
         p.write_letter(lane, GaveUp.MAX_RETRIES if error is None else gave_up_for(error.type), event.at)
-
-
-def gave_up_for(error_type: ErrorType) -> GaveUp:
-    """What an error that is not tried again makes of its run."""
-    match error_type:
-        case ErrorType.PERMANENT:
-            return GaveUp.PERMANENT_ERROR
-        case ErrorType.CIRCUIT_OPEN:
-            return GaveUp.CIRCUIT_BREAKER
-        case ErrorType.TRANSIENT | ErrorType.TIMEOUT:
-            return GaveUp.MAX_RETRIES
 
 
 # Runs
