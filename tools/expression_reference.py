@@ -34,9 +34,10 @@ taken as they are. For a literal `{{` write `{{ "{{" }}`.
 | `vars` | the workflow's variables |
 | `nodes.<id>.output` | what a node before this one gave; null if it was skipped or failed |
 | `nodes.<id>.state` | how it ended |
-| `nodes.<id>.error` | `{type, message, attempts, status, detail, body, child}` if it failed; `child` is how its child ended |
+| `nodes.<id>.error` | if it failed: `{type, message, attempts, status, detail, body, child}`; `child`: how its child ended |
 | `nodes.<id>.errors` | the failed items of a map: `{type, message, attempts, status, index}` each |
-| `error`, `attempt` | in `when` of an error edge or of a retry: the failure it is about, as above; in that of a retry also the number of the attempt |
+| `error` | in `when` of an error edge or of a retry: the failure, as above |
+| `attempt` | in `when` of a retry: the number of the attempt that failed |
 | `item`, `index` | inside `forEach`: the item and its place, from 0 |
 | `execution` | `{id, startedAt, workflow}`; `workflow` is its name |
 | `now` | when this node started, as RFC 3339 text; a retry sees the same. In nodes only |
