@@ -34,7 +34,7 @@ taken as they are. For a literal `{{` write `{{ "{{" }}`.
 | `vars` | the workflow's variables |
 | `nodes.<id>.output` | what a node before this one gave; null if it was skipped or failed |
 | `nodes.<id>.state` | how it ended |
-| `nodes.<id>.error` | if it failed: `{type, message, attempts, status, detail, body, child}`; `child`: how its child ended |
+| `nodes.<id>.error` | if it failed: `{type, message, attempts, status, detail, body, child}`; `child`: how that ended |
 | `nodes.<id>.errors` | the failed items of a map: `{type, message, attempts, status, index}` each |
 | `error` | in `when` of an error edge or of a retry: the failure, as above |
 | `attempt` | in `when` of a retry: the number of the attempt that failed |
