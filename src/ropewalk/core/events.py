@@ -55,8 +55,7 @@ message and the attempts of an error."""
 TELLS_ERRORS: Final = 2
 NAMES_WORKFLOW: Final = 3
 TELLS_CHILD: Final = 4
-"""The rules from which on expressions see all of an error, the name of the workflow, and how the child of a node ended
-that failed over it."""
+"""From which rules on expressions see all of an error, the workflow's name, and how the child of a failed node ended."""
 
 
 class ExecutionAccepted(EventBase, frozen=True):
@@ -286,10 +285,7 @@ class ItemSucceeded(EventBase, frozen=True):
 
 
 class ItemFailed(EventBase, frozen=True):
-    """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all.
-
-    `faults`: its `retry.when` could not be evaluated.
-    """
+    """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all."""
 
     node: str
     item: int
