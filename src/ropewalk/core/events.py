@@ -55,7 +55,7 @@ message and the attempts of an error."""
 TELLS_ERRORS: Final = 2
 NAMES_WORKFLOW: Final = 3
 TELLS_CHILD: Final = 4
-"""From which rules on expressions see all of an error, the workflow's name, and how the child of a failed node ended."""
+"""From which rules on expressions see all of an error, the workflow's name, and how the child of a node ended."""
 
 
 class ExecutionAccepted(EventBase, frozen=True):
