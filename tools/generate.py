@@ -9,6 +9,7 @@ from tools import (
     api_reference,
     cli_reference,
     configuration_reference,
+    credential_reference,
     definition_reference,
     expression_reference,
     node_reference,
@@ -25,6 +26,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "src/ropewalk/cli/template/workflow.schema.json": workflow_schema.render,  # what `ropewalk init` gives editors
     "docs/definition.md": definition_reference.render,
     "docs/nodes.md": node_reference.render,
+    "docs/credentials.md": credential_reference.render,
     "docs/expressions.md": expression_reference.render,
     "docs/states.md": state_diagrams.render,
     "docs/configuration.md": configuration_reference.render,

@@ -64,6 +64,9 @@ def _type(info: NodeTypeInfo) -> Iterator[str]:
         yield f"- Port `{port}`: {told}"
     if info.about.ports:
         yield ""
+    for slot, types in info.credentials.items():
+        named = f" `{slot}`" if slot else ""
+        yield f"[Credential](credentials.md){named}: {', '.join(f'`{each}`' for each in types)}.\n"
     yield f"Output: {_output(info.about.output)}\n"
 
 

@@ -159,6 +159,18 @@ async def test_a_process_with_another_master_key_is_told_what_to_do_and_stores_n
     assert await credentials.data_key(store, "b") is None
 
 
+async def test_when_the_master_key_is_lost_credentials_are_removed_and_set_anew(verbs: CredentialVerbs, store: Store):
+    await made(verbs)
+    new = verbs_on(store, NEW)
+    with pytest.raises(Exception, match="remove every credential"):
+        await made(new, "bank")
+
+    assert await new.remove("shop", "user:ann")
+    await made(new)
+
+    assert (await new.stored.get("default", "shop")).values == BASIC
+
+
 async def test_a_change_keeps_what_it_does_not_name(verbs: CredentialVerbs):
     await made(verbs)
 

@@ -59,6 +59,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "sweep": ("sweep:sweep", "Remove what is old: executions, and what belongs to them."),
         "doctor": ("doctor:doctor", "Look at this machine and the store with a physician's eye."),
         "reset-clock": ("reset_clock:reset_clock", "Set the time of a file back to this machine's."),
+        "credentials": ("credentials:credentials", "Keep, try, share and rotate credentials."),
         "keys": ("keys:keys", "List, make and revoke the API keys of a server."),
         "completion": ("completion:completion", "Print the script that completes commands in a shell."),
         "config": ("config:config", "Say what is set, and where each value came from."),

@@ -85,6 +85,7 @@ class NodeType(TypedDict):
     isWait: bool
     parameters: dict[str, Any]
     output: dict[str, Any]
+    credentials: dict[str, list[str]]
 
 
 class ExpressionProblem(TypedDict):

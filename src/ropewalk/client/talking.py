@@ -152,6 +152,11 @@ def put(path: str, body: JSON) -> Request:
     return Request(method="PUT", path=path, body=body, repeats=True)
 
 
+def patch(path: str, body: JSON) -> Request:
+    """Parts of something to be so from now on, however often that is said."""
+    return Request(method="PATCH", path=path, body=body, repeats=True)
+
+
 def delete(path: str, params: Mapping[str, Any] | None = None) -> Request:
     """Something to be no more, however often that is said."""
     return Request(method="DELETE", path=path, params=_texts(params or {}), repeats=True)

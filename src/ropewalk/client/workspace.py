@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from ropewalk.client.acl import SharingVerbs
 from ropewalk.client.answers import ExecutionSummary, QueueItem, Worker
+from ropewalk.client.credentials import CredentialVerbs
 from ropewalk.client.definition_answers import Saved
 from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
@@ -27,7 +28,7 @@ _ELSEWHERE: Final = (
 )
 
 
-class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
+class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, CredentialVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
     """What both clients can do."""
 
     @listing

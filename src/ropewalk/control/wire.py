@@ -102,6 +102,12 @@ class ResetBreaker(_Request, frozen=True, tag="reset_breaker"):
     by: str = "local"
 
 
+class ManageCredentials(_Request, frozen=True, tag="manage_credentials"):
+    request: str
+    about: dict[str, JSON] = {}
+    by: str = "local"
+
+
 class Rerun(_Request, frozen=True):
     execution: str
     node: str
@@ -149,6 +155,7 @@ Request = (
     | Tell
     | Publish
     | ResetBreaker
+    | ManageCredentials
     | Rerun
     | Replay
     | Note

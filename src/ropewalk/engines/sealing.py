@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ropewalk.core.errors import RopewalkError
+from ropewalk.core.errors import RopewalkError, Unavailable
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
@@ -24,7 +24,7 @@ class Unopened(RopewalkError):
     """What is sealed cannot be opened: it was changed, or another key sealed it."""
 
 
-class WrongMasterKey(RopewalkError):
+class WrongMasterKey(Unavailable):
     """None of the master keys of this process wraps what it needs; the message says what to do."""
 
 
@@ -52,7 +52,7 @@ class MasterKeys(Struct, frozen=True):
                 f"the credentials are encrypted under the master key {master}, and this process has "
                 f"{' and '.join(self.keys)}: start it with the right ROPEWALK_KEY (or the right key_file), name that "
                 "key as ROPEWALK_KEY_BEFORE while the keys are rotated, or restore the file of the key from a backup; "
-                "if the key is lost, delete the credentials and set them anew"
+                "if the key is lost, remove every credential and set them anew"
             )
         return found
 

@@ -90,6 +90,9 @@ class Vault:
         keys = await self.keys()
         # The key that all processes agree on: while keys are rotated, some of them have the old one alone.
         master = await agreed.keep(tx, MASTER, keys.own)
+        if master not in keys.keys and not await credentials.wrapped_otherwise(tx, keys.own, limit=1):
+            # The last secret under a key that was lost is gone: nothing needs that key any more.
+            await agreed.replace(tx, MASTER, master := keys.own)
         proposed = DataKey(workspace, keys.wrap(master, workspace, new_data_key()), master)
         return await credentials.keep_data_key(tx, proposed, self._store.now())
 

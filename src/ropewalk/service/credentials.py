@@ -9,10 +9,11 @@ import uuid_utils
 from pydantic import ValidationError
 
 from ropewalk.core.canonical import JSON, shown
-from ropewalk.core.errors import InvalidInput, NotFound, Problem
+from ropewalk.core.errors import Conflict, InvalidInput, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.credentials import StoredCredentials
 from ropewalk.engines.references import is_reference
+from ropewalk.engines.sealing import Unopened
 from ropewalk.engines.vault import Plain, plain_of
 from ropewalk.nodes.context import NodeContext
 from ropewalk.nodes.credential_trials import TRIALS, tried
@@ -31,6 +32,7 @@ STORED: Final = "stored"
 MOST_HOSTS: Final = 100
 NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
 NAME_IN_WORDS: Final = "a letter or digit, then letters, digits, _ . -, 128 at most"
+SUBJECT: Final = r"user:[^\x00-\x1f\x7f]{1,250}|key:[0-9a-f]{32}"
 HOST: Final = r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,250}[A-Za-z0-9_])?|\[?[0-9A-Fa-f:.]{2,45}\]?"
 
 
@@ -63,7 +65,7 @@ class CredentialVerbs:
         """Set these fields anew and leave the others; null takes a field away, and `hosts` are replaced whole."""
         before = await self._found(name)
         kept = plain_of(before.plain)
-        opened = await self.stored.vault.opened(self.store, before)
+        opened = await self._opened(before)
         merged = _merged({**kept.values, **kept.references, **opened}, values or {})
         now_hosts = tuple(msgspec.json.decode(before.hosts)) if hosts is None else hosts
         plain, secrets = self._split(type_named(before.type), merged, _host_problems(now_hosts))
@@ -76,6 +78,14 @@ class CredentialVerbs:
             await credentials.update(tx, after, await self.stored.vault.sealed(tx, after, secrets))
             await self._note(tx, after, by, "change-credential", before)
         return shown_credential(after, tuple(secrets))
+
+    async def _opened(self, found: Credential) -> dict[str, str]:
+        try:
+            return await self.stored.vault.opened(self.store, found)
+        except Unopened as error:
+            raise Conflict(
+                f"the credential {found.name!r} cannot be read: {error}; remove it and set it anew"
+            ) from error
 
     async def remove(self, name: str, by: str) -> bool:
         """Forget a credential with its secrets and shares; whether it was this call that did."""
@@ -123,6 +133,39 @@ class CredentialVerbs:
         async with self.store.transaction() as tx:
             await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), self.store.now(), *about, str(count)))
         return {"rewrapped": count}
+
+    async def permits(self, name: str, *, after: str = "", limit: int = 50) -> list[Json]:
+        """Who may use a credential beside the members that may use any, by subject after a cursor."""
+        found = await self._found(name)
+        listed = await credentials.permits(self.store, self.workspace, found.id, after=after, limit=limit)
+        return [_shown_permit(each) for each in listed]
+
+    async def share(self, name: str, subject: str, by: str) -> Json:
+        """Let a subject use a credential in workflows that are shared with it."""
+        if not re.fullmatch(SUBJECT, subject):
+            raise InvalidInput([Problem(("subject",), "must be user:<sub of the token> or key:<id>")])
+        found = await self._found(name)
+        permit = credentials.Permit(self.workspace, found.id, subject, self.store.now(), by)
+        async with self.store.transaction() as tx:
+            if await credentials.permit(tx, permit):
+                await self._note_share(tx, found, by, "share-credential", None, subject)
+                return _shown_permit(permit)
+            kept = await credentials.permit_of(tx, self.workspace, found.id, subject)
+        return _shown_permit(kept or permit)
+
+    async def unshare(self, name: str, subject: str, by: str) -> bool:
+        """Let a subject use a credential no more; whether it could."""
+        found = await self._found(name)
+        async with self.store.transaction() as tx:
+            changed = await credentials.withdraw(tx, self.workspace, found.id, subject)
+            if changed:
+                await self._note_share(tx, found, by, "unshare-credential", subject, None)
+        return changed
+
+    async def _note_share(self, tx: Transaction, row: Credential, by: str, verb: str, before: str | None,
+                          after: str | None) -> None:  # fmt: skip
+        about = (self.workspace, by, verb, row.id, before, after, row.name)
+        await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), self.store.now(), *about))
 
     async def _found(self, name: str) -> Credential:
         found = await credentials.get(self.store, self.workspace, name)
@@ -214,4 +257,12 @@ def shown_credential(row: Credential, stored: Sequence[str]) -> Json:
         "updatedAt": rfc3339(row.updated_at),
         "updatedBy": row.updated_by,
         "lastUsedAt": moment(row.last_used_at),
+    }
+
+
+def _shown_permit(permit: credentials.Permit) -> Json:
+    return {
+        "subject": permit.subject,
+        "createdAt": rfc3339(permit.created_at),
+        "createdBy": permit.created_by,
     }

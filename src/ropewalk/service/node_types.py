@@ -34,6 +34,7 @@ def shown_type(info: NodeTypeInfo) -> Json:
         "isWait": info.is_wait,
         "parameters": info.parameters,
         "output": dict(about.output),
+        "credentials": {slot: list(types) for slot, types in info.credentials.items()},
     }
 
 

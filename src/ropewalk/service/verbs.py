@@ -89,6 +89,12 @@ class Service(SignalVerbs):
             raise Unavailable("there are no credentials here")
         return CredentialVerbs(self.store, self.stored_credentials, self.workspace, self.facilities)
 
+    async def manage_credentials(self, request: str, about: dict[str, JSON], by: str = "local") -> JSON:
+        """Carry out what a command asks about credentials; see `service/credential_requests.py`."""
+        from ropewalk.service.credential_requests import carried_out  # here, as above
+
+        return await carried_out(self.credentials, request, about, by)
+
     # Workflows
 
     def check(self, document: JSON) -> Definition:

@@ -88,7 +88,10 @@ async def remove(tx: Transaction, workspace: str, credential: str) -> bool:
     """Forgets a credential, its secrets and its shares; whether there was one."""
     await tx.execute("delete_credential_fields", credential)
     await tx.execute("delete_credential_shares", workspace, credential)
-    return await tx.execute("delete_credential", workspace, credential) == 1
+    is_gone = await tx.execute("delete_credential", workspace, credential) == 1
+    # With the last credential its key goes too: what was encrypted under a master key that is lost holds up nothing.
+    await tx.execute("delete_idle_data_key", workspace)
+    return is_gone
 
 
 async def get(reader: Reader, workspace: str, name: str) -> Credential | None:

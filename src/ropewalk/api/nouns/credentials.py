@@ -11,8 +11,6 @@ from ropewalk.api.nouns.members import LetGo, Subject, SubjectQuery
 from ropewalk.api.routes import Caller, Routes
 from ropewalk.api.shapes.base import Answer, Body, Cursor, Limit, Page, exemplified, page
 from ropewalk.api.shapes.executions import A_MOMENT
-from ropewalk.core.instant import rfc3339
-from ropewalk.store import credentials
 
 routes = Routes("/credentials", "Credentials")
 
@@ -207,33 +205,24 @@ async def list_permits(
 ) -> dict[str, Any]:
     """Who may use the credential beside the members that may use any, by subject."""
     call.require()
-    store = call.backend.store
-    found = await access.named(store, call.workspace, credential_name)
-    listing = call.listing("permits", found.id)
+    listing = call.listing("permits", credential_name)
     after = "" if cursor is None else call.backend.cursors.read(listing, cursor)
-    permits = await credentials.permits(store, call.workspace, found.id, after=after, limit=limit)
-    place = permits[-1].subject if permits else None
-    return page(call.backend.cursors, listing, [_shown(each) for each in permits], limit, place)
+    found = await call.service.credentials.permits(credential_name, after=after, limit=limit)
+    return page(call.backend.cursors, listing, found, limit, found[-1]["subject"] if found else None)
 
 
 @routes.put("/{credentialName}/acl", Right.ADMINISTER, response_model=Permit)
 async def share_credential(call: Caller, credential_name: CredentialName, body: PermitBody) -> dict[str, Any]:
     """Let a subject use the credential in workflows that are shared with it."""
     call.require()
-    return _shown(await access.share(call.backend.store, call.giver, credential_name, body.subject))
+    await access.require_giving(call.backend.store, call.giver, body.subject)
+    return await call.service.credentials.share(credential_name, body.subject, call.actor.subject)
 
 
 @routes.delete("/{credentialName}/acl", Right.ADMINISTER, response_model=LetGo)
 async def unshare_credential(call: Caller, credential_name: CredentialName, subject: SubjectQuery) -> dict[str, Any]:
     """Let a subject use the credential no more, from the next attempt on."""
     call.require()
-    changed = await access.unshare(call.backend.store, call.giver, credential_name, subject)
+    call.giver.require({Right.USE_CREDENTIALS})
+    changed = await call.service.credentials.unshare(credential_name, subject, call.actor.subject)
     return {"subject": subject, "changed": changed}
-
-
-def _shown(permit: credentials.Permit) -> dict[str, Any]:
-    return {
-        "subject": permit.subject,
-        "createdAt": rfc3339(permit.created_at),
-        "createdBy": permit.created_by,
-    }

@@ -19,7 +19,8 @@ class NodeType(Answer):
     """A kind of node. `ports` are those edges can name besides `error`; null if the parameters decide them.
 
     `parameters` and `output` are JSON Schemas; each field has a title, a description and examples. `category`, `icon`
-    and `keywords` are for palettes.
+    and `keywords` are for palettes. `credentials` are the types of credentials it takes, by slot; "" is the slot of a
+    node that names one, "*" any slot, and no types mean any.
     """
 
     model_config = exemplified(
@@ -36,6 +37,7 @@ class NodeType(Answer):
             "isWait": False,
             "parameters": {"type": "object", "required": ["condition"], "properties": {"condition": {}}},
             "output": {"type": "boolean"},
+            "credentials": {},
         },
     )
 
@@ -50,6 +52,7 @@ class NodeType(Answer):
     is_wait: bool
     parameters: dict[str, Any]
     output: dict[str, Any]
+    credentials: dict[str, list[str]]
 
 
 @routes.get("", Right.READ, response_model=Page[NodeType])

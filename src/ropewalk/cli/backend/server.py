@@ -264,6 +264,11 @@ class ServerVerbs:
     async def reset_breaker(self, target: str, by: str = "") -> bool:
         return await self._client.reset_breaker(target)
 
+    async def manage_credentials(self, request: str, about: dict[str, JSON], by: str = "") -> Any:
+        from ropewalk.cli.backend.server_credentials import carried_out  # here, since most commands have none to do
+
+        return await carried_out(self._client, request, about)
+
     async def rerun(self, execution: str, node: str, by: str = "", version: int | None = None) -> str:
         return await self._client.execution(execution).rerun(node, version)
 

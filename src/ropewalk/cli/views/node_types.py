@@ -35,8 +35,18 @@ def type_page(each: Json) -> RenderableType:
         Text(f"{plain(each['name'])}: {plain(each['description'])}"),
         Text(f"category {each['category']}, keywords {', '.join(map(plain, each['keywords'])) or 'none'}"),
         Text(f"output: {plain(output)}"),
+        *_credentials(each.get("credentials", {})),
         *parts,
     )
+
+
+def _credentials(slots: Mapping[str, list[str]]) -> list[Text]:
+    """The types of credentials a node takes; a slot that any name fits is not told."""
+    return [
+        Text(f"credential{f' {plain(slot)}' if slot else ''}: {plain(', '.join(types) or 'any type')}")
+        for slot, types in slots.items()
+        if slot != "*"
+    ]
 
 
 def field_in_words(name: str, field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

@@ -86,6 +86,10 @@ insert into data_key (workspace, wrapped, master, created_at)
 values ($1, $2, $3, $4)
 on conflict (workspace) do nothing;
 
+-- delete_idle_data_key: the key of a workspace that has no credentials any more.
+delete from data_key
+ where workspace = $1 and not exists (select 1 from credential where credential.workspace = $1);
+
 -- list_data_keys: the keys that another master key wraps, by workspace after a cursor.
 select workspace, wrapped, master
   from data_key
