@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from ropewalk.local import LocalEngine, LocalExecution, open, run  # noqa: A004
     from ropewalk.nodes.base import NodeContext, NodeFailure, NodeType, Output
+    from ropewalk.nodes.declaring import load_node_types
     from ropewalk.nodes.function import node
     from ropewalk.workflow import Workflow
 
@@ -47,6 +48,7 @@ __all__ = [
     "execution",
     "index",
     "item",
+    "load_node_types",
     "node",
     "open",
     "run",
@@ -68,6 +70,7 @@ _HOMES = {
     ),
     "ropewalk.local": ("LocalEngine", "LocalExecution", "open", "run"),
     "ropewalk.nodes.base": ("NodeContext", "NodeFailure", "NodeType", "Output"),
+    "ropewalk.nodes.declaring": ("load_node_types",),
     "ropewalk.nodes.function": ("node",),
     "ropewalk.workflow": ("Workflow",),
 }

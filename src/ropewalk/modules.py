@@ -1,10 +1,11 @@
-"""Node types by the modules that define them, for commands and for programs alike."""
+"""Node types by the modules that define them, or the files that declare them, for commands and for programs alike."""
 
 import importlib
 import importlib.util
 import os
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,13 @@ from ropewalk.nodes.base import NodeType, Registry
 from ropewalk.nodes.functions import Functions
 from ropewalk.wiring import node_types
 from ropewalk.workflow import Workflow
+
+DECLARATIONS = (".yaml", ".yml", ".json")
+
+
+def is_file(name: str) -> bool:
+    """Whether node types are named by a file, and not by a module that is looked for."""
+    return name.endswith((".py", *DECLARATIONS))
 
 
 def load_module(name: str) -> ModuleType:
@@ -76,12 +84,27 @@ def defined_by(modules: Iterable[str], types: Iterable[NodeType] = ()) -> tuple[
     for each in types:
         found[each.name] = _only(found.get(each.name), each)
     for name in dict.fromkeys(modules):
-        for value in list(vars(load_module(name)).values()):
+        for value in _values_of(name):
             if isinstance(value, Functions):
                 functions = value
             for node_type in _types_in(value):
                 found[node_type.name] = _only(found.get(node_type.name), node_type)
     return list(found.values()), functions
+
+
+def _values_of(name: str) -> list[object]:
+    """What a module has, or a file declares."""
+    if name.endswith(DECLARATIONS):
+        return list(_declared_in(str(Path(name).resolve())))
+    return list(vars(load_module(name)).values())
+
+
+@cache
+def _declared_in(file: str) -> tuple[NodeType, ...]:
+    """The types of a file, once, as those of a module."""
+    from ropewalk.nodes.declaring import load_node_types  # here, since few projects declare any
+
+    return tuple(load_node_types(file))
 
 
 def _types_in(value: object) -> list[NodeType]:

@@ -79,7 +79,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _text("key_before", None, "The secret key from before, read while the master key is rotated.", is_secret=True),
     _words("credentials.env", "Variables that credentials may refer to as `env:NAME`; `PAY_*` is all that begin so."),
     _words("credentials.files", "Folders with files that credentials may refer to as `file:/path`."),
-    _words("nodes", "Modules or .py files with node types.", "--nodes"),
+    _words("nodes", "Modules, .py files or YAML declarations with node types.", "--nodes"),
     _words("allow_hosts", "Hosts that are not public and that nodes may speak to all the same."),
     Setting(
         name="env",

@@ -1,6 +1,7 @@
 """Documents that declare node types, read and checked: every problem at once, each with its place."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +21,6 @@ from ropewalk.nodes.own_retry import own_retry
 
 JSON: TypeAlias = Any
 
-ENDINGS: Final = (".yaml", ".yml", ".json")
 MOST_TYPES: Final = 200
 MANY: Final = "nodeTypes"
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 1_000}
@@ -71,19 +71,17 @@ REQUEST_NAMES: Final = ("input", "vars", "execution")
 ANSWER_NAMES: Final = ("input", "item")
 
 
-def declares(name: str) -> bool:
-    """Whether a file of this name declares node types, rather than defining them in Python."""
-    return name.endswith(ENDINGS)
+def load_node_types(file: str | FilePath) -> list[NodeType]:
+    """The node types that a YAML or JSON file declares; InvalidDefinition names every problem with its line.
 
-
-def declared_in(file: str | FilePath) -> list[DeclaredNode]:
-    """The node types that a file declares; InvalidDefinition names every problem with its line."""
+    A package brings them by an entry point that leads to this list.
+    """
     try:
         document = read_document(file)
     except OSError as error:
         raise InvalidDefinition(f"{file} cannot be read: {error.strerror}") from error
     try:
-        return types_of(document.value)
+        return [*types_of(document.value)]
     except InvalidDefinition as refusal:
         raise InvalidDefinition(_placed(problem, document) for problem in refusal.problems) from None
 
@@ -115,7 +113,7 @@ def _problems(value: Mapping[str, JSON], at: Path) -> Iterator[Problem]:
     """What no schema tells."""
     yield from check_schema(_parameters(value), (*at, "parameters"))
     yield from check_schema(value.get("output", {}).get("schema", {}), (*at, "output", "schema"))
-    yield from validate(HttpRequest().schema(), value["request"], (*at, "request"), certainty_of)
+    yield from validate(_request_schema(), value["request"], (*at, "request"), certainty_of)
     yield from _misnamed(value["request"], (*at, "request"), REQUEST_NAMES)
     yield from _misnamed(value.get("message"), (*at, "message"), ANSWER_NAMES)
     yield from _misnamed(value.get("output", {}).get("value"), (*at, "output", "value"), ANSWER_NAMES)
@@ -125,6 +123,11 @@ def _problems(value: Mapping[str, JSON], at: Path) -> Iterator[Problem]:
         own_retry(value["nodeType"], _defaults(value))
     except ValueError as error:
         yield Problem((*at, "retry"), str(error))
+
+
+@cache
+def _request_schema() -> dict[str, JSON]:
+    return HttpRequest().schema()
 
 
 def _row_problems(row: Mapping[str, JSON], at: Path) -> Iterator[Problem]:
@@ -139,14 +142,16 @@ def _row_problems(row: Mapping[str, JSON], at: Path) -> Iterator[Problem]:
             yield Problem((*at, "status"), str(error))
 
 
-def _misnamed(value: JSON, at: Path, names: tuple[str, ...]) -> list[Problem]:
-    """Expressions that are none, or name what is not there."""
+def _misnamed(value: JSON, at: Path, names: tuple[str, ...]) -> Iterator[Problem]:
+    """Expressions that are none, or name what is not there; the depth of a document is bounded."""
+    if isinstance(value, dict | list):
+        for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _misnamed(inner, (*at, step), names)
+        return
     template, problems = check_template(value, at)
-    if template is None:
-        return problems
-    wrong = sorted({path[0] for path in template.references if path[0] not in names})
-    known = ", ".join(names)
-    return [Problem(at, f"there is no {name!r} here; there are {known}") for name in wrong]
+    yield from problems
+    for name in sorted({path[0] for path in template.references} - {*names}) if template is not None else ():
+        yield Problem(at, f"there is no {name!r} here; there are {', '.join(names)}")
 
 
 def _declaration(value: Mapping[str, JSON]) -> Declaration:
@@ -197,8 +202,3 @@ def _optional(value: JSON) -> Template | None:
 
 def _listed(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else [value]
-
-
-def node_types_in(file: str | FilePath) -> list[NodeType]:
-    """The node types that a YAML or JSON file declares, for a package that brings them by an entry point."""
-    return list(declared_in(file))

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ropewalk.testing.attempts import attempt
     from ropewalk.testing.engine import AsyncTestEngine, AsyncTestExecution, TestEngine, TestExecution
     from ropewalk.testing.opening import open, open_blocking  # noqa: A004
     from ropewalk.testing.skipping import StillWaiting
@@ -23,6 +24,7 @@ __all__ = [
     "StillWaiting",
     "TestEngine",
     "TestExecution",
+    "attempt",
     "open",
     "open_blocking",
 ]
@@ -33,6 +35,7 @@ _HOME = {
     "StillWaiting": "skipping",
     "TestEngine": "engine",
     "TestExecution": "engine",
+    "attempt": "attempts",
     "open": "opening",
     "open_blocking": "opening",
 }

@@ -10,7 +10,7 @@ from ropewalk.configuration import resolve
 from ropewalk.engines.base import Custody
 from ropewalk.engines.settings import WorkerSettings
 from ropewalk.local import LocalEngine
-from ropewalk.modules import Catalogue, catalogue
+from ropewalk.modules import Catalogue, catalogue, is_file
 from ropewalk.nodes.base import NodeType
 from ropewalk.service.auditing import Audit
 from ropewalk.store.access import Store
@@ -76,7 +76,7 @@ def _known(nodes: Iterable[NodeType], project: str | Path | None) -> tuple[Catal
     if project is None:
         return catalogue((), nodes), {}
     said = resolve({}, {}, folder=str(project))
-    modules = [str(Path(project) / name) if name.endswith(".py") else name for name in said["nodes"]]
+    modules = [str(Path(project) / name) if is_file(name) else name for name in said["nodes"]]
     return catalogue(modules, nodes), said["env"]
 
 

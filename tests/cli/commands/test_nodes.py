@@ -1,6 +1,7 @@
 """`ropewalk nodes`."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ropewalk.nodes.builtin import BUILTIN
@@ -48,3 +49,32 @@ def test_words_that_mean_nothing_are_refused(invoke: Invoke):
 
     assert said.exit_code == 2
     assert "ropewalk nodes show TYPE" in said.stderr
+
+
+DECLARED = """\
+nodeType: crm.find
+summary: Finds a customer.
+parameters: { required: [id], properties: { id: { type: string } } }
+request: { url: "https://crm.example/{{ input.id }}" }
+"""
+
+
+def test_a_declared_type_is_listed_and_checked_against(invoke: Invoke, answer: Answer, project: Path):
+    (project / "crm.yaml").write_text(DECLARED, encoding="utf-8")
+    (project / "find.yaml").write_text(
+        "ropewalk: 1\nname: find\nnodes: [{ id: a, type: crm.find, with: { ido: x } }]\n", encoding="utf-8"
+    )
+
+    listed = {each["name"]: each for each in answer("nodes", "--nodes", "crm.yaml")}
+
+    assert listed["crm.find"]["description"] == "Finds a customer."
+    assert "nodes[0].with" in invoke("validate", "find.yaml", "--nodes", "crm.yaml").stdout
+
+
+def test_a_declaration_with_a_problem_is_refused_with_its_line(invoke: Invoke, project: Path):
+    (project / "crm.yaml").write_text(DECLARED.replace("input.id", "nodes.a.output"), encoding="utf-8")
+
+    said = invoke("nodes", "--nodes", "crm.yaml")
+
+    assert said.exit_code == 2
+    assert "crm.yaml:4:1: request.url: there is no 'nodes' here" in said.stderr

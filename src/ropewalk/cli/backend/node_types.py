@@ -17,7 +17,9 @@ async def require_node_types(project: Project, owner: RemoteService, pid: int) -
     A process that commands have started learns them. A server, and a program of its own, take none: they know types of
     the same names, or lack them.
     """
-    modules = tuple(os.path.abspath(each) if each.endswith(".py") else each for each in project.nodes)
+    from ropewalk.modules import is_file  # here, since only commands that meet an owner need it
+
+    modules = tuple(os.path.abspath(each) if is_file(each) else each for each in project.nodes)
     try:
         loaded = await owner.learn(modules, os.getcwd())
     except Unavailable as error:

@@ -171,7 +171,12 @@ _STORE_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         metavar="PATH|URL",
         help="The store: a file, or postgresql://user@host/database. [env: ROPEWALK_DB; default: ropewalk.db]",
     ),
-    click.option("--nodes", multiple=True, metavar="MODULE", help="A module or .py file with node types; repeatable."),
+    click.option(
+        "--nodes",
+        multiple=True,
+        metavar="MODULE",
+        help="A module, .py file or YAML declaration with node types; repeatable.",
+    ),
     click.option(
         "--config", "file", metavar="FILE", help="The configuration. [env: ROPEWALK_CONFIG; default: ropewalk.toml]"
     ),

@@ -20,7 +20,7 @@ from ropewalk.cli.backend.project import Project
 from ropewalk.cli.processes.watching import Interrupts
 from ropewalk.cli.views.progress import View
 from ropewalk.core.errors import InvalidInput, RopewalkError
-from ropewalk.modules import catalogue
+from ropewalk.modules import catalogue, is_file
 
 EVERY: Final = 0.25
 """How often the files are looked at (s)."""
@@ -133,7 +133,7 @@ def _arguments(given: list[str]) -> list[str]:
 
 def _file(name: str) -> Path:
     """The file of a module; one that was not imported yet may not be found, and is watched once it was."""
-    if name.endswith(".py"):
+    if is_file(name):
         return Path(name).resolve()
     try:
         spec = importlib.util.find_spec(name)
