@@ -26,13 +26,13 @@ help: ## show the targets
 .PHONY: setup
 setup: .venv/.ready debian ## install everything into .venv
 
-# Only the tests of wrong clocks and of power losses want them, and say so when they are missing: nothing else fails for it.
+# Only the tests of wrong clocks, of power losses and of MySQL want them, and say so when they are missing: nothing else fails for it.
 .PHONY: debian
 debian: .tools/bin/uv
-	@{ compgen -G '/usr/lib/*/faketime/libfaketime.so.1' && command -v strace; } > /dev/null \
+	@{ compgen -G '/usr/lib/*/faketime/libfaketime.so.1' && command -v strace && command -v mariadbd; } > /dev/null \
 	  || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null \
-	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libfaketime strace; } > .tools/debian.log 2>&1 \
-	  || echo "libfaketime and strace could not be installed, see .tools/debian.log"
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends libfaketime strace mariadb-server-core; } > .tools/debian.log 2>&1 \
+	  || echo "libfaketime, strace and mariadb-server-core could not be installed, see .tools/debian.log"
 
 .PHONY: lock
 lock: .tools/bin/uv ## resolve the dependencies anew into requirements.lock

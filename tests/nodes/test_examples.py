@@ -38,6 +38,9 @@ async def local(tmp_path):
         db=str(tmp_path / "test.db"), is_thrown_away=True, allow_hosts=("127.0.0.1",), files_root=str(root)
     )
     async with open_service(settings, Registry.builtin(), functions) as service:
+        (root / service.workspace).mkdir()
+        (root / service.workspace / "shop.db").touch()
+        await service.credentials.create("shop", "sqlite", {"path": "shop.db"}, [], "local")
         yield LocalEngine(service)
 
 

@@ -75,6 +75,8 @@ class NodeType(ABC):
     expressions: tuple[str, ...] = ()
     # Whether the parameters have rules that no schema tells: they are then tried out when a workflow is saved.
     has_rules: bool = False
+    # Parameters that hold no expression, like `query` or `statements.*.query`: see `core/definition/literals.py`.
+    literal: tuple[str, ...] = ()
     # Which parameters name something beyond the workflow: an actor with a share alone may not have them name anything.
     reaches: Mapping[str, Reached] = MappingProxyType({})
     # The types of credentials that its nodes take, by slot; "" is the slot of a node that names one credential.
@@ -302,6 +304,7 @@ def info_of(node_type: NodeType) -> NodeTypeInfo:
         ports_with=node_type.ports_with,
         problems_with=_tried_out(node_type.Parameters) if node_type.has_rules else None,
         problems_in=node_type.problems_in,
+        literal=node_type.literal,
         reaches=node_type.reaches,
         credentials=node_type.credentials,
         retry=own_retry(node_type.name, node_type.defaults),

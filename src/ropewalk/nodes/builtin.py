@@ -54,5 +54,7 @@ BUILTIN: Final = {
             *("google.sheets.read", "notion.page", "airtable.records"),
         )
     },
+    "sql.query": "ropewalk.nodes.sql:SqlQuery",
+    "sql.insert": "ropewalk.nodes.sql_insert:SqlInsert",
 }
 """Each is imported when it is first asked for."""

@@ -132,6 +132,15 @@ async def _smtp(credential: Credential, context: NodeContext) -> str:
     return f"{values['host']}:{values['port']} lets it in"
 
 
+async def _database(credential: Credential, context: NodeContext) -> str:
+    from ropewalk.nodes.databases.connection import Terms  # here, as in `_asked`
+    from ropewalk.nodes.databases.pools import Databases
+
+    pool = context.facilities.opened(Databases).pool(context, credential)
+    async with pool.transaction(Terms(PATIENCE, is_read_only=True)):
+        return "the database lets it in"
+
+
 TRIALS: Final[Mapping[str, Trial]] = {
     "http.basic": _asks(
         lambda v: Question(_test_url(v), {"Authorization": _basic(v["username"], v["password"])}),
@@ -140,6 +149,9 @@ TRIALS: Final[Mapping[str, Trial]] = {
     "http.header": _asks(lambda v: Question(_test_url(v), {v["name"]: v["value"]})),
     "http.query": _asks(_query),
     "oauth2.client": _asks(_token_form),
+    "postgres": _database,
+    "mysql": _database,
+    "sqlite": _database,
     "smtp": _smtp,
     "openai": _asks(_bearer("/models", "apiKey")),
     "anthropic": _asks(lambda v: Question(

@@ -139,6 +139,10 @@ class Mysql(_Database):
     port: int = Field(3306, ge=1, le=65535, description="Its port.", examples=[3306])
 
 
+class Sqlite(Fields):
+    path: str = line("The file of the database, in the workspace's folder (`files.root`).", "shop.db")
+
+
 class Smtp(Fields):
     host: str = line("The mail server.", "mail.example.org")
     port: int = Field(587, ge=1, le=65535, description="Its port.", examples=[465])
@@ -239,6 +243,7 @@ _ROWS: Final[tuple[tuple[str, str, str, type[Fields]], ...]] = (
     ("aws", "AWS", "An access key of AWS, or of a store that speaks S3.", Aws),
     ("postgres", "PostgreSQL", "A PostgreSQL database.", Postgres),
     ("mysql", "MySQL", "A MySQL or MariaDB database.", Mysql),
+    ("sqlite", "SQLite", "A SQLite database in the workspace's folder.", Sqlite),
     ("smtp", "Mail server", "A mail server that sends.", Smtp),
     ("openai", "OpenAI", "A language model by the API of OpenAI.", OpenAi),
     ("anthropic", "Anthropic", "A language model by the API of Anthropic.", Anthropic),

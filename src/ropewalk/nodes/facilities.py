@@ -1,7 +1,7 @@
 """What a worker opens once and all its nodes share."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ropewalk.nodes.deaths import Deaths
 from ropewalk.nodes.functions import Function, Functions
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 MOST_THREADS = 64
 MOST_PROCESSES = 2
+
+
+class Closable(Protocol):
+    """Something that is open until it is closed."""
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
 
 
 class Facilities:
@@ -45,6 +54,7 @@ class Facilities:
         self._sandboxes: Sandboxes | None = None
         self._session: aiohttp.ClientSession | None = None
         self.deaths = Deaths()
+        self._opened: dict[type[Closable], Closable] = {}
         # What nodes keep by key; there is none where no store is.
         self.kept_values: KeptValues | None = None
         # Where the content of files is, by the same rule.
@@ -81,8 +91,18 @@ class Facilities:
         assert function.reference is not None
         return await self._processes.call(function.reference, arguments, function.limits)
 
+    def opened(self, kind: type[C]) -> C:
+        """The worker's one object of this class, made for the first node that asks and closed with the worker."""
+        if kind not in self._opened:
+            self._opened[kind] = kind()
+        found = self._opened[kind]
+        assert isinstance(found, kind)
+        return found
+
     async def close(self) -> None:
         """Closes what was opened; nothing may be used afterwards."""
+        for each in self._opened.values():
+            await each.close()
         if self._session is not None:
             await self._session.close()
         self._threads.close()

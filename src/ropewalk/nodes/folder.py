@@ -91,6 +91,15 @@ class Folder:
                 raise NodeFailure.permanent(f"{path!r} is no file")
             return file
 
+    def real_path(self, path: str) -> str:
+        """Where a file is on the disk, for a library that opens it by itself; no part of the path is a link."""
+        with self._parent(path) as (folder, name), _told(path):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        real = os.path.join(os.path.realpath(self._root), self._name, path)
+        if not stat.S_ISREG(found.st_mode) or not os.path.samestat(found, os.lstat(real)):
+            raise NodeFailure.permanent(f"{path!r} is no file")
+        return real
+
     def write(self, path: str) -> "Writing":
         """A file that comes to be under this name once it is whole."""
         return Writing(self, path)

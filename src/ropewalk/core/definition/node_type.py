@@ -39,8 +39,9 @@ class NodeTypeInfo(Struct, frozen=True):
     `expressions` are parameters that are expressions without braces, evaluated later in the node's own scope.
     `problems_with` knows rules that no schema tells; it is asked about parameters that fit it and hold no expression.
     `problems_in` is asked about those of the parameters that hold none, by name.
-    `reaches` tells which parameters name something beyond the workflow. `credentials` are the types of credentials that
-    its nodes take, by slot. `retry` is that of nodes which say none.
+    `literal` are parameters that hold no expression: see `literals.py`. `reaches` tells which parameters name something
+    beyond the workflow. `credentials` are the types of credentials that its nodes take, by slot. `retry` is that of
+    nodes which say none.
     """
 
     name: str
@@ -52,6 +53,7 @@ class NodeTypeInfo(Struct, frozen=True):
     ports_with: Callable[[Mapping[str, Any]], tuple[str, ...] | None] | None = None
     problems_with: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
     problems_in: Callable[[Mapping[str, Any]], Sequence[Problem]] | None = None
+    literal: tuple[str, ...] = ()
     reaches: Mapping[str, Reached] = {}
     credentials: Mapping[str, tuple[str, ...]] = {}
     retry: Mapping[str, Any] | None = None

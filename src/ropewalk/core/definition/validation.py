@@ -9,6 +9,7 @@ from ropewalk.core.canonical import JSON, Path, json_problems, shown, step
 from ropewalk.core.definition.ancestry import Reference, not_ancestors
 from ropewalk.core.definition.authoring import Expressions, certainty_of
 from ropewalk.core.definition.fields import EDGE, NODE, TOP
+from ropewalk.core.definition.literals import literal_problems
 from ropewalk.core.definition.node_type import NodeTypeInfo, NodeTypes
 from ropewalk.core.definition.ports import Ports, ports_of
 from ropewalk.core.definition.report import Report
@@ -131,6 +132,7 @@ class _Checks:
             return
         if node_type is not None:
             problems = validate(node_type.parameters, parameters, path, certainty_of)
+            problems = problems or literal_problems(node_type.literal, parameters, path)
             problems = problems or _broken_rules(node_type, parameters, path)
             self.report.extend(problems)
             self._check_ports(i, node_type, problems)
