@@ -326,3 +326,47 @@ async def test_a_server_that_repeats_the_password_has_it_recorded_nowhere(smtp, 
     assert not holds_password(told)
     assert not holds_password(kept)
     assert not holds_password(caplog.text.encode())
+
+
+# Attachments
+
+
+async def test_files_go_along_with_text_and_html(send, mailbox, keep):
+    files = [
+        await keep("id,total\n", "Bestellungen für Mai.csv"),
+        await keep(b"\x00\xff" * 50_000, "x.bin", "image/png"),
+    ]
+    await send(text="See there.", html="<p>See there.</p>", attachments=files)
+
+    message = mailbox.message()
+    told = [(each.get_filename(), each.get_content_type()) for each in message.iter_attachments()]
+    assert told == [("Bestellungen für Mai.csv", "text/csv"), ("x.bin", "image/png")]
+    assert [each.get_payload(decode=True) for each in message.iter_attachments()] == [
+        b"id,total\n", b"\x00\xff" * 50_000,
+    ]  # fmt: skip
+    assert message.get_body(("plain",)).get_content().strip() == "See there."
+    assert message.get_body(("html",)).get_content().strip() == "<p>See there.</p>"
+
+
+async def test_a_file_that_is_a_message_is_no_part_of_this_one(send, mailbox, keep):
+    await send(text="x", attachments=[await keep("Bcc: eve@example.org\r\n\r\n", "a.eml", "message/rfc822")])
+
+    [attached] = mailbox.message().iter_attachments()
+    assert attached.get_content_type() == "application/octet-stream"
+
+
+async def test_a_file_whose_name_would_start_a_header_does_not(send, mailbox, keep):
+    value = await keep("x")
+    value["$file"]["name"] = "a\r\nBcc: eve@example.org"
+    await send(text="x", attachments=[value])
+
+    assert mailbox.message()["Bcc"] is None
+    assert mailbox.envelopes[-1].rcpt_tos == ["ada@example.org"]
+
+
+async def test_attachments_that_are_too_large_or_none_fail_for_good_before_anything_is_sent(failure, mailbox):
+    large = {"$file": {"hash": "0" * 64, "size": 21 * 2**20, "name": "x", "type": "text/csv"}}
+
+    assert "20 MiB" in (await failure(attachments=[large])).message
+    assert "is no file" in (await failure(attachments=[{"name": "x"}])).message
+    assert mailbox.envelopes == []

@@ -107,7 +107,7 @@ async def test_json_is_read_and_written(run, with_, value):
         ({"value": "NaN"}, "with.value: is no JSON: "),
         ({"value": "1\n{", "lines": True}, "with.value: line 2: is no JSON: "),
         ({"value": "[" * 100_000}, "with.value: is n"),
-        ({"value": {"a": 1}}, "with: value must be the text to read; to write a value say do: write"),
+        ({"value": {"a": 1}}, "with: value must be the text or file to read; to write a value say do: write"),
         ({"do": "write", "value": 1, "lines": True}, "with: lines writes a list"),
         ({}, "with.value: Field required"),
     ],

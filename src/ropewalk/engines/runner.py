@@ -171,7 +171,8 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
     )
     try:
         running = node_type.run(parameters, context)
-        if node_type.only_shapes and (run.inputs_at is not None or node_type.takes_long(parameters)):
+        is_long = node_type.only_shapes and (run.inputs_at is not None or node_type.takes_long(parameters))
+        if is_long and not node_type.waits(parameters):
             result = await desk.beside(run, partial(_at_once, running))
         else:
             result = await running

@@ -134,6 +134,10 @@ class NodeType(ABC):
             return f"{self.name} takes exactly one of its ports: {', '.join(own)}"
         return None
 
+    def waits(self, parameters: Any) -> bool:
+        """Whether it waits for something all the same with these parameters, a file; asked if it only shapes values."""
+        return False
+
     def takes_long(self, parameters: Any) -> bool:
         """Whether what it does with small inputs is done beside the loop too; asked if it only shapes values."""
         return False

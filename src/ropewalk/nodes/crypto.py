@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from ropewalk.core.canonical import canonical
 from ropewalk.nodes.base import About, NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.inputs import Inputs
-from ropewalk.nodes.tables import BRIEF_TEXT
+from ropewalk.nodes.json_text import BRIEF_TEXT
 
 JSON: TypeAlias = Any
 Digest = Literal["sha256", "sha384", "sha512", "sha3-256", "sha1", "md5"]

@@ -4,6 +4,7 @@ import hashlib
 import re
 import socket
 import ssl
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.errors import NonASCIILocalPartDefect
 from email.headerregistry import Address
@@ -18,7 +19,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, fie
 
 from ropewalk.nodes.base import About, NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.failure import shortened
+from ropewalk.nodes.folder import on_a_thread
 from ropewalk.nodes.inputs import Inputs
+from ropewalk.nodes.mail_attachments import LARGEST_ATTACHED, MOST_ATTACHED, Attachment, attachments_of
 from ropewalk.nodes.smtp import Encryption, SmtpSettings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,12 +84,12 @@ MailAddresses = Annotated[
 
 class EmailSend(NodeType):
     name = "email.send"
-    summary = "Sends an e-mail by SMTP."
+    summary = "Sends an e-mail by SMTP, with files attached if wanted."
     about = About(
         title="Send e-mail",
         category="reach",
         icon="mail",
-        keywords=("smtp", "mail", "message", "notify"),
+        keywords=("smtp", "mail", "message", "notify", "attachment"),
         output={
             "type": "object",
             "properties": {
@@ -106,6 +109,10 @@ class EmailSend(NodeType):
         subject: Subject = Field("", description="The subject.", examples=["Order {{ input.orderId }}"])
         text: str | None = Field(None, description="The message as plain text.", examples=["Dear Ada, …"])
         html: str | None = Field(None, description="The message as HTML.", examples=["<p>Dear Ada, …</p>"])
+        attachments: list[dict[str, Any]] = Field(
+            [], max_length=MOST_ATTACHED, examples=[["{{ nodes.report.output }}"]],
+            description=f"Files that go along, {LARGEST_ATTACHED // 2**20} MiB together at most.",
+        )  # fmt: skip
         sender: MailAddress | None = Field(
             None, alias="from", description="The sender; by default that of the settings.",
             examples=["Shop <shop@example.org>"],
@@ -131,7 +138,9 @@ class EmailSend(NodeType):
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
         server, sender = await _server(parameters, context)
         context.conceal(server.password)
-        message = compose(parameters, parse_address(sender), context.idempotency_key, context.now)
+        attached = await attachments_of(parameters.attachments, context)
+        about = (parameters, parse_address(sender), context.idempotency_key, context.now, attached)
+        message = await on_a_thread(compose, *about) if attached else compose(*about)
         envelope = [_plain(text) for text in (*parameters.to, *parameters.cc, *parameters.bcc)]
         refused = await _deliver(message, list(dict.fromkeys(envelope)), server, context)
         accepted = [address for address in dict.fromkeys(envelope) if address not in refused]
@@ -160,7 +169,9 @@ def _plain(text: str) -> str:
     return parse_address(text).addr_spec
 
 
-def compose(parameters: EmailSend.Parameters, sender: Address, key: str, now: int) -> EmailMessage:
+def compose(
+    parameters: EmailSend.Parameters, sender: Address, key: str, now: int, attached: Sequence[Attachment] = ()
+) -> EmailMessage:
     """The message; the same for every attempt, its id included, so that a mail program that gets it twice can tell."""
     message = EmailMessage(policy=SMTP_POLICY)
     message["From"] = sender
@@ -171,6 +182,11 @@ def compose(parameters: EmailSend.Parameters, sender: Address, key: str, now: in
     message["Message-ID"] = f"<{hashlib.sha256(key.encode()).hexdigest()[:40]}@{_ascii_domain(sender)}>"
     message["Date"] = format_datetime(EPOCH + timedelta(microseconds=now))
     _fill(message, parameters)
+    for each in attached:
+        main, _, sub = each.type.partition(";")[0].partition("/")
+        # What is itself a message, or made of several, is sent as it is and read by no program as a part of this one.
+        kind = ("application", "octet-stream") if main in ("message", "multipart") else (main, sub)
+        message.add_attachment(each.content, maintype=kind[0], subtype=kind[1], filename=each.name)
     return message
 
 

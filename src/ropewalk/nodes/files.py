@@ -24,6 +24,7 @@ FILE_SCHEMA: Final = {
     "properties": {
         KEY: {
             "type": "object",
+            "description": "Which content it names.",
             "properties": {
                 "hash": {"type": "string", "description": "The SHA-256 of the content."},
                 "size": {"type": "integer", "description": "How many bytes there are."},

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from ropewalk.nodes.base import About, NodeContext, NodeFailure, NodeType, Output
 from ropewalk.nodes.comparing import text_of
 from ropewalk.nodes.inputs import Inputs
-from ropewalk.nodes.tables import BRIEF_TEXT, LONGEST_TEXT, within
+from ropewalk.nodes.json_text import BRIEF_TEXT, LONGEST_TEXT, within
 
 JSON: TypeAlias = Any
 
