@@ -35,7 +35,7 @@ def broken_families(rows: list[Row]) -> Iterator[str]:
 def _works_on_though_paused(parent: Row, child: Row) -> Iterator[str]:
     began = child.log[0].at
     for since, until in _pauses(parent.log):
-        for event in _starts(child.log):
+        for event in _starts(child):
             if max(since, began) + LONG < event.at < until - SKEW:
                 yield f"{child} starts something at {event.at}, and {parent} is paused since {since}"
 
@@ -55,10 +55,15 @@ def _works_on_though_called_off(parent: Row, child: Row) -> Iterator[str]:
         return
     if child.id in fold(parent).called_off:
         end = parent.log[-1].at
-        for event in _starts(child.log):
+        for event in _starts(child):
             if event.at > end + LONG:
                 yield f"{child} starts something at {event.at}, and {parent} ended at {end} without it"
 
 
-def _starts(log: list[Event]) -> Iterator[Event]:
-    return (event for event in log if isinstance(event, NodesStarted | ItemsStarted | RunStarted))
+def _starts(row: Row) -> Iterator[Event]:
+    """What it began, but for what closes it: that it does whatever its parent says."""
+    for event in row.log:
+        if isinstance(event, NodesStarted | ItemsStarted | RunStarted):
+            first = event.nodes[0] if isinstance(event, NodesStarted) else event.node
+            if row.plan.index[first] < row.plan.ordinary:
+                yield event

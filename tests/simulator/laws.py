@@ -24,6 +24,7 @@ from ropewalk.core.events import (
     NodesReset,
     NodesStarted,
     NodeSucceeded,
+    OutcomeDecided,
     RunStarted,
     SignalReceived,
     StopRequested,
@@ -34,7 +35,7 @@ from ropewalk.core.signals import BY_PARENT
 from tests.simulator.outside import TOLD, is_output, output_of, told_by
 
 Log = list[Event]
-ENDS = (ExecutionCancelled, ExecutionTimedOut, ExecutionFailed)
+ENDS = (ExecutionCancelled, ExecutionTimedOut, ExecutionFailed, OutcomeDecided)
 
 
 def broken_laws(plan: Plan, log: Log) -> Iterator[str]:
@@ -78,9 +79,9 @@ def stop_is_obeyed(plan: Plan, log: Log) -> Iterator[str]:
     """`onFailure: stop`: after an unhandled failure nothing starts until someone reopens the execution."""
     failed: dict[str, None] = {}
     for event in log:
-        if isinstance(event, ExecutionReopened):
+        if isinstance(event, ExecutionReopened | OutcomeDecided):
             failed.clear()
-        elif isinstance(event, NodeFailed) and not event.handled:
+        elif isinstance(event, NodeFailed) and not event.handled and plan.index[event.node] < plan.ordinary:
             failed[event.node] = None
         elif isinstance(event, NodesStarted | ItemsStarted | RunStarted) and failed and plan.stop_on_failure:
             yield f"started after the failure of {list(failed)}: {event}"
@@ -148,7 +149,8 @@ def grace_is_granted(plan: Plan, log: Log) -> Iterator[str]:
         if isinstance(event, CancelRequested | DeadlinePassed | StopRequested):
             grace_until = event.grace_until or 0
         elif isinstance(event, ENDS) and event.at < grace_until:
+            grace_until, last = 0, grace_until
             before = Execution(plan)
             before.apply(log[:seq])
             if before.running:
-                yield f"{before.running} attempts had grace until {grace_until}: {event}"
+                yield f"{before.running} attempts had grace until {last}: {event}"

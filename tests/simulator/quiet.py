@@ -50,7 +50,7 @@ def _reasons(world: World, row: Row, folded: dict[str, Execution]) -> Iterator[s
 
 def _disobeys(x: Execution, child: Execution) -> str | None:
     """How a child that is not over does other than its parent has said, which it must have heard by now."""
-    if child.ending is not None:
+    if child.ending is not None or child.closing is not None:
         return None
     if x.ending is not None:
         return "is ending, its child goes on"
@@ -61,7 +61,11 @@ def _disobeys(x: Execution, child: Execution) -> str | None:
 
 def _left(row: Row, folded: dict[str, Execution]) -> Iterator[str]:
     """The children that an execution which is over has called off, and that go on."""
-    return (child for child in fold(row).called_off if child in folded and folded[child].ending is None)
+    return (child for child in fold(row).called_off if child in folded and _goes_on(folded[child]))
+
+
+def _goes_on(child: Execution) -> bool:
+    return child.ending is None and child.closing is None
 
 
 def answer_waits(world: World) -> int:

@@ -13,7 +13,7 @@ from ropewalk.core.waits import Hold
 
 WHOLE: Final = (
     "state", "seq", "now", "nodes", "outputs", "ports", "errors", "running", "open_nodes", "to_skip", "signals",
-    "started_at", "is_started", "has_slot", "ending", "deadline", "grace_until", "remaining", "mends",
+    "started_at", "is_started", "has_slot", "ending", "deadline", "grace_until", "remaining", "mends", "closing",
 )  # fmt: skip
 WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides", "reserved", "as_of")
 ITEMS: Final = (

@@ -25,6 +25,7 @@ from ropewalk.core.events import (
     ItemFailed,
     ItemsGivenUp,
     NodeFailed,
+    OutcomeDecided,
     RunWaiting,
     SlotReleased,
     SlotTaken,
@@ -255,7 +256,7 @@ class Store:
                 self.keys[row.key].append(row.id)
         elif isinstance(event, ExecutionReopened):
             row.end = None
-        elif isinstance(event, ExecutionPaused | ExecutionResumed):
+        elif isinstance(event, ExecutionPaused | ExecutionResumed | OutcomeDecided):
             row.is_paused = isinstance(event, ExecutionPaused)
         elif isinstance(event, NodeFailed | ItemFailed):
             if event.gave_up is not None:

@@ -66,11 +66,41 @@ def forget_workflows() -> None:
 
 @lru_cache(maxsize=2)
 def _workflows(seed: int) -> Workflows:
-    chance = Random(f"workflows {seed}")
-    return Workflows(
-        tuple(Plan(Definition(document(chance, KINDS, largest=10))) for _ in range(2)),
-        tuple(Plan(Definition(document(chance, KINDS_OF_CHILDREN, largest=3))) for _ in range(2)),
-    )
+    chance, closing = Random(f"workflows {seed}"), Random(f"closing {seed}")
+    tops = [with_closing(closing, document(chance, KINDS, largest=10), KINDS) for _ in range(2)]
+    below = KINDS_OF_CHILDREN
+    children = [with_closing(closing, document(chance, below, largest=3), below) for _ in range(2)]
+    return Workflows(tuple(map(_plan, tops)), tuple(map(_plan, children)))
+
+
+def _plan(document: dict[str, Any]) -> Plan:
+    return Plan(Definition(document))
+
+
+def with_closing(chance: Random, document: dict[str, Any], kinds: tuple[str, ...]) -> dict[str, Any]:
+    """The same; a third of them with nodes that undo others, or come last, or both."""
+    if chance.random() < 0.65:
+        return document
+    likely = chance.choice((0, 0.5, 1))
+    nodes = [
+        {**node, "compensate": _closing(chance, kinds, f"{{{{ nodes.{node['id']}.output }}}}")}
+        if chance.random() < likely
+        else node
+        for node in document["nodes"]
+    ]
+    told = chance.choice(("output", "state", "error"))
+    reads = ["{{ execution }}", *(f"{{{{ nodes.{node['id']}.{told} }}}}" for node in nodes)]
+    last = [
+        {"id": f"last{i}", **_closing(chance, kinds, chance.choice(reads))}
+        for i in range(chance.choice((0, 1, 1, 2, 3)))
+    ]
+    return {**document, "nodes": nodes, "finally": last}
+
+
+def _closing(chance: Random, kinds: tuple[str, ...], reads: str) -> dict[str, Any]:
+    node = _node(chance, "", chance.choice(("task", *kinds)))
+    kept: dict[str, Any] = {name: node[name] for name in ("type", "retry", "timeout") if name in node}
+    return {**kept, "with": {"read": reads, "outcome": "{{ execution.outcome }}"}}
 
 
 def document(chance: Random, kinds: tuple[str, ...], largest: int, smallest: int = 1) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ropewalk.checker.lanes import ENDS, HALTS, UNDER_WAY, Kind, Lane, Mark, Ste
 from ropewalk.checker.trace import Trace
 from ropewalk.core.definition.node_type import EXPIRED_PORT
 from ropewalk.core.events import (
+    ExecutionReopened,
     NodeSucceeded,
     RunFailed,
     RunWaiting,
@@ -89,6 +90,8 @@ def _ends_once(t: Trace, lane: Lane) -> Iterator[Violation]:
             end = mark
         elif mark.kind is Kind.RESUME:
             end = None
+        elif is_closed_again(mark):
+            success = None
 
 
 def _is_allowed_again(end: Mark, mark: Mark) -> bool:
@@ -190,6 +193,11 @@ def budgets(lane: Lane) -> Iterator[list[Mark]]:
         part.append(mark)
     if part:
         yield part
+
+
+def is_closed_again(mark: Mark) -> bool:
+    """Whether a node that has closed the execution is to do so once more, for it was reopened."""
+    return mark.kind is Kind.RENEW and isinstance(mark.event, ExecutionReopened)
 
 
 def is_renewed(before: Mark, mark: Mark) -> bool:

@@ -50,7 +50,7 @@ def limits_inside_are_kept(t: Trace) -> Iterator[Violation]:
     for mark in t.marks:
         if mark.kind is not Kind.START:
             places.leave(mark)
-        elif places.enter(mark):
+        elif places.enter(mark, t.plan.ordinary):
             yield from _too_parallel(t, mark, places.all)
             if mark.item is not None:
                 yield from _too_many_items(t, mark, places.items[mark.node])
@@ -66,9 +66,11 @@ class _Places:
         self._counts_waits = counts_waits
         self._opening = 0
 
-    def enter(self, mark: Mark) -> bool:
-        """Whether it takes a place, or has one."""
+    def enter(self, mark: Mark, ordinary: int) -> bool:
+        """Whether it takes a place, or has one; what was cut short has none when the execution is closed."""
         self._begin_opening(mark)
+        if mark.node >= ordinary:
+            self.all = {key: seq for key, seq in self.all.items() if key[0] >= ordinary}
         if (mark.node, mark.item) in self._resumed:
             return False
         self.all[mark.node, mark.item] = mark.seq

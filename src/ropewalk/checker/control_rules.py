@@ -16,9 +16,16 @@ from ropewalk.core.events import (
     ExecutionResumed,
     ExecutionStarted,
     ExecutionTimedOut,
+    OutcomeDecided,
     StopRequested,
 )
+from ropewalk.core.state import ExecutionState
 
+ENDS: Final[dict[type, ExecutionState]] = {
+    ExecutionFailed: ExecutionState.FAILED,
+    ExecutionCancelled: ExecutionState.CANCELLED,
+    ExecutionTimedOut: ExecutionState.TIMEOUT,
+}
 _ENDS_AS: Final[dict[type, type]] = {
     StopRequested: ExecutionFailed,
     CancelRequested: ExecutionCancelled,
@@ -43,11 +50,15 @@ def endings_end(t: Trace) -> Iterator[Violation]:
             ending = None
         elif ending is not None and _breaks(ending[1], event):
             yield t.violation("I-40", f"{_name(event)} after {_name(ending[1])}", seq, ending[0])
+        elif isinstance(event, OutcomeDecided):
+            ending = None  # what closes the execution starts: I-43
     yield from _outlasts_the_grace(t)
 
 
 def _breaks(ending: Event, event: Event) -> bool:
     """Whether this may not follow once the execution is ending so."""
+    if isinstance(event, OutcomeDecided):
+        return ENDS.get(_ENDS_AS[type(ending)]) is not event.outcome
     if isinstance(event, TERMINAL):
         return type(event) is not _ENDS_AS[type(ending)]
     return isinstance(event, STARTS)
@@ -63,7 +74,7 @@ def _outlasts_the_grace(t: Trace) -> Iterator[Violation]:
             late = until = None
         if isinstance(event, ENDINGS):
             until, late = None if event.grace_until is None else (seq, event.grace_until), None
-        elif isinstance(event, TERMINAL):
+        elif isinstance(event, (OutcomeDecided, *TERMINAL)):
             until = late = None
         elif until is not None and late is None and event.at > until[1]:
             late = (seq, event.at)
@@ -77,7 +88,7 @@ def nothing_starts_in_a_pause(t: Trace) -> Iterator[Violation]:
     for seq, event in t.whole:
         if isinstance(event, ExecutionPaused):
             paused = seq
-        elif isinstance(event, (ExecutionResumed, ExecutionReopened, *TERMINAL)):
+        elif isinstance(event, (ExecutionResumed, ExecutionReopened, OutcomeDecided, *TERMINAL)):
             paused = None
         elif paused is not None and isinstance(event, (ExecutionStarted, *STARTS)):
             yield t.violation("I-41", f"{_name(event)} in a pause", seq, paused)
@@ -104,6 +115,8 @@ def deadlines_pass_in_time(t: Trace) -> Iterator[Violation]:
         is_lifted = isinstance(event, StopRequested) and event.grace_until is not None
         if is_lifted or isinstance(event, (ExecutionPaused, CancelRequested, *TERMINAL)):
             deadline = passed = None
+        elif isinstance(event, OutcomeDecided):
+            deadline = None
 
 
 def _early(t: Trace, seq: int, event: DeadlinePassed, deadline: tuple[int, int] | None) -> Iterator[Violation]:

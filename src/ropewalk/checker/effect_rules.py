@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ropewalk.checker.attempt_rules import budgets
+from ropewalk.checker.attempt_rules import budgets, is_closed_again
 from ropewalk.checker.history import Effect, Violation
 from ropewalk.checker.lanes import Kind, Lane, Mark
 from ropewalk.checker.trace import Trace
@@ -96,6 +96,8 @@ def _repeated(t: Trace, lane: Lane, effects: list[Effect]) -> Iterator[Violation
             starts[mark.number] = starts.get(mark.number, 0) + 1
         elif mark.kind is Kind.SUCCEED:
             success = mark
+        elif is_closed_again(mark):
+            success = None
     for number, count in starts.items():
         times = sum(effect.attempt == number for effect in effects)
         if times > count:

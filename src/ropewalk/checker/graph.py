@@ -54,6 +54,7 @@ class Graph:
 
     def __init__(self, trace: Trace) -> None:
         self.plan = trace.plan
+        self._cuts = trace.cuts
         self._sources = _sources(trace.plan)
         size = len(trace.plan)
         self.states = [NodeState.WAITING] * size
@@ -92,6 +93,8 @@ class Graph:
         step = fact.step
         if step is Step.END:
             self._end(fact)
+        elif step is Step.DECIDE:
+            self._decide(fact)
         elif step is Step.REOPEN:
             self._reopen()
         else:
@@ -141,7 +144,8 @@ class Graph:
 
     def _fail(self, seq: int, node: int, event: NodeFailed) -> None:
         self._ways[node] = (self.plan.error_port(node, event.edge),) if event.handled else None
-        if not event.handled:
+        # What closes an execution leaves its outcome as it is.
+        if not event.handled and node < self.plan.ordinary:
             self.failures[node] = seq
             if self._behind is not None:
                 _spread(self.plan, self._behind, [node])
@@ -157,10 +161,23 @@ class Graph:
         unskipped = [node for node in unskipped if _is_dead(self.read(fact.seq, node))]
         self.ends.append(End(fact.seq, fact.event, list(self.states), list(self.failures), unskipped))
 
+    def _decide(self, fact: Fact) -> None:
+        """What was cut short is over; what closes the execution is in line, or is not wanted."""
+        ordinary = self.plan.ordinary
+        if fact.seq in self._cuts:
+            for node, state in enumerate(self.states[:ordinary]):
+                self.states[node] = NodeState.CANCELLED if state in UNFINISHED else state
+        for node in range(ordinary, len(self.states)):
+            is_wanted = self.plan.ids[node] in fact.event.nodes
+            self.states[node] = NodeState.READY if is_wanted else NodeState.SKIPPED
+
     def _reopen(self) -> None:
-        """What was under way or in line has its turn again."""
+        """What was under way or in line has its turn again, and so has what closes the execution."""
         for node, state in enumerate(self.states):
-            if state is NodeState.RUNNING:
+            if state is NodeState.CANCELLED or node >= self.plan.ordinary:
+                self.states[node] = NodeState.WAITING
+                self._ways[node] = None
+            elif state is NodeState.RUNNING:
                 self.states[node] = NodeState.READY
 
 

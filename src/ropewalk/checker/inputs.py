@@ -8,7 +8,7 @@ from typing import Any
 
 from ropewalk.checker.attempt_rules import budgets, is_renewed
 from ropewalk.checker.graph import Graph
-from ropewalk.checker.history import Violation
+from ropewalk.checker.history import History, Violation
 from ropewalk.checker.lanes import Kind, Lane, Mark, Step
 from ropewalk.checker.trace import Trace
 from ropewalk.core.canonical import content_hash
@@ -18,11 +18,13 @@ from ropewalk.core.events import (
     TELLS_CHILD,
     TELLS_ERRORS,
     Blob,
+    ExecutionReopened,
     ExecutionStarted,
     ExecutionSucceeded,
     NodeFailed,
     NodeRequeued,
     NodesCarriedOver,
+    OutcomeDecided,
     given,
 )
 from ropewalk.core.expression import ExpressionError, Scope, Template, is_true
@@ -80,7 +82,8 @@ def _lane_inputs(t: Trace, lane: Lane, recorded: "RecordedValues") -> Iterator[V
                 yield t.violation("I-12", f"{t.name(lane)} was retried with other inputs", mark.seq, first.seq)
             continue
         first = mark
-        yield from _first_inputs(t, mark, inputs, recorded.inputs(lane, overrides, started or mark.seq))
+        seen = recorded if lane.node < t.plan.ordinary else recorded.as_of(started or mark.seq)
+        yield from _first_inputs(t, mark, inputs, seen.inputs(lane, overrides, started or mark.seq))
 
 
 def _are_same(inputs: Any, others: Any) -> bool:
@@ -135,6 +138,28 @@ class RecordedValues:
         seen.until = seq
         return seen
 
+    def as_of(self, seq: int) -> "RecordedValues":
+        """What was known when that event was recorded: what closes an execution sees it as it stands then, and that
+        may be reopened later.
+        """
+        seqs = list(self._trace.seqs)
+        place = seqs.index(seq) + 1
+        known = Trace(History(self._trace.plan, self._trace.events[:place], seqs=seqs[:place], is_quiescent=False))
+        return RecordedValues(known, Graph(known))
+
+    @cached_property
+    def _end(self) -> dict[str, Any]:
+        """What is told of an outcome that was decided, and not taken back."""
+        decided: OutcomeDecided | None = None
+        for _, event in self._trace.whole:
+            if isinstance(event, OutcomeDecided | ExecutionReopened):
+                decided = event if isinstance(event, OutcomeDecided) else None
+        if decided is None:
+            return {}
+        names = [self._trace.plan.ids[node] for node in self._graph.failures]
+        failed = [{"node": name, "error": self._nodes[name]["error"]} for name in names]
+        return {"outcome": str(decided.outcome), "error": decided.error, "failed": failed}
+
     @cached_property
     def _started(self) -> str | None:
         return next((rfc3339(event.at) for _, event in self._trace.whole if isinstance(event, ExecutionStarted)), None)
@@ -155,13 +180,15 @@ class RecordedValues:
     def _scope(self, seq: int, item: Any = None, index: int | None = None, node: int | None = None) -> Scope:
         accepted = self._trace.accepted
         assert accepted is not None, "only an accepted execution is evaluated"
+        is_closing = node is not None and node >= self._trace.plan.ordinary
+        about = self._end if is_closing else {}
         names = {
             "input": accepted.input,
             "vars": accepted.vars,
             "nodes": self.nodes(seq),
             "item": item,
             "index": index,
-            "execution": {"id": accepted.execution, "startedAt": self._started, **self._named},
+            "execution": {"id": accepted.execution, "startedAt": self._started, **self._named, **about},
             "chance": None if node is None else self._chance(seq, node, index),
         }
         if accepted.bounded_by:

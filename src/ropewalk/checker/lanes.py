@@ -43,6 +43,7 @@ class Step(Enum):
     WITHDRAW = auto()
     RESUME = auto()
     FIX = auto()
+    DECIDE = auto()
     END = auto()
     REOPEN = auto()
 

@@ -133,6 +133,7 @@ def every_step_is_published(t: Trace, graph: Graph) -> Iterator[Violation]:
 _TO: Final[dict[type, ExecutionState]] = {
     events.ExecutionStarted: ExecutionState.RUNNING,
     events.ExecutionPaused: ExecutionState.PAUSED,
+    events.OutcomeDecided: ExecutionState.RUNNING,
     events.ExecutionSucceeded: ExecutionState.SUCCESS,
     events.ExecutionFailed: ExecutionState.FAILED,
     events.ExecutionCancelled: ExecutionState.CANCELLED,
@@ -155,6 +156,7 @@ def _execution_steps(t: Trace) -> Iterator[Violation]:
         is_taken_over = (
             state is ExecutionState.PAUSED and isinstance(event, events.ExecutionPaused) and event.by == BY_PARENT
         )
+        is_taken_over = is_taken_over or (state is to and isinstance(event, events.OutcomeDecided))
         if not state.is_ended and to not in EXECUTION_STEPS[state] and not is_taken_over:
             yield t.violation("I-06", f"the execution went from {state} to {to}", seq, since)
         state, since = to, seq
@@ -235,5 +237,5 @@ def _letter_steps(t: Trace, lane: Lane) -> Iterator[Violation]:
 
 
 def _is_retry(mark: Mark) -> bool:
-    """A retry begins every failed node again, also one that made no dead letter."""
-    return isinstance(mark.event, events.NodesReset)
+    """A retry begins every failed node again, also one that made no dead letter; so does a reopening what closes."""
+    return isinstance(mark.event, events.NodesReset | events.ExecutionReopened)

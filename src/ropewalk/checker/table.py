@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from ropewalk.checker import (
     attempt_rules,
     capacity,
+    closing_rules,
     control_rules,
     dead_letters,
     effect_rules,
@@ -52,6 +53,7 @@ LOG: Final[dict[str, Invariant]] = {
     "I-40": Invariant("An execution told to end starts nothing, and ends.", control_rules.endings_end),
     "I-41": Invariant("Nothing starts in a pause.", control_rules.nothing_starts_in_a_pause),
     "I-42": Invariant("An execution times out after its deadline.", control_rules.deadlines_pass_in_time),
+    "I-43": Invariant("An execution is closed in order, as decided.", closing_rules.closing_is_in_order),
 }
 """Rules on the log alone: `check(trace)`."""
 

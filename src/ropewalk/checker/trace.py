@@ -36,6 +36,9 @@ class Trace:
         self.execution = "?" if self.accepted is None else self.accepted.execution
         self.kinds = frozenset(map(type, self.events))
         self.opening = 0
+        self.is_ending = False
+        # The decisions by which what was left of the graph was cut short.
+        self.cuts: dict[int, None] = {}
         self.whole: list[tuple[int, Event]] = []
         self.facts: list[Fact] = []
         self.marks: list[Mark] = []
@@ -102,6 +105,18 @@ def _whole(t: Trace, seq: int, event: Event) -> None:
     t.whole.append((seq, event))
 
 
+def _ending(t: Trace, seq: int, event: Event) -> None:
+    t.whole.append((seq, event))
+    t.is_ending = True
+
+
+def _decided(t: Trace, seq: int, event: events.OutcomeDecided) -> None:
+    t.whole.append((seq, event))
+    t.fact(seq, Step.DECIDE, -1, event)
+    if t.is_ending:
+        t.cuts[seq] = None
+
+
 def _ended(t: Trace, seq: int, event: Event) -> None:
     t.whole.append((seq, event))
     t.fact(seq, Step.END, -1, event)
@@ -110,7 +125,10 @@ def _ended(t: Trace, seq: int, event: Event) -> None:
 def _reopened(t: Trace, seq: int, event: events.ExecutionReopened) -> None:
     t.whole.append((seq, event))
     t.opening += 1
+    t.is_ending = False
     t.fact(seq, Step.REOPEN, -1, event)
+    for lane in [lane for lane in t.lanes.values() if lane.node >= t.plan.ordinary]:
+        t.mark(seq, Kind.RENEW, lane.node, lane.item, event)
 
 
 def _carried_over(t: Trace, seq: int, event: events.NodesCarriedOver) -> None:
@@ -256,9 +274,10 @@ READ: Final[dict[type, Callable[[Trace, int, Any], None]]] = {
     events.SlotReleased: _whole,
     events.ExecutionPaused: _whole,
     events.ExecutionResumed: _whole,
-    events.StopRequested: _whole,
-    events.CancelRequested: _whole,
-    events.DeadlinePassed: _whole,
+    events.StopRequested: _ending,
+    events.CancelRequested: _ending,
+    events.DeadlinePassed: _ending,
+    events.OutcomeDecided: _decided,
     events.ExecutionSucceeded: _ended,
     events.ExecutionFailed: _ended,
     events.ExecutionCancelled: _ended,

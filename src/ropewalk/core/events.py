@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
+from ropewalk.core.closing_events import OutcomeDecided as OutcomeDecided
 from ropewalk.core.errors import RunError
 from ropewalk.core.event_base import Blob as Blob
 from ropewalk.core.event_base import EventBase
@@ -320,6 +321,7 @@ Event = (
     | StopRequested
     | CancelRequested
     | DeadlinePassed
+    | OutcomeDecided
     | ExecutionSucceeded
     | ExecutionFailed
     | ExecutionCancelled

@@ -24,6 +24,7 @@ from ropewalk.core.events import (
     NodeRequeued,
     NodesCarriedOver,
     NodeSucceeded,
+    OutcomeDecided,
     RunFailed,
     RunWaiting,
     SignalReceived,
@@ -32,6 +33,7 @@ from ropewalk.core.waits import Approval, ChildWait
 
 VALUES: Final[dict[type[Struct], tuple[str, ...]]] = {
     ExecutionSucceeded: ("output",),
+    OutcomeDecided: ("output",),
     NodeSucceeded: ("output", "inputs"),
     NodeFailed: ("inputs",),
     NodeRequeued: ("overrides",),

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, content_hash
+from ropewalk.core.closing_nodes import UNDOES
 from ropewalk.core.definition import Definition
 from ropewalk.core.definition.topology import ERROR_PORT
 from ropewalk.core.duration import MINUTE, parse_duration
@@ -43,11 +44,11 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "cache_ttl", "cancel_on_failure", "concurrency", "concurrency_key", "definition", "error_ways",
-        "followers", "for_each", "goes_on", "has_error_edge", "has_maps", "ids", "indegree", "index",
-        "keeps_letters", "max_parallel", "order", "output", "pools", "port_names", "ports", "rate_limits", "retries",
-        "retry_when", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail",
-        "types",
+        "_inputs", "cache_ttl", "cancel_on_failure", "compensations", "concurrency", "concurrency_key",
+        "definition", "error_ways", "followers", "for_each", "goes_on", "has_closing", "has_error_edge",
+        "has_maps", "ids", "indegree", "index", "keeps_letters", "last", "max_parallel", "order", "ordinary",
+        "output", "pools", "port_names", "ports", "rate_limits", "retries", "retry_when", "roots", "sinks",
+        "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -75,6 +76,22 @@ class Plan:
             None if names else tuple(sorted(targets)) if len(targets) > 1 else targets
             for targets, names in zip(self.targets, self.port_names, strict=True)
         ]
+        self._take_closing(self.definition.ordinary)
+
+    def _take_closing(self, ordinary: int) -> None:
+        """Tell the nodes of the graph from those that close an execution, which have the numbers after them."""
+        index = self.definition.index
+        self.ordinary = ordinary
+        self.has_closing = len(index) > ordinary
+        # Which node undoes which; and the nodes of `finally`.
+        self.compensations: dict[int, int] = {}
+        self.last: tuple[int, ...] = ()
+        if self.has_closing:
+            self.roots = [node for node in self.roots if node < ordinary]
+            self.sinks = tuple(node for node in self.sinks if node < ordinary)
+            undoing = {name.removesuffix(UNDOES): i for name, i in index.items() if name.endswith(UNDOES)}
+            self.compensations = {index[name]: i for name, i in undoing.items()}
+            self.last = tuple(range(ordinary, len(index) - len(undoing)))
 
     def _take_nodes(self, nodes: list[dict[str, Any]]) -> None:
         size = len(nodes)

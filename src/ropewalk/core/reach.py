@@ -18,6 +18,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, Path
+from ropewalk.core.closing_nodes import placed_nodes
 from ropewalk.core.expression import ExpressionError, Scope, check_template, has_expression
 
 OUT_OF_REACH: Final = "out of reach"
@@ -57,15 +58,15 @@ def needs(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reache
 
 
 def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reached]]) -> Iterator[Need]:
-    for place, node in enumerate(document.get("nodes", ())):
+    for place, node in placed_nodes(document):
         if "rateLimit" in node:
-            yield Need(("nodes", place, "rateLimit"), f"the rate limit {node['rateLimit']!r}")
-        yield from _credentials(node.get("credentials"), ("nodes", place, "credentials"))
+            yield Need((*place, "rateLimit"), f"the rate limit {node['rateLimit']!r}")
+        yield from _credentials(node.get("credentials"), (*place, "credentials"))
         given = node.get("with", {})
         for parameter, kind in reaches.get(node["type"], {}).items():
             if given.get(parameter) is None:
                 continue
-            path: Path = ("nodes", place, "with", parameter)
+            path: Path = (*place, "with", parameter)
             if kind is Reached.EVENTS:
                 yield Need(path, "an event of the workspace")
             elif kind is Reached.KEPT_VALUES:

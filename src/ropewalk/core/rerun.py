@@ -23,7 +23,7 @@ def carry_over(source: Progress, node: str, plan: Plan, now: int) -> NodesCarrie
     if node not in plan.index:
         raise NotFound(f"the workflow has no node {node!r}")
     carried: dict[int, None] = {}
-    for index in plan.order:
+    for index in plan.order[: plan.ordinary]:
         name = plan.ids[index]
         stands = all(each in carried for each in plan.predecessors(index))
         if name != node and stands and _is_same(source, plan, name):
@@ -33,12 +33,18 @@ def carry_over(source: Progress, node: str, plan: Plan, now: int) -> NodesCarrie
 
 def _is_same(source: Progress, plan: Plan, name: str) -> bool:
     old = source.plan.index.get(name)
-    if old is None or source.nodes[old] not in CARRIED:
+    if old is None or source.nodes[old] not in CARRIED or _is_undone(source, old):
         return False
     if source.plan is plan:
         return True
     new = plan.index[name]
     return source.plan.config_hash(old) == plan.config_hash(new) and _edges(source.plan, old) == _edges(plan, new)
+
+
+def _is_undone(source: Progress, node: int) -> bool:
+    """Whether what the node did was undone when its execution was closed."""
+    undoing = source.plan.compensations.get(node)
+    return undoing is not None and source.nodes[undoing] is NodeState.SUCCESS
 
 
 def _edges(plan: Plan, node: int) -> list[tuple[str, str | None]]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from ropewalk.core.canonical import Path
+from ropewalk.core.closing_nodes import placed_nodes
 from ropewalk.core.definition import Definition
 from ropewalk.core.definition.slots import types_for
 from ropewalk.core.errors import InvalidDefinition, Problem
@@ -39,10 +40,10 @@ async def require_credentials(
 
 def _named(definition: Definition) -> Iterator[tuple[Path, dict[str, Any], str, str]]:
     """The place, the node, the name and the slot of each credential."""
-    for index, node in enumerate(definition.nodes):
+    for place, node in placed_nodes(definition.document):
         named = node.get("credentials")
         for slot, name in slots_of(named).items():
-            path: Path = ("nodes", index, "credentials")
+            path: Path = (*place, "credentials")
             yield path if isinstance(named, str) else (*path, slot), node, name, slot
 
 

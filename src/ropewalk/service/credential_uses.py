@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ropewalk.core.closing_nodes import placed_nodes
 from ropewalk.nodes.credentials import slots_of
 from ropewalk.store import credentials
 from ropewalk.store.access import Store
@@ -29,5 +30,5 @@ async def used_by(store: Store, workspace: str, name: str) -> list[dict[str, Any
 
 
 def _names(document: str, name: str) -> bool:
-    nodes = msgspec.json.decode(document).get("nodes", ())
-    return any(name in slots_of(node.get("credentials")).values() for node in nodes)
+    nodes = placed_nodes(msgspec.json.decode(document))
+    return any(name in slots_of(node.get("credentials")).values() for _, node in nodes)

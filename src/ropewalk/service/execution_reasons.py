@@ -12,6 +12,7 @@ from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.instant import moment
 from ropewalk.core.signals import BY_PARENT
 from ropewalk.core.state import ExecutionState, QueueState
+from ropewalk.service.closing_reasons import closing, undone
 from ropewalk.service.facts import Facts, QueuePosition
 from ropewalk.service.node_reasons import is_full, is_running, load, work_reason
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse, nth
@@ -33,7 +34,7 @@ def whole_reasons(f: Facts) -> list[Reason]:
         return [_ended(f), *_dispatch_failed(f.line.entry)]
     if f.holding.is_set_aside:
         return [_set_aside(f), *_unread(f)]
-    return [*_standing_still(f), *_unread(f)]
+    return [*_standing_still(f), *closing(f), *_unread(f)]
 
 
 def _standing_still(f: Facts) -> list[Reason]:
@@ -61,7 +62,7 @@ def unreadable_reasons(row: Execution, entry: QueueEntry | None, error: Unreadab
     return [Reason(Cause.UNREADABLE, why, details, typed, error.remedy), *_dispatch_failed(entry)]
 
 
-_HARMLESS = (Cause.RUNNING, Cause.UNREAD_SIGNALS)
+_HARMLESS = (Cause.RUNNING, Cause.UNREAD_SIGNALS, Cause.CLOSING)
 
 # Set aside
 
@@ -90,6 +91,9 @@ def _ended(f: Facts) -> Reason:
         "deadLetterCount": len(letters),
     }
     why = f"it ended {state} at {clock(at, f.now)}, {lapse(f.now - at)} ago{error}{lying}"
+    if gone := undone(f):
+        again = f"it has undone {few(gone)}, so it is over for good; a replay is a new execution, and so is a rerun"
+        return Reason(Cause.ENDED, why, details, command("replay", f.id), again)
     if state.is_reopenable:
         again = "retry reopens it, and so does the requeue or fix of a dead letter"
         return Reason(Cause.ENDED, why, details, command("retry", f.id), again)

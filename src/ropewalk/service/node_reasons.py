@@ -9,6 +9,7 @@ from ropewalk.core.instant import moment
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
 from ropewalk.core.reach import OUT_OF_REACH
 from ropewalk.core.state import NodeState, RunState
+from ropewalk.service.closing_reasons import not_yet, undone
 from ropewalk.service.facts import Facts
 from ropewalk.service.reading.nodes import detail_of
 from ropewalk.service.reasons import FEW, Cause, Json, Reason, brief, clock, command, count, few, lapse
@@ -74,7 +75,8 @@ def _work(f: Facts, work: Work, held: Reason | None) -> Reason:
 def _over(f: Facts, index: int, state: NodeState) -> Reason:
     row = f.nodes[f.story.plan.ids[index]]
     at = "" if row.finished is None else f" at {clock(row.finished, f.now)}"
-    words = {NodeState.SUCCESS: "succeeded", NodeState.SKIPPED: "was skipped: no edge into it is live"}
+    unwanted = "no edge into it is live" if index < f.story.plan.ordinary else "nothing had to be undone"
+    words = {NodeState.SUCCESS: "succeeded", NodeState.SKIPPED: f"was skipped: {unwanted}"}
     why, details = f"{words.get(state, 'was cancelled')}{at}", {"at": moment(row.finished)}
     letters = [letter.id for letter in f.dead_letters if letter.node == row.node]
     if not letters:
@@ -87,10 +89,11 @@ def _over(f: Facts, index: int, state: NodeState) -> Reason:
 def _failed(f: Facts, index: int) -> Reason:
     node, error = f.story.plan.ids[index], f.x.errors[index]
     letters = [letter.id for letter in f.dead_letters if letter.node == node]
-    is_handled = index not in f.x.unhandled
+    is_last, is_handled = index >= f.story.plan.ordinary, index not in f.x.unhandled
     verb = "failed, which an error edge handles" if is_handled else "failed"
     if not is_handled and index in f.story.plan.error_ways:
         verb = "failed, and no error edge is for such a failure"
+    is_handled, verb = (True, "failed, and the outcome stands") if is_last else (is_handled, verb)
     details = {
         "errorType": str(error.type),
         "error": error.message,
@@ -105,10 +108,13 @@ def _failed(f: Facts, index: int) -> Reason:
     if bounded_by and OUT_OF_REACH in error.message:
         details |= {"boundedBy": list(bounded_by), "versionBoundedBy": f.story.version_bounded_by}
     wrong = f" ({brief(error.faults[0])})" if error.faults else ""
-    return Reason(Cause.FAILED, f"{verb}: {brief(error.message)}{wrong}", details, _remedy(f, letters, is_handled))
+    remedy = _remedy(f, [] if is_last else letters, is_handled)
+    return Reason(Cause.FAILED, f"{verb}: {brief(error.message)}{wrong}", details, remedy)
 
 
 def _remedy(f: Facts, letters: list[str], is_handled: bool) -> str | None:
+    if undone(f):
+        return None
     if letters:
         return command("dlq", "requeue", letters[0])
     return command("retry", f.id) if f.x.state.is_reopenable and not is_handled else None
@@ -116,6 +122,8 @@ def _remedy(f: Facts, letters: list[str], is_handled: bool) -> str | None:
 
 def _behind(f: Facts, index: int) -> Reason:
     """The nodes before it that are not done; a failed one keeps it until a person mends that."""
+    if (waits := not_yet(f, index)) is not None:
+        return waits
     x, ids = f.x, f.story.plan.ids
     sources = [each for each in f.story.plan.predecessors(index) if not _is_decided(f, each)]
     failed = [each for each in sources if each in x.unhandled]
@@ -228,6 +236,8 @@ def _held_back(f: Facts, work: Work) -> Reason:
     if work.phase is Phase.READY and limit is not None and not work.used and f.x.places <= 0:
         details = {"maxParallel": limit, "running": limit - f.x.places}
         return Reason(Cause.MAX_PARALLEL, f"ready; maxParallel {limit} is reached", details)
+    if work.phase is Phase.READY and not work.used and f.x.places <= 0 and (waits := not_yet(f, work.node)) is not None:
+        return waits
     served = [worker for worker in f.around.living if worker.pool == pool and worker.slots]
     if pool is not None and not served:
         why = f"ready; no worker is alive for pool {brief(pool)}"

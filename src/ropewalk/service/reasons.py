@@ -41,6 +41,7 @@ class Cause(StrEnum):
     ENDING = "ENDING"
     ENDED = "ENDED"
     UNREAD_SIGNALS = "UNREAD_SIGNALS"
+    CLOSING = "CLOSING"
     # A node that waits for something to happen
     TIMER = "TIMER"
     APPROVAL = "APPROVAL"

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.engines.scenarios import (
     children,
+    closing,
     durability,
     error_kinds,
     events,
@@ -32,6 +33,19 @@ def _told_in(module: object) -> list[Scenario]:
 
 SCENARIOS: list[Scenario] = [
     each
-    for module in (graphs, failures, error_kinds, maps, children, limits, rate_limits, waits, events, verbs, durability)
+    for module in (
+        graphs,
+        failures,
+        error_kinds,
+        closing,
+        maps,
+        children,
+        limits,
+        rate_limits,
+        waits,
+        events,
+        verbs,
+        durability,
+    )
     for each in _told_in(module)
 ]

@@ -38,6 +38,8 @@ def sentence(envelope: Json) -> str | None:
             return f"{_work(data)}: {_WORDS[kind]} by {one_line(data['by'])}"
         case "SignalReceived":
             return f"signal {one_line(data['name'])!r} received"
+        case "OutcomeDecided":
+            return f"closed with the outcome {data['outcome']}"
         case "ExecutionFailed":
             return f"FAILED: {one_line(data['error'], 300)}"
         case _:

@@ -70,12 +70,18 @@ def certainty_of(text: str) -> Certainty:
 class Expressions:
     """Checks each expression, and remembers which node refers to which, once per pair."""
 
-    __slots__ = ("index", "report", "uses")
+    __slots__ = ("closing", "index", "report", "uses")
 
-    def __init__(self, index: dict[str, int], report: Report) -> None:
+    def __init__(self, index: dict[str, int], report: Report, closing: Mapping[int, Path] | None = None) -> None:
         self.index = index
         self.report = report
+        # Where the nodes are that close an execution.
+        self.closing = closing or {}
         self.uses: dict[Reference, Use] = {}
+
+    def path_of(self, node: int) -> Path:
+        """Where the document has a node."""
+        return self.closing.get(node) or ("nodes", node)
 
     def check_parameters(self, node: int, parameters: JSON, is_map: bool) -> None:
         """`with` of a node: `item` and `index` only in a map."""
@@ -83,11 +89,11 @@ class Expressions:
         if b"{{" not in canonical(parameters):
             return
         refused = _NO_FAILURE if is_map else {**_NO_ITEM, **_NO_FAILURE}
-        self._check_plain(parameters, Place(("nodes", node, "with"), node, refused))
+        self._check_plain(parameters, Place((*self.path_of(node), "with"), node, refused))
 
     def check_source(self, node: int, name: str, source: str, is_map: bool) -> None:
         """A parameter that is an expression itself; its `item` is what it is asked about."""
-        path: Path = ("nodes", node, "with", name)
+        path: Path = (*self.path_of(node), "with", name)
         if has_expression(source):
             self.report.add(path, MADE_OF_TEXT)
             return
@@ -162,6 +168,8 @@ class Expressions:
             return f"cannot use {name[0]} here: {place.refused[name[0]]}"
         if name[0] == "nodes" and name[1] not in self.index:
             return f"there is no node {shown(name[1])}"
+        if name[0] == "nodes" and place.node is None and self.index[name[1]] in self.closing:
+            return f"cannot use {shown(name[1])} here: what finally does comes after the output"
         return None
 
     def place_of(self, use: Use) -> Path:

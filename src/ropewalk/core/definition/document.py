@@ -12,6 +12,7 @@ from typing import Any
 
 from ropewalk.core.brief import fits
 from ropewalk.core.canonical import JSON, canonical, content_hash, json_problems
+from ropewalk.core.closing_nodes import closing_nodes, with_closing
 from ropewalk.core.definition.node_type import NodeTypes
 from ropewalk.core.definition.topology import Topology, port_of
 from ropewalk.core.definition.validation import DEFAULT_LIMITS, Limits, check_document
@@ -27,7 +28,11 @@ class Definition:
 
     def __init__(self, document: dict[str, Any], topology: Topology | None = None) -> None:
         self.document = document
-        self.nodes: list[dict[str, Any]] = document.get("nodes", [])
+        ordinary: list[dict[str, Any]] = document.get("nodes", [])
+        # How many are nodes of the graph; those that follow close its executions.
+        self.ordinary = len(ordinary)
+        closing = [node for _, node in closing_nodes(document)]
+        self.nodes = [*ordinary, *closing] if closing else ordinary
         self.edges: list[dict[str, Any]] = document.get("edges", [])
         self.index: dict[str, int] = {node["id"]: i for i, node in enumerate(self.nodes)}
         self.topology = self._read_topology() if topology is None else topology
@@ -90,12 +95,12 @@ def parse_definition(document: JSON, types: NodeTypes, limits: Limits = DEFAULT_
 
 def _with_own_retries(document: dict[str, Any], types: NodeTypes) -> dict[str, Any]:
     """The document, in which each node without a `retry` has that of its type, if there is one."""
-    nodes: list[dict[str, Any]] = document.get("nodes", [])
+    nodes = [*document.get("nodes", []), *(node for _, node in closing_nodes(document))]
     used = dict.fromkeys(node["type"] for node in nodes if "retry" not in node)
     retries = {name: retry for name in used if (retry := types[name].retry) is not None}
     if not retries:
         return document
-    return {**document, "nodes": [_with_own_retry(node, retries) for node in nodes]}
+    return with_closing(document, lambda node: _with_own_retry(node, retries))
 
 
 def _with_own_retry(node: dict[str, Any], retries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

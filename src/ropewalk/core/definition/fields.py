@@ -91,6 +91,20 @@ NODE = Record(
     }
 )
 
+_IN_CLOSING = ("type", "name", "with", "retry", "timeout", "rateLimit", "pool", "credentials")
+COMPENSATE = Record({name: NODE.fields[name] for name in _IN_CLOSING})
+FINALLY = Record({name: NODE.fields[name] for name in ("id", *_IN_CLOSING, "cache", "ui")})
+NODE = Record(
+    {
+        **NODE.fields,
+        "compensate": Field(
+            COMPENSATE,
+            "What undoes the node if it has succeeded and the execution fails, is cancelled or times out: run in "
+            "reverse order of success.",
+        ),
+    }
+)
+
 EDGE = Record(
     {
         "from": Field(_node_id, "The node that comes before.", is_required=True),
@@ -128,6 +142,9 @@ TOP = Record(
         "maxParallel": Field(Whole(1, 100_000), "Nodes and items of maps under way at once in an execution."),
         "nodes": Field(Apart(NODE), "The steps."),
         "edges": Field(Apart(EDGE), "What follows what."),
+        "finally": Field(
+            Apart(FINALLY), "Nodes that run at the very end, one after the other, whatever the outcome; without edges."
+        ),
         "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call."),
     }
 )

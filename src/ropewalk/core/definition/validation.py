@@ -6,9 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core.canonical import JSON, Path, json_problems, shown, step
+from ropewalk.core.closing_nodes import Placed, closing_nodes
 from ropewalk.core.definition.ancestry import Reference, not_ancestors
 from ropewalk.core.definition.authoring import Expressions, certainty_of
-from ropewalk.core.definition.fields import EDGE, NODE, TOP
+from ropewalk.core.definition.fields import EDGE, FINALLY, NODE, TOP
 from ropewalk.core.definition.literals import literal_problems
 from ropewalk.core.definition.node_type import NodeTypeInfo, NodeTypes
 from ropewalk.core.definition.ports import Ports, ports_of
@@ -43,9 +44,10 @@ def check_document(
     report = Report(limits.problems)
     TOP.check(document, (), report)
     nodes, edges = _lists(document)
-    if _is_too_large(nodes, edges, limits, report):
+    closing = closing_nodes(document)
+    if _is_too_large(len(nodes) + len(closing), len(edges), limits, report):
         return report, Topology(0, ())
-    checks = _Checks(document, nodes, edges, types, missing, report)
+    checks = _Checks(document, nodes, edges, closing, types, missing, report)
     return report, checks.run()
 
 
@@ -56,9 +58,9 @@ def _lists(document: JSON) -> tuple[list[JSON], list[JSON]]:
     return nodes, edges
 
 
-def _is_too_large(nodes: list[JSON], edges: list[JSON], limits: Limits, report: Report) -> bool:
+def _is_too_large(nodes: int, edges: int, limits: Limits, report: Report) -> bool:
     before = report.count
-    for name, count, most in (("nodes", len(nodes), limits.nodes), ("edges", len(edges), limits.edges)):
+    for name, count, most in (("nodes", nodes, limits.nodes), ("edges", edges, limits.edges)):
         if count > most:
             report.add((name,), f"has {count} {name}, at most {most} are allowed")
     return report.count > before
@@ -67,18 +69,23 @@ def _is_too_large(nodes: list[JSON], edges: list[JSON], limits: Limits, report: 
 class _Checks:
     """One document under examination."""
 
-    __slots__ = ("document", "edges", "expressions", "index", "missing", "nodes", "ports", "report", "types", "ways")
+    __slots__ = (
+        "document", "edges", "expressions", "index", "missing", "nodes", "ordinary", "ports", "report", "types", "ways",
+    )  # fmt: skip
 
-    def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], types: NodeTypes,
+    def __init__(self, document: JSON, nodes: list[JSON], edges: list[JSON], closing: list[Placed], types: NodeTypes,
                  missing: Mapping[str, str], report: Report) -> None:  # fmt: skip
         self.document = document
-        self.nodes = nodes
+        self.nodes = [*nodes, *(node for _, node in closing)]
+        self.ordinary = len(nodes)
         self.edges = edges
         self.types = types
         self.missing = missing
         self.report = report
+        # Edges know the nodes of the graph alone; expressions also those of `finally`.
         self.index = _index(nodes, report)
-        self.expressions = Expressions(self.index, report)
+        places = {self.ordinary + i: path for i, (path, _) in enumerate(closing)}
+        self.expressions = Expressions(_with_last(self.index, self.nodes, places, report), report, places)
         # Of the nodes whose edges or parameters name one, each looked up once, however many edges it has.
         self.ports: dict[int, Ports | None] = {}
         # Of the nodes whose error edges ask which failure it is, every `when`.
@@ -86,10 +93,11 @@ class _Checks:
 
     def run(self) -> Topology:
         """Reports every problem and gives the graph of the edges that make sense."""
-        for i, node in enumerate(self.nodes):
+        for i, node in enumerate(self.nodes[: self.ordinary]):
             NODE.check(node, ("nodes", i), self.report)
             if isinstance(node, dict):
                 self._check_work(i, node)
+        self._check_closing()
         edge_problems = self.report.count
         topology = Topology(len(self.nodes), self._arcs())
         are_edges_good = self.report.count == edge_problems
@@ -100,17 +108,28 @@ class _Checks:
             self._check_ancestry(topology)
         return topology
 
+    def _check_closing(self) -> None:
+        last = self.document.get("finally") if isinstance(self.document, dict) else None
+        for i, node in enumerate(last if isinstance(last, list) else ()):
+            FINALLY.check(node, ("finally", i), self.report)
+        for i, node in enumerate(self.nodes[self.ordinary :], self.ordinary):
+            self._check_work(i, node)
+
     def _check_work(self, i: int, node: dict[str, Any]) -> None:
         node_type = self._type_of(node)
         if node_type is None and isinstance(node.get("type"), str):
-            self.report.add(("nodes", i, "type"), self._why_unknown(node["type"]))
+            self.report.add((*self.expressions.path_of(i), "type"), self._why_unknown(node["type"]))
         self._check_parameters(i, node, node_type)
-        if "forEach" in node:
+        if "forEach" in node and i < self.ordinary:
             self.expressions.check_for_each(i, node["forEach"])
         if node_type is not None and "credentials" in node:
-            self.report.extend(slot_problems(node_type, node["credentials"], ("nodes", i, "credentials")))
+            self.report.extend(
+                slot_problems(node_type, node["credentials"], (*self.expressions.path_of(i), "credentials"))
+            )
         if isinstance(retry := node.get("retry"), dict) and "when" in retry:
-            self.expressions.check_when(i, ("nodes", i, "retry", "when"), retry["when"], is_retry=True)
+            self.expressions.check_when(
+                i, (*self.expressions.path_of(i), "retry", "when"), retry["when"], is_retry=True
+            )
 
     def _why_unknown(self, name: str) -> str:
         why = self.missing.get(name)
@@ -126,7 +145,7 @@ class _Checks:
         parameters = node.get("with", {})
         if not isinstance(parameters, dict):
             return
-        path: Path = ("nodes", i, "with")
+        path: Path = (*self.expressions.path_of(i), "with")
         if problems := json_problems(parameters, path):
             self.report.extend(problems)
             return
@@ -148,7 +167,7 @@ class _Checks:
         ports = self._ports_of(i) if node_type.ports is None else None
         # A type that knows a rule of ports itself has told of it.
         if ports is not None and ports.wrong is not None and all(each.message != ports.wrong for each in told):
-            self.report.add(("nodes", i, "with"), ports.wrong)
+            self.report.add((*self.expressions.path_of(i), "with"), ports.wrong)
 
     def _arcs(self) -> list[Edge]:
         """The edges between known nodes, each once."""
@@ -197,7 +216,13 @@ class _Checks:
         if not isinstance(name, str):
             return None
         if name not in self.index:
-            self.report.add(("edges", i, side), f"there is no node {shown(name)}")
+            is_last = name in self.expressions.index
+            why = (
+                f"{shown(name)} is a node of finally, which has no edges"
+                if is_last
+                else f"there is no node {shown(name)}"
+            )
+            self.report.add(("edges", i, side), why)
         return self.index.get(name)
 
     def _port(self, i: int, edge: dict[str, Any], source: int) -> str | None:
@@ -235,12 +260,40 @@ class _Checks:
 
     def _check_ancestry(self, topology: Topology) -> None:
         uses = self.expressions.uses
-        wrong: dict[Reference, None] = dict.fromkeys(not_ancestors(topology, uses))
+        asked = {reference: self._as_asked(reference) for reference in uses}
+        wrong: dict[Reference, None] = dict.fromkeys(not_ancestors(topology, [each for each in asked.values() if each]))
         for reference, use in uses.items():
-            if reference in wrong:
+            if asked[reference] in wrong:
                 named = step(self.nodes[reference[0]]["id"])
                 path = use.path if self.report.is_full else self.expressions.place_of(use)
                 self.report.add(path, f"refers to {named}, which does not come before this node")
+
+    def _as_asked(self, reference: Reference) -> Reference | None:
+        """Which node must be an ancestor of which, so that this one may refer to that one; None if it always may.
+
+        A node of `finally` sees all that ran before it. What undoes a node sees that node, and what the node sees.
+        """
+        named, asker = reference
+        place = self.expressions.closing.get(asker)
+        if place is None:
+            return reference
+        if place[0] == "finally":
+            return reference if named >= asker else None
+        undone = int(place[1])
+        return None if named == undone else (named, undone)
+
+
+def _with_last(index: dict[str, int], nodes: list[JSON], places: Mapping[int, Path], report: Report) -> dict[str, int]:
+    """Where each id is, those of `finally` included; what undoes a node has a name that no expression can say."""
+    last = {i: path for i, path in places.items() if path[0] == "finally"}
+    if not last:
+        return index
+    known = dict(index)
+    for i, path in last.items():
+        name = nodes[i].get("id")
+        if isinstance(name, str) and known.setdefault(name, i) != i:
+            report.add((*path, "id"), f"duplicate id {shown(name)}")
+    return known
 
 
 def _index(nodes: list[JSON], report: Report) -> dict[str, int]:

@@ -10,22 +10,30 @@ from ropewalk.core.commands import CancelChild
 from ropewalk.core.errors import ErrorType, InvalidTransition, RunError
 from ropewalk.core.events import (
     ChildResumed,
-    ExecutionFailed,
     ExecutionReopened,
-    ExecutionSucceeded,
     MapExpanded,
     RunReturned,
     RunWaiting,
     SignalReceived,
     SlotTaken,
 )
+from ropewalk.core.execution.closing import is_closing, require_not_undone
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.filtering import with_scope
 from ropewalk.core.execution.items import settle_map
 from ropewalk.core.execution.kinds import is_worth_retrying
 from ropewalk.core.execution.mending import may_mend
 from ropewalk.core.execution.progress import PENDING, Progress
-from ropewalk.core.execution.settling import arrive, begin, give_up, release, retry_later, succeed
+from ropewalk.core.execution.settling import (
+    arrive,
+    begin,
+    fail,
+    give_up,
+    release,
+    retry_later,
+    succeed,
+    succeed_whole,
+)
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.reach import refusal
@@ -185,9 +193,9 @@ def evaluated(x: Progress, report: Evaluated, now: int) -> None:
     is_over = x.state is ExecutionState.RUNNING and x.ending is None and not x.open_nodes
     if is_over and not x.unhandled and report.seq == x.seq + len(x.events):
         if report.error is not None:
-            record(x, ExecutionFailed(now, f"output: {report.error}"))
+            fail(x, now, f"output: {report.error}")
         else:
-            record(x, ExecutionSucceeded(now, report.output, report.blob))
+            succeed_whole(x, now, report.output, report.blob)
 
 
 def returned(x: Progress, report: Returned, now: int) -> None:
@@ -299,8 +307,10 @@ def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:
     is_kept = x.nodes[work.node] is NodeState.SUCCESS and bool(x.plan.keeps_letters[work.node])
     if work.node not in x.unhandled and not _is_running_map(x, work) and not is_kept:
         raise InvalidTransition(f"the failure of {signal.node} was handled")
-    if x.ending is not None or (x.is_ended and not x.state.is_reopenable and not may_mend(x, work)):
+    is_final = x.is_ended and not x.state.is_reopenable and not may_mend(x, work)
+    if x.ending is not None or is_closing(x) or is_final:
         raise x.refusal("reopen the child")
+    require_not_undone(x, "reopen the child")
     if x.is_ended:
         record(x, ExecutionReopened(now, signal.by, "child"))
     record(x, ChildResumed(now, signal.node, signal.attempt, signal.item))

@@ -124,12 +124,12 @@ def node_failed(x: Progress, event: events.NodeFailed) -> None:
     x.nodes[index] = NodeState.FAILED
     x.open_nodes -= 1
     error = event.error
-    told = (error.detail, error.body) if event.handled else (None, None)
+    told = (error.detail, error.body) if event.handled or x.plan.has_closing else (None, None)
     about = (event.attempt, None, error.status, *told, event.child, event.faults)
     x.errors[index] = NodeError(error.type, error.message, *about)
     if event.handled:
         x.open_up(x.frontier.failed(index, x.plan.error_port(index, event.edge)))
-    else:
+    elif x.closing is None:
         x.unhandled[index] = x.new_failures[index] = None
 
 

@@ -19,7 +19,8 @@ from ropewalk.core.waits import ChildWait
 
 # Looked up in every execution; an enum's members are slow to reach through their class.
 SUCCESS: Final = ExecutionState.SUCCESS
-OPEN: Final = (NodeState.WAITING, NodeState.READY, NodeState.RUNNING)
+BEGUN: Final = (NodeState.READY, NodeState.RUNNING)
+OPEN: Final = (NodeState.WAITING, *BEGUN)
 
 
 def children(x: Progress) -> list[ChildWait]:
@@ -31,19 +32,19 @@ def stop_requested(x: Progress, event: StopRequested) -> None:
     if event.grace_until is not None:
         # It ends within the grace: its time limit decides nothing any more.
         x.deadline = None
-        _stop_runs(x)
+        stop_runs(x)
 
 
 def cancel_requested(x: Progress, event: CancelRequested) -> None:
     x.deadline = None
     _begin_ending(x, ExecutionState.CANCELLED, event.grace_until)
-    _stop_runs(x)
+    stop_runs(x)
 
 
 def deadline_passed(x: Progress, event: DeadlinePassed) -> None:
     x.deadline = None
     _begin_ending(x, ExecutionState.TIMEOUT, event.grace_until)
-    _stop_runs(x)
+    stop_runs(x)
 
 
 def _begin_ending(x: Progress, state: ExecutionState, grace_until: int | None) -> None:
@@ -58,7 +59,8 @@ def _begin_ending(x: Progress, state: ExecutionState, grace_until: int | None) -
             x.leave(work)
 
 
-def _stop_runs(x: Progress) -> None:
+def stop_runs(x: Progress) -> None:
+    """Tell every attempt under way to stop."""
     x.commands.extend(
         StopRun(x.plan.ids[work.node], work.attempt, work.item)
         for work in x.active_works()
@@ -85,7 +87,7 @@ def timed_out(x: Progress, event: ExecutionTimedOut) -> None:
 def _close(x: Progress, state: ExecutionState) -> None:
     """The execution is over."""
     if x.place is None:
-        _close_nodes(x)
+        close_nodes(x)
     x.timers.clear()
     x.state = state
     x.is_ended = True
@@ -94,10 +96,12 @@ def _close(x: Progress, state: ExecutionState) -> None:
     x.commands.append(Finish(state))
 
 
-def _close_nodes(x: Progress) -> None:
+def close_nodes(x: Progress) -> None:
     """What did not get its turn is cancelled, unless a failure stands before it."""
     if x.ending is not None or x.open_nodes:
-        x.nodes = [NodeState.CANCELLED if each in OPEN else each for each in x.nodes]
+        # Where the outcome was decided before, what waits since then is behind a failure.
+        cut = OPEN if x.closing is None else BEGUN
+        x.nodes = [NodeState.CANCELLED if each in cut else each for each in x.nodes]
     if x.works or x.maps:
         left = [wait.child for wait in children(x)]
         x.called_off.update(dict.fromkeys(left))

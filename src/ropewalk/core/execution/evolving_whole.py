@@ -10,6 +10,7 @@ from ropewalk.core import events
 from ropewalk.core.commands import PauseChild, ReopenChild, ResumeChild, StartChild
 from ropewalk.core.events import Event
 from ropewalk.core.execution import evolving as node
+from ropewalk.core.execution import evolving_closing as closing
 from ropewalk.core.execution import evolving_end as end
 from ropewalk.core.execution import mending
 from ropewalk.core.execution.progress import Progress
@@ -49,6 +50,7 @@ def _carried_over(x: Progress, event: events.NodesCarriedOver) -> None:
         elif name in event.outputs:
             x.leave(x.works.pop(index))
             node.settle_node(x, index, event.output(name), event.ports.get(name, ()))
+            x.carried[index] = None
             if event.large.get(name):
                 x.large_lists[index] = None
     # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
@@ -108,6 +110,8 @@ def _reopened(x: Progress, event: events.ExecutionReopened) -> None:
     x.is_started = x.is_ended = x.was_resumed = False
     x.new_failures.clear()
     x.slot_answered()
+    if x.plan.has_closing:
+        closing.reopened(x)
     for index, state in enumerate(x.nodes):
         if state is NodeState.CANCELLED:
             _revive(x, index)
@@ -256,6 +260,7 @@ EVOLVE: Final[dict[type, Callable[[Progress, Any], None]]] = {
     events.StopRequested: end.stop_requested,
     events.CancelRequested: end.cancel_requested,
     events.DeadlinePassed: end.deadline_passed,
+    events.OutcomeDecided: closing.outcome_decided,
     events.ExecutionSucceeded: end.succeeded,
     events.ExecutionFailed: end.failed,
     events.ExecutionCancelled: end.cancelled,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from ropewalk.core.closing_events import OutcomeDecided
 from ropewalk.core.commands import Command, NeedSlot
 from ropewalk.core.errors import InvalidTransition
 from ropewalk.core.events import Event, ExecutionAccepted
@@ -29,12 +30,13 @@ class Progress:
     """Everything known about one execution; a pure function of its log."""
 
     __slots__ = (
-        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "called_off", "commands", "continuing",
-        "deadline", "ending", "errors", "events", "frontier", "going_on", "grace_until", "has_slot", "is_ended",
-        "is_paused_by_parent", "is_simple", "is_started", "is_timed", "large_lists", "listeners", "maps", "mends",
-        "new_failures", "nodes", "now", "open_nodes", "opening", "output_asked", "outputs", "place", "plan", "ports",
-        "ready", "ready_count", "ready_first", "remaining", "resting", "room", "running", "seq", "signals",
-        "started_at", "state", "steps", "timers", "to_skip", "unhandled", "waiting", "was_resumed", "works",
+        "_slot_asked", "_timer_order", "about", "accepted", "blobs", "called_off", "carried", "closers",
+        "closing", "commands", "continuing", "deadline", "ending", "errors", "events", "frontier", "going_on",
+        "grace_until", "has_slot", "is_ended", "is_paused_by_parent", "is_simple", "is_started", "is_timed",
+        "large_lists", "listeners", "maps", "mends", "new_failures", "nodes", "now", "open_nodes", "opening",
+        "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining",
+        "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers", "to_skip",
+        "unhandled", "waiting", "was_resumed", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -65,6 +67,8 @@ class Progress:
         self.opening = 0
         self.has_slot = self.is_paused_by_parent = False
         self.ending: ExecutionState | None = None
+        # How it was decided to end, once that is: also after the end, until it is reopened.
+        self.closing: OutcomeDecided | None = None
         self.deadline: int | None = None
         self.grace_until: int | None = None
         self.remaining: int | None = None
@@ -89,6 +93,9 @@ class Progress:
         self.maps: dict[int, Map] = {}
         # The maps some of whose outputs are too large for the log, those of another execution counted too.
         self.large_lists: dict[int, None] = {}
+        # Of the nodes that close it: their attempts, which go on over reopenings. And what another execution gave.
+        self.closers: dict[int, Work] = {}
+        self.carried: dict[int, None] = {}
         # How often an item of a map has changed after its map had succeeded.
         self.mends = 0
         self.ports: dict[int, tuple[str, ...]] = {}
@@ -145,7 +152,7 @@ class Progress:
         """How many may begin beside what is under way, once all that goes on has its turn: what has begun keeps its
         place until its outcome is final.
         """
-        limit = self.plan.max_parallel
+        limit = self.plan.max_parallel if self.closing is None else 1
         return self.ready_count if limit is None else limit - self.running - self.resting
 
     @property
@@ -198,6 +205,8 @@ class Progress:
     def refusal(self, verb: str) -> InvalidTransition:
         """The error for a request that does not fit the state."""
         ending = f" and ending as {self.ending}" if self.ending else ""
+        if self.closing is not None and not self.is_ended:
+            ending = f", and is closed with the outcome {self.closing.outcome}"
         return InvalidTransition(f"cannot {verb}: the execution is {self.state}{ending}")
 
     # Steps
@@ -229,7 +238,8 @@ class Progress:
         self.ready_count += 1
         if work.used:
             self.continuing += 1
-        line = self.going_on if work.used and self.plan.max_parallel is not None else self.ready
+        is_limited = self.plan.max_parallel is not None or self.closing is not None
+        line = self.going_on if work.used and is_limited else self.ready
         line.append((work, work.turn))
 
     def next_to_go_on(self, most: int) -> list[Work]:

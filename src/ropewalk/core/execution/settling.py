@@ -27,6 +27,7 @@ from ropewalk.core.events import (
     SlotReleased,
     StopRequested,
 )
+from ropewalk.core.execution import closing
 from ropewalk.core.execution.evolving import ARRIVED, EXPIRED, first_starts, succeed_node
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.items import end_of, give_up_item, settle_map
@@ -242,7 +243,10 @@ def fire_timers(x: Progress, now: int) -> None:
         else:
             _wait_is_over(x, work, now)
     if x.deadline is not None and x.deadline <= now:
-        record(x, DeadlinePassed(now, now + GRACE))
+        if x.closing is None:
+            record(x, DeadlinePassed(now, now + GRACE))
+        else:
+            closing.cut_short(x, now)
 
 
 def _wait_is_over(x: Progress, work: Work, now: int) -> None:
@@ -273,7 +277,12 @@ def end_when_quiet(x: Progress, now: int) -> None:
         is_over = True
     if not is_over:
         return
-    if x.ending is ExecutionState.CANCELLED:
+    if closing.is_due(x) and x.ending is not None:
+        is_failed = x.ending is ExecutionState.FAILED
+        _close(x, now, x.ending, failure_message(x) if is_failed else None)
+    elif x.closing is not None:
+        closing.end(x, now)
+    elif x.ending is ExecutionState.CANCELLED:
         record(x, ExecutionCancelled(now))
     elif x.ending is ExecutionState.TIMEOUT:
         record(x, ExecutionTimedOut(now))
@@ -281,10 +290,35 @@ def end_when_quiet(x: Progress, now: int) -> None:
         record(x, ExecutionFailed(now, failure_message(x)))
 
 
+def _close(x: Progress, now: int, outcome: ExecutionState, error: str | None = None) -> None:
+    """The outcome is decided; what closes the execution has its turn."""
+    closing.decide(x, now, outcome, error)
+    go_on(x, now)
+
+
+def fail(x: Progress, now: int, error: str) -> None:
+    """The execution has failed."""
+    if closing.is_due(x):
+        _close(x, now, ExecutionState.FAILED, error)
+    else:
+        record(x, ExecutionFailed(now, error))
+
+
+def succeed_whole(x: Progress, now: int, output: Any, blob: Blob | None = None) -> None:
+    """The execution has succeeded."""
+    if closing.is_due(x):
+        closing.decide(x, now, ExecutionState.SUCCESS, None, output, blob)
+        go_on(x, now)
+    else:
+        record(x, ExecutionSucceeded(now, output, blob))
+
+
 def finish(x: Progress, now: int) -> None:
     """Nothing is ready, running or waiting: the execution ended, well if no failure is unhandled."""
-    if x.unhandled:
-        record(x, ExecutionFailed(now, failure_message(x)))
+    if x.closing is not None:
+        closing.end(x, now)
+    elif x.unhandled:
+        fail(x, now, failure_message(x))
     else:
         conclude(x, now)
 
@@ -298,13 +332,13 @@ def conclude(x: Progress, now: int) -> None:
     try:
         output = output_of(x)
     except (ExpressionError, TooMuch) as error:
-        record(x, ExecutionFailed(now, writable(f"output: {error}")))
+        fail(x, now, writable(f"output: {error}"))
     except Unfinished:
         if x.has_slot:
             x.output_asked = x.seq + len(x.events)
             x.commands.append(EvaluateOutput(x.output_asked))
     else:
-        record(x, ExecutionSucceeded(now, output))
+        succeed_whole(x, now, output)
 
 
 def failure_message(x: Progress) -> str:

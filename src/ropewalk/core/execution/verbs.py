@@ -17,6 +17,7 @@ from ropewalk.core.events import (
     NodeRequeued,
     NodesReset,
 )
+from ropewalk.core.execution.closing import is_closing, require_not_undone
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.items import settle_map
 from ropewalk.core.execution.mending import may_mend
@@ -32,7 +33,7 @@ def pause(x: Progress, request: Pause, now: int) -> None:
     is_parent = request.by == BY_PARENT
     if x.state is ExecutionState.PAUSED and x.ending is None and (x.is_paused_by_parent or not is_parent):
         return
-    if x.is_ended or x.ending is not None:
+    if x.is_ended or x.ending is not None or x.closing is not None:
         raise x.refusal("pause")
     record(x, ExecutionPaused(now, request.by, request.reason))
 
@@ -54,9 +55,9 @@ def resume(x: Progress, request: Resume, now: int) -> None:
 
 def cancel(x: Progress, request: Cancel, now: int) -> None:
     """Tell everything under way to stop, and end as CANCELLED when it has, or after the grace."""
-    if ExecutionState.CANCELLED in (x.state, x.ending):
+    if ExecutionState.CANCELLED in (x.state, x.ending, x.closing and x.closing.outcome):
         return
-    if x.is_ended or x.ending is ExecutionState.TIMEOUT:
+    if x.is_ended or x.ending is ExecutionState.TIMEOUT or (x.closing is not None and x.plan.has_closing):
         raise x.refusal("cancel")
     record(x, CancelRequested(now, request.by, now + GRACE, request.reason))
 
@@ -79,6 +80,7 @@ def retry(x: Progress, request: Retry, now: int) -> None:
         return
     if not x.state.is_reopenable:
         raise x.refusal("retry")
+    require_not_undone(x, "retry")
     failed = tuple(x.plan.ids[node] for node in x.unhandled)
     record(x, ExecutionReopened(now, request.by, "retry"))
     if failed:
@@ -106,10 +108,14 @@ def _given_up(x: Progress, request: Requeue | Fix, verb: str) -> Work:
     work = x.work(request.node, request.item)
     if work is None or work.phase is not Phase.ENDED or not work.gave_up:
         raise InvalidTransition(f"cannot {verb} {_name(request)}: it has no dead letter")
+    if work.node >= x.plan.ordinary:
+        raise InvalidTransition(f"cannot {verb} {_name(request)}: it runs again at the end of a retry")
     if x.nodes[work.node] is NodeState.FAILED and work.node not in x.unhandled:
         raise InvalidTransition(f"cannot {verb} {_name(request)}: an error edge has handled the failure of its map")
-    if x.ending is not None or (x.is_ended and not x.state.is_reopenable and not may_mend(x, work)):
+    is_final = x.is_ended and not x.state.is_reopenable and not may_mend(x, work)
+    if x.ending is not None or is_closing(x) or is_final:
         raise _final(x, f"{verb} {_name(request)}")
+    require_not_undone(x, f"{verb} {_name(request)}")
     return work
 
 

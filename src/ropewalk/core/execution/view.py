@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from ropewalk.core.brief import is_brief
 from ropewalk.core.errors import RopewalkError, Unfinished
-from ropewalk.core.events import NAMES_WORKFLOW, TELLS_CHILD, TELLS_ERRORS, Blob, ExecutionAccepted
+from ropewalk.core.events import (
+    NAMES_WORKFLOW,
+    TELLS_CHILD,
+    TELLS_ERRORS,
+    Blob,
+    ExecutionAccepted,
+    OutcomeDecided,
+)
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.work import NodeError, Work
 from ropewalk.core.expression import Scope, Template
@@ -124,11 +131,22 @@ def scope(x: Progress, item: Any = None, index: int | None = None, as_of: int | 
 
 def about(x: Progress, accepted: ExecutionAccepted) -> dict[str, Any]:
     """What `execution` means, made once."""
-    known = {"id": accepted.execution, "startedAt": None if x.started_at is None else rfc3339(x.started_at)}
+    known: dict[str, Any] = {
+        "id": accepted.execution,
+        "startedAt": None if x.started_at is None else rfc3339(x.started_at),
+    }
     if accepted.rules >= NAMES_WORKFLOW:
         known["workflow"] = x.plan.definition.document.get("name")
+    if x.closing is not None:
+        known |= _about_the_end(x, x.closing)
     x.about = known
     return known
+
+
+def _about_the_end(x: Progress, decided: OutcomeDecided) -> dict[str, Any]:
+    """What the nodes that close an execution see of its outcome: why, and which failures nothing has handled."""
+    failed = [{"node": x.plan.ids[node], "error": error_record(x.errors[node], rules_of(x))} for node in x.unhandled]
+    return {"outcome": str(decided.outcome), "error": decided.error, "failed": failed}
 
 
 def output_of(x: Progress) -> Any:

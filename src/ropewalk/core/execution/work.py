@@ -30,8 +30,8 @@ READY, RUNNING, WAITING, BACKOFF, ENDED = Phase.READY, Phase.RUNNING, Phase.WAIT
 class NodeError(Struct, frozen=True, gc=False):
     """What expressions see as `nodes.<id>.error`.
 
-    `detail` and `body` are kept where an error edge leads on: no other expression can look at them, and a map may have
-    thousands of failures.
+    `detail` and `body` are kept where an error edge leads on, or nodes close the execution: no other expression can
+    look at them, and a map may have thousands of failures.
     """
 
     type: ErrorType

@@ -36,7 +36,8 @@ class Books:
 
     __slots__ = (
         "_changed_execution", "_changed_letters", "_changed_nodes", "_changed_runs", "_nodes", "_row", "by",
-        "expanded", "frontier", "is_ending", "is_started", "items", "lanes", "open", "open_nodes", "opening", "plan",
+        "expanded", "frontier", "is_closing", "is_ending", "is_started", "items", "lanes", "open",
+        "open_nodes", "opening", "plan",
     )  # fmt: skip
 
     def __init__(self, plan: Plan) -> None:
@@ -48,7 +49,7 @@ class Books:
         self.open: dict[Key, Lane] = {}
         self.expanded: dict[int, None] = {}
         self.open_nodes = self.opening = 0
-        self.is_ending = self.is_started = False
+        self.is_closing = self.is_ending = self.is_started = False
         self.by: str | None = None
         self._row: ExecutionRow | None = None
         self._nodes: dict[int, NodeRow] = {}
@@ -200,11 +201,12 @@ class Books:
         return lane
 
     def succeed(self, key: Key, event: NodeSucceeded | ItemSucceeded | MapExpanded) -> None:
-        """The run ended well; nothing can happen to it any more."""
+        """The run ended well; nothing can happen to it any more, but for what closes an execution again."""
         lane = self.end(key, RunState.SUCCESS, event.at)
         if not isinstance(event, MapExpanded):
             self.note_inputs(lane, given(event))
-        del self.lanes[key]
+        if key[0] < self.plan.ordinary:
+            del self.lanes[key]
 
     def fail(self, key: Key, event: NodeFailed | ItemFailed) -> None:
         """The run was the last one; it is a dead letter if the event says so."""

@@ -12,7 +12,7 @@ from ropewalk.core.errors import RunError
 from ropewalk.core.events import Event, given
 from ropewalk.core.plan import Plan
 from ropewalk.core.retry import gave_up_for
-from ropewalk.core.rows import verbs
+from ropewalk.core.rows import closing, verbs
 from ropewalk.core.rows.books import Books, Key, Lane
 from ropewalk.core.rows.tables import ExecutionRow, LetterRow, NodeRow, Rows, RunRow
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState, RunState
@@ -151,9 +151,10 @@ def _close(p: Books, state: ExecutionState, at: int) -> None:
 
 def _close_nodes(p: Books, is_cut_short: bool, at: int) -> None:
     """What did not get its turn is cancelled, or blocked if it stays behind a failure."""
+    left = closing.BEGUN if p.is_closing else closing.OPEN
     for index in range(len(p.plan)):
         state = p.node_state(index)
-        if is_cut_short and state in (NodeState.WAITING, NodeState.READY, NodeState.RUNNING):
+        if is_cut_short and state in left:
             p.settle(index, NodeState.CANCELLED, at)
         elif state is NodeState.WAITING:
             p.set_node(index, NodeState.BLOCKED)
@@ -166,6 +167,8 @@ def _reopened(p: Books, event: events.ExecutionReopened) -> None:
     p.opening += 1
     p.is_ending = p.is_started = False
     p.by = event.by
+    if p.plan.has_closing:
+        closing.reopened(p, event)
     for index in range(len(p.plan)):
         state = p.node_state(index)
         if state is NodeState.CANCELLED and p.frontier.is_ripe(index):
@@ -272,6 +275,7 @@ FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
     events.StopRequested: _ending,
     events.CancelRequested: _ending,
     events.DeadlinePassed: _ending,
+    events.OutcomeDecided: closing.decided,
     events.ExecutionSucceeded: _succeeded,
     events.ExecutionFailed: _failed,
     events.ExecutionCancelled: _cancelled,

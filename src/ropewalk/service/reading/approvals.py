@@ -5,6 +5,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from ropewalk.core.closing_nodes import placed_nodes
 from ropewalk.core.errors import Unreadable
 from ropewalk.core.events import RunWaiting
 from ropewalk.core.execution.work import Work
@@ -57,7 +58,7 @@ async def _may_ask(reader: Reader, row: Execution, versions: dict[tuple[str, int
     if key not in versions:
         version = await workflows.get_version(reader, *key)
         document: dict[str, Any] = {} if version is None else msgspec.json.decode(version.document)
-        types = [node["type"] for node in document.get("nodes", ())]
+        types = [node["type"] for _, node in placed_nodes(document)]
         versions[key] = any(each == ASKING or each not in BUILTIN for each in types)
     return versions[key]
 
