@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ropewalk.cli.views.node_types import field_in_words, kind_in_words
-from ropewalk.core.definition.fields import CACHE, EDGE, NODE, RETRY, TOP
+from ropewalk.core.definition.fields import CACHE, COMPENSATE, EDGE, NODE, RETRY, TOP
 
 _INTRODUCTION: Final = """\
 # Workflow documents
@@ -86,6 +86,51 @@ value that is too large for the log. One that takes more, or cannot be evaluated
 does not fit; the event `NodeFailed` (or `ItemFailed`) lists what was wrong as `faults`, and `ropewalk explain` says it.
 The event's `edge` is the place of the edge that was taken.
 
+## Undoing, and what comes last
+
+```yaml
+nodes:
+  - { id: reserve, type: http.request, with: { url: "{{ vars.shop }}/reservations", method: POST },
+      compensate: { type: http.request,
+                    with: { url: "{{ vars.shop }}/reservations/{{ nodes.reserve.output.body.id }}", method: DELETE } } }
+  - { id: pay, type: http.request, with: { url: "{{ vars.bank }}/charges", method: POST } }
+edges: [{ from: reserve, to: pay }]
+finally:
+  - { id: report, type: log, with: { message: "{{ execution.outcome }} {{ execution.failed }}" } }
+```
+
+When nothing of the graph is ready, running or waiting any more, or when a stopped execution is quiet, its outcome is
+decided and recorded. Then `compensate` undoes what has succeeded, the last success first, and then the nodes of
+`finally` run in the order of the document. One of these nodes is under way at a time. The execution is RUNNING
+meanwhile, needs its slot, and ends when the last of them has its outcome. They are recorded, retried and given up like
+any node; the node that undoes `pay` is called `pay.compensate`. If one fails for good, it is a dead letter, the next
+one has its turn, and the outcome stands.
+
+| the outcome | what is undone | `finally` | the time for all of it |
+|---|---|---|---|
+| SUCCESS | nothing: these nodes are SKIPPED | runs | that of its nodes |
+| FAILED | every node that is SUCCESS and has `compensate` | runs | that of its nodes |
+| CANCELLED, TIMEOUT | the same | runs | 1 h in all; what is left then is CANCELLED |
+| CANCELLED, or FAILED in the queue, before the first start | nothing | does not run | |
+
+What undoes a node sees the output of that node and of all nodes before it; a node of `finally` sees every node of the
+graph, and those of `finally` before it. Both see `execution.outcome`, `execution.error` (why it failed) and
+`execution.failed`: a list of `{node, error}`, one for each failure that nothing has handled. `output` is evaluated
+before, and does not see them. No edge leads to these nodes, and they cannot have `forEach`. A map is undone once, as a
+whole, if it has succeeded: `nodes.<id>.output` is its list. What a rerun has carried over is not undone by it, for
+another execution did that.
+
+| asked for | while it is being closed | after the end, if something was undone | if nothing was undone |
+|---|---|---|---|
+| cancel | refused; changes nothing if the outcome is CANCELLED | refused | refused |
+| pause | refused | refused | refused |
+| retry, requeue, fix | refused | refused: it is over for good | reopens FAILED and TIMEOUT; `finally` runs again at the next end |
+| giving up a run by hand | the next node has its turn | | |
+| rerun | refused | carries over all but what was undone, and what is behind that | carries over as ever |
+
+A dead letter of such a node cannot be requeued or fixed by itself; it counts as requeued when the execution is
+reopened. A child that its parent cancels undoes what it did before it is CANCELLED; the parent waits 10 s for that.
+
 ## What becomes of items that fail
 
 A map (a node with `forEach`) succeeds when no more items have failed for good than `failureTolerance` says; its output
@@ -156,6 +201,7 @@ def render() -> str:
     tables = (
         *(("The document", TOP.schema()), ("A node", NODE.schema()), ("An edge", EDGE.schema())),
         *(("`retry` of a node", RETRY.schema()), ("`cache` of a node", CACHE.schema())),
+        ("`compensate` of a node", COMPENSATE.schema()),
     )
     fields = [line for title, schema in tables for line in (f"## {title}\n", *_table(schema), "")]
     return "\n".join([_INTRODUCTION, *fields, _RULES + _TRIGGERS, _TYPES]).rstrip() + "\n"
