@@ -124,7 +124,7 @@ another execution did that.
 |---|---|---|---|
 | cancel | refused; changes nothing if the outcome is CANCELLED | refused | refused |
 | pause | refused | refused | refused |
-| retry, requeue, fix | refused | refused: it is over for good | reopens FAILED and TIMEOUT; `finally` runs again at the next end |
+| retry, requeue, fix | refused | refused: it is over for good | as ever; `finally` runs again at the next end |
 | giving up a run by hand | the next node has its turn | | |
 | rerun | refused | carries over all but what was undone, and what is behind that | carries over as ever |
 

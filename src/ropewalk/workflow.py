@@ -19,7 +19,7 @@ from ropewalk.authoring import Reference, as_json
 from ropewalk.core.canonical import JSON, shown
 from ropewalk.core.errors import InvalidDefinition, Problem
 from ropewalk.documents import read_document
-from ropewalk.nodes.arguments import OPTIONS, check_call, defaults, hint, parameter
+from ropewalk.nodes.arguments import OPTIONS, check_call, defaults, hint, parameter, undoing
 from ropewalk.nodes.base import NodeType
 from ropewalk.nodes.function import FunctionNode
 
@@ -66,6 +66,11 @@ class Node:
     def on(self, port: str) -> "Port":
         """One way out of the node."""
         return Port(self, port)
+
+    def compensate(self, node_type: str | NodeType, /, **given: Value) -> "Node":
+        """Says what undoes this node: a type, its parameters, and its `retry`, `timeout`, `pool` and `credentials`."""
+        self.workflow.undo(self.id, node_type, given)
+        return self
 
     def on_error(self, when: str | None = None) -> "Port":
         """The way that is taken when the node fails for good; with `when`, like `{{ error.status == 404 }}`, only if
@@ -153,6 +158,7 @@ class Workflow:
 
     def _take(self, document: JSON) -> None:
         nodes, edges = _parts(document, "nodes", ("id",)), _parts(document, "edges", ("from", "to"))
+        nodes = [*nodes, *_parts(document, "finally", ("id",))]
         self._document: dict[str, JSON] = document
         self._nodes = {node["id"]: Node(self, node["id"]) for node in nodes}
         self._arcs = {_arc(edge) for edge in edges}
@@ -226,12 +232,16 @@ class Workflow:
         pool: str | None = None,
         credentials: str | Mapping[str, str] | None = None,
         ui: Mapping[str, JSON] | None = None,
+        finally_: bool = False,
         after: Sources = (),
         on: str | None = None,
         with_: Mapping[str, Value] | None = None,
         **parameters: Value,
     ) -> Node:
-        """Adds a node. What is given by other names goes to its type; `with_` takes what has the name of an option."""
+        """Adds a node. What is given by other names goes to its type; `with_` takes what has the name of an option.
+
+        One of `finally_` runs at the very end, whatever the outcome.
+        """
         options = _given(
             name=name,
             for_each=for_each,
@@ -250,9 +260,9 @@ class Workflow:
         if isinstance(node_type, FunctionNode):
             check_call(node_type, inputs, options)
             options = {**defaults(node_type), **options}
-        document = {"id": node_id, "type": self._type_name(node_type)}
+        document: dict[str, Value] = {"id": node_id, "type": self._type_name(node_type)}
         document |= {OPTIONS[option]: value for option, value in options.items()}
-        added = self._add(document | ({"with": inputs} if inputs else {}))
+        added = self._add(document | ({"with": inputs} if inputs else {}), "finally" if finally_ else "nodes")
         self._follow(added, after, on)
         return added
 
@@ -265,15 +275,22 @@ class Workflow:
             raise InvalidDefinition(f"two node types are called {shown(node_type.name)}; give one another name")
         return node_type.name
 
-    def _add(self, document: dict[str, Value]) -> Node:
+    def _add(self, document: dict[str, Value], field: str) -> Node:
         node_id = document["id"]
-        nodes: list[JSON] = self._document.setdefault("nodes", [])
+        nodes: list[JSON] = self._document.setdefault(field, [])
         if node_id in self._nodes:
-            raise InvalidDefinition([Problem(("nodes", len(nodes), "id"), f"duplicate id {shown(node_id)}")])
-        nodes.append(as_json(document, ("nodes", len(nodes))))
+            raise InvalidDefinition([Problem((field, len(nodes), "id"), f"duplicate id {shown(node_id)}")])
+        nodes.append(as_json(document, (field, len(nodes))))
         added = self._nodes[node_id] = Node(self, node_id)
         self._revision += 1
         return added
+
+    def undo(self, node_id: str, node_type: str | NodeType, given: Mapping[str, Value]) -> None:
+        """Let a node be undone by one of this type; `Node.compensate` says it."""
+        document = {"type": self._type_name(node_type), **undoing(node_type, given)}
+        place = [node["id"] for node in self._document["nodes"]].index(node_id)
+        self._document["nodes"][place]["compensate"] = as_json(document, ("nodes", place, "compensate"))
+        self._revision += 1
 
     def _follow(self, node: Node, after: Sources, on: str | None) -> None:
         sources = [after] if isinstance(after, Node | Port) else list(after)

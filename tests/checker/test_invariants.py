@@ -13,6 +13,7 @@ from ropewalk.core.execution import Execution
 from ropewalk.core.plan import Plan
 from ropewalk.core.signals import Start
 from tests.checker import forgeries
+from tests.checker.closing_forgeries import CLOSING_FORGERIES, CLOSING_HONEST
 from tests.checker.forgeries import CHAIN, DIAMOND, RERUN, RETRIED, Forgery
 from tests.checker.kind_forgeries import KIND_FORGERIES, KINDS_HONEST
 from tests.checker.limit_forgeries import LIMIT_FORGERIES, LIMITS_HONEST
@@ -20,8 +21,8 @@ from tests.checker.map_forgeries import MAP_FORGERIES, MAPS_HONEST
 from tests.checker.stories import change, drop, story
 from tests.core.executions import NOON, ok, workflow
 
-FORGERIES = [*forgeries.FORGERIES, *LIMIT_FORGERIES, *MAP_FORGERIES, *KIND_FORGERIES]
-HONEST = {**forgeries.HONEST, **LIMITS_HONEST, **MAPS_HONEST, **KINDS_HONEST}
+FORGERIES = [*forgeries.FORGERIES, *LIMIT_FORGERIES, *MAP_FORGERIES, *KIND_FORGERIES, *CLOSING_FORGERIES]
+HONEST = {**forgeries.HONEST, **LIMITS_HONEST, **MAPS_HONEST, **KINDS_HONEST, **CLOSING_HONEST}
 
 
 def told(history: History) -> list[str]:

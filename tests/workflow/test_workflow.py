@@ -305,3 +305,24 @@ def test_a_document_that_is_no_workflow_is_refused_with_its_places(document, mes
         Workflow.from_document(document)
 
     assert str(refused.value).startswith(message)
+
+
+def test_a_node_says_what_undoes_it_and_what_comes_last():
+    workflow = Workflow("order")
+    pay = workflow.node("pay", charge, amount=3)
+    pay.compensate(greet, name=pay.output, timeout="5s").compensate(charge, amount=pay.output, retry={"maxAttempts": 1})
+    workflow.node("tell", "log", message="{{ execution.outcome }}", finally_=True)
+
+    document = workflow.document()
+
+    assert document["nodes"][0]["compensate"] == {
+        "type": "charge",
+        "timeout": "10s",
+        "retry": {"maxAttempts": 1},
+        "with": {"amount": "{{ nodes.pay.output }}"},
+    }
+    assert [node["id"] for node in document["finally"]] == ["tell"]
+    assert list(parse_definition(document, registry_of(workflow).infos()).index) == ["pay", "tell", "pay.compensate"]
+    assert Workflow.from_document(document)["tell"].id == "tell"
+    with pytest.raises(InvalidDefinition, match="duplicate id"):
+        workflow.node("tell", "noop")

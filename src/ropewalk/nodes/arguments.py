@@ -23,12 +23,23 @@ OPTIONS = {
     "ui": "ui",
 }
 _WIRING = ("after", "on")
+_OF_UNDOING = ("retry", "timeout", "pool", "credentials")
 
 
 def parameter(key: str) -> str:
     """The parameter a keyword argument means: `for_` and `from_` stand for what Python cannot spell."""
     bare = key.removesuffix("_")
     return bare if iskeyword(bare) else key
+
+
+def undoing(node_type: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a node that undoes another, from what is given by name."""
+    options = {key: value for key, value in given.items() if key in _OF_UNDOING}
+    inputs = {parameter(key): value for key, value in given.items() if key not in _OF_UNDOING}
+    if isinstance(node_type, FunctionNode):
+        check_call(node_type, inputs, options)
+        options = {key: value for key, value in defaults(node_type).items() if key in _OF_UNDOING} | options
+    return {**options, "with": inputs} if inputs else options
 
 
 def check_call(node_type: FunctionNode[..., Any], inputs: Mapping[str, Any], options: Mapping[str, Any]) -> None:
