@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ropewalk.core.definition.fields import CRON, EDGE, EVENT, NODE, QUEUE, RETRY, TOP, WEBHOOK
+from ropewalk.core.definition.fields import EDGE, NODE, RETRY, TOP
+from ropewalk.core.definition.triggers import CRON, EVENT, QUEUE, WEBHOOK
 from ropewalk.core.schema import check_schema, validate
 from tests.core.test_definition import REFUND, document, node, trigger
 from tools.workflow_schema import render
