@@ -240,7 +240,7 @@ class Workflow:
     ) -> Node:
         """Adds a node. What is given by other names goes to its type; `with_` takes what has the name of an option.
 
-        One of `finally_` runs at the very end, whatever the outcome.
+        One of `finally_` runs at the very end, with every outcome.
         """
         options = _given(
             name=name,

@@ -143,7 +143,7 @@ TOP = Record(
         "nodes": Field(Apart(NODE), "The steps."),
         "edges": Field(Apart(EDGE), "What follows what."),
         "finally": Field(
-            Apart(FINALLY), "Nodes that run at the very end, one after the other, whatever the outcome; without edges."
+            Apart(FINALLY), "Nodes that run at the very end, one after the other, with every outcome; without edges."
         ),
         "triggers": Field(ListOf(TRIGGER, longest=100), "What starts it besides a call."),
     }

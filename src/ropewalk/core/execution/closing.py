@@ -53,7 +53,7 @@ def is_due(x: Progress) -> bool:
 
 def decide(x: Progress, now: int, outcome: ExecutionState, error: str | None = None, output: object = None,
            blob: Blob | None = None) -> None:  # fmt: skip
-    """Nothing of the graph is left to do: this is the outcome, whatever the nodes do that follow."""
+    """Nothing of the graph is left to do: this is the outcome, and what the next nodes do does not change it."""
     until = now + MOST_TIME if outcome in _HURRIED else None
     nodes = tuple([x.plan.ids[index] for index in (*_undoing(x, outcome), *x.plan.last)])
     record(x, OutcomeDecided(now, outcome, nodes, until, error, output, blob))
