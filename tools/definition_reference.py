@@ -184,9 +184,9 @@ at a time: the holders of a key are always one line of descent, and siblings com
 _TRIGGERS: Final = """\
 ## Triggers
 
-`triggers` are checked when a workflow is saved and kept with it, but **nothing fires them yet**: a workflow is started
-by a call, a command, or as the child of another. Until then let cron(8) call `ropewalk run`, or start it over
-[HTTP](api.md). Their fields are in [workflow.schema.json](workflow.schema.json).
+`triggers` start a workflow by itself: schedules (`cron`, `every`), each with `overlap`, `misfire`, `zone` and more, are
+fired by `ropewalk up` ([triggers.md](triggers.md)). Events, webhooks and queues are checked and kept, and not fired.
+Every field is in [workflow.schema.json](workflow.schema.json).
 """
 
 _TYPES: Final = """\

@@ -144,6 +144,7 @@ class Found(Struct, frozen=True):
     runs: dict[str, str]
     """The runs, and the execution of each."""
     letters: list[str]
+    trigger: str
 
 
 class Canaries:
@@ -169,7 +170,15 @@ class Canaries:
         await self._damage()
         listed = (await town.get("/workflow/definitions?limit=200"))["items"]
         return Found(workflows | {each["name"]: each["id"] for each in listed}, self._executions, await self._runs(),
-                     await self._letters())  # fmt: skip
+                     await self._letters(), await self._trigger())  # fmt: skip
+
+    async def _trigger(self) -> str:
+        """A trigger that was fired under a telling key, and whose input could not be made of what had happened."""
+        service = self._town.backend.service("default")
+        settings = {"every": "1h", "name": "hourly", "input": "{{ number(event.said) }}"}
+        made = await service.triggers.create(KEYED["name"], settings, "test")
+        await service.triggers.fire(made["id"], {"said": CANARY}, "test", key=CANARY)
+        return str(made["id"])
 
     async def _over(self, name: str, document: Json) -> None:
         service = self._town.backend.service("default")

@@ -40,6 +40,9 @@ class World(Struct, frozen=True):
     done_run: str
     key: str
     etag: str
+    trigger: str
+    spare_trigger: str
+    """A trigger that is removed by one of the samples."""
 
 
 class Sample(Struct, frozen=True):
@@ -73,6 +76,7 @@ def _parameters(world: World) -> dict[str, str]:
         "deadLetterId": world.letter,
         "keyId": world.key,
         "credentialName": A_CREDENTIAL,
+        "triggerId": world.trigger,
         "workspaceId": "default",
         "version": "1",
         "type": "noop",
@@ -200,6 +204,20 @@ SAMPLES = {
     "shareCredential": of_workspace({"subject": A_SUBJECT}),
     "unshareCredential": of_workspace(query=f"subject={A_SUBJECT}"),
     "rotateMasterKey": of_workspace({}),
+    # Triggers
+    "listTriggers": of_workspace(),
+    "createTrigger": of_workflow(lambda world: {"workflowId": world.workflow, "settings": {"every": "1h"}}),
+    "previewTrigger": of_workspace({"settings": {"every": "1h"}}),
+    "getTrigger": of_workflow(),
+    "removeTrigger": of_workflow(path={"triggerId": "spare_trigger"}),
+    "enableTrigger": of_workflow({}),
+    "disableTrigger": of_workflow({}),
+    "fireTrigger": of_workflow({}),
+    "testTrigger": of_workflow({}),
+    "backfillTrigger": of_workflow({"since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "dryRun": True}),
+    "previewNext": of_workflow(),
+    "listFires": of_workflow(),
+    "explainTrigger": of_workflow(),
     "listMembers": of_workspace(),
     "putMember": of_workspace({"subject": A_SUBJECT, "role": "viewer"}),
     "removeMember": of_workspace(query=f"subject={A_SUBJECT}"),

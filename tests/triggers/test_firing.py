@@ -10,9 +10,9 @@ import pytest
 from ropewalk.core.duration import MINUTE, SECOND
 from ropewalk.core.errors import Unavailable
 from ropewalk.service import Service, definitions, reading
+from ropewalk.service.triggers.firing import Firing, Reason
 from ropewalk.store import executions, triggers, workflows
 from ropewalk.store.triggers import Trigger
-from ropewalk.triggers.firing import Firing, Reason
 from ropewalk.triggers.scheduler import Scheduler
 from ropewalk.wiring import Settings, open_service
 

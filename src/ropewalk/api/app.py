@@ -29,6 +29,7 @@ from ropewalk.api.nouns import (
     queue,
     runs,
     sessions,
+    triggers,
     verbs,
     workers,
     workspaces,
@@ -40,7 +41,7 @@ PREFIX = "/api/v1"
 NOUNS = (
     acl, activity, approvals, breakers, credential_types, credentials, execution_bulk, definitions, dead_letters,
     events, execution_lists, executions, expressions, keys, leases, members, node_types, openapi, queue, runs,
-    sessions, streams, verbs, workers, workspaces,
+    sessions, streams, triggers, verbs, workers, workspaces,
 )  # fmt: skip
 
 

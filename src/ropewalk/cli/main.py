@@ -40,6 +40,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "explain": ("explain:explain", "Say why an execution is not running, and what it waits for."),
         "nodes": ("nodes:nodes", "List the node types and what each is for, or show one."),
         "workers": ("workers:workers", "List the workers, and whether they are alive."),
+        "triggers": ("triggers:triggers", "List what starts workflows, switch it, fire it, see what became of it."),
         "breakers": ("breakers:breakers", "List the health of what nodes call, or close a breaker by hand."),
         "dlq": ("dlq:dlq", "Look through the dead letters, and work them off."),
     },

@@ -16,6 +16,7 @@ from ropewalk.client.keys import KeyVerbs
 from ropewalk.client.many import ManyVerbs, filters
 from ropewalk.client.members import MemberVerbs
 from ropewalk.client.talking import Request, Series, Talk, ask, get, post, said, whole
+from ropewalk.client.triggers import TriggerVerbs
 from ropewalk.client.verbs import Speaker, listing, verb
 from ropewalk.core.canonical import JSON, content_hash
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
@@ -28,7 +29,8 @@ _ELSEWHERE: Final = (
 )
 
 
-class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, CredentialVerbs, KeyVerbs, MemberVerbs, SharingVerbs):
+class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, CredentialVerbs, KeyVerbs, MemberVerbs, SharingVerbs,
+                     TriggerVerbs):  # fmt: skip
     """What both clients can do."""
 
     @listing

@@ -66,6 +66,9 @@ class RemoteService(SignalVerbs):
     async def manage_credentials(self, request: str, about: dict[str, JSON], by: str = "local") -> JSON:
         return await self._ask(wire.ManageCredentials(request, about, by))
 
+    async def trigger(self, action: str, arguments: Mapping[str, JSON], by: str = "local") -> JSON:
+        return await self._ask(wire.Trigger(action, dict(arguments), by))
+
     async def rerun(self, execution: str, node: str, by: str = "local", version: int | None = None,
                     bounded_by: tuple[str, ...] = ()) -> str:  # fmt: skip
         return str(await self._ask(wire.Rerun(execution, node, by, version, bounded_by)))

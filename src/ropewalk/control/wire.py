@@ -108,6 +108,14 @@ class ManageCredentials(_Request, frozen=True, tag="manage_credentials"):
     by: str = "local"
 
 
+class Trigger(_Request, frozen=True):
+    """What is to be done with a trigger: create, remove, enable, disable, fire, test, backfill."""
+
+    action: str
+    arguments: dict[str, JSON]
+    by: str = "local"
+
+
 class Rerun(_Request, frozen=True):
     execution: str
     node: str
@@ -156,6 +164,7 @@ Request = (
     | Publish
     | ResetBreaker
     | ManageCredentials
+    | Trigger
     | Rerun
     | Replay
     | Note

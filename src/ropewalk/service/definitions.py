@@ -14,10 +14,10 @@ from ropewalk.core.definition.difference import Difference, difference
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition, NotFound, Problem
 from ropewalk.core.instant import moment, rfc3339
 from ropewalk.engines.process import in_short_pauses
-from ropewalk.service import triggers
 from ropewalk.service.credential_checks import MayUse, require_credentials
 from ropewalk.service.reach import require_reach
 from ropewalk.service.reading.recorded import offload
+from ropewalk.service.triggers.declaring import declare, withdraw
 from ropewalk.service.verbs import Service
 from ropewalk.store import audit, workflows
 from ropewalk.store.access import Transaction
@@ -107,7 +107,7 @@ async def _publish(tx: Transaction, service: Service, held: Workflow, version: i
     if held.published == version:
         return False
     await workflows.publish(tx, held.id, version)
-    await triggers.declare(tx, held, version, by, service.store.now())
+    await declare(tx, held, version, by, service.store.now())
     await _note(tx, service, by, PUBLISH, held, held.published, version)
     return True
 
@@ -118,7 +118,7 @@ async def archive(service: Service, workflow: Workflow, by: str) -> bool:
         held = await workflows.lock(tx, service.workspace, workflow.name)
         changed = await workflows.archive(tx, service.workspace, held.id, service.store.now())
         if changed:
-            await triggers.withdraw(tx, held.id, service.store.now())
+            await withdraw(tx, held.id, service.store.now())
             await _note(tx, service, by, ARCHIVE, held, held.published, None)
     service.forget(workflow.name)
     return changed

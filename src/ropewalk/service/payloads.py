@@ -78,6 +78,11 @@ QUEUE_ITEM: Final[Shape] = _said("error") | _free(
 BREAKER: Final[Shape] = _said("target") | _free(
     "state", "callCount", "failureCount", "successCount", "windowStart", "lastFailure", "openedAt", "nextRetry"
 )
+TRIGGER: Final[Shape] = _free(
+    "id", "name", "kind", "workflowId", "workflow", "version", "settings", "enabled", "declared", "words", "nextAt",
+    "lastExecution", "createdAt", "createdBy",
+)  # fmt: skip
+FIRE: Final[Shape] = _said("detail") | _free("at", "dueAt", "executionId", "reason")
 ACTIVITY: Final[Shape] = _said("object", "detail") | _free("id", "at", "actor", "verb", "before", "after")
 ACTIVITY_BY_ID: Final[Shape] = {**ACTIVITY, **_free("object")}
 

@@ -21,7 +21,7 @@ from ropewalk.core.subject import LONGEST_NAME, is_subject
 from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
 from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Facilities, Registry
-from ropewalk.service import breakers, reading, triggers
+from ropewalk.service import breakers, reading
 from ropewalk.service.credential_checks import require_credentials
 from ropewalk.service.dead_letters import DeadLetters, require_json
 from ropewalk.service.definition_checks import require_known_rate_limits, require_served
@@ -30,6 +30,8 @@ from ropewalk.service.node_types import LoadedNodeTypes, NodeTypeLoader
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.starting import MOST_PROBLEMS, KeysUnderWay, Once, answered, check_inputs, said, start_all
 from ropewalk.service.telling import SignalVerbs, Told
+from ropewalk.service.triggers.declaring import declare
+from ropewalk.service.triggers.managing import HasTriggers
 from ropewalk.service.workflow_cache import WorkflowCache
 from ropewalk.store import retention, workflows
 from ropewalk.store.access import Store
@@ -50,7 +52,7 @@ class NewStart(Struct, frozen=True):
     priority: int = 5
 
 
-class Service(SignalVerbs):
+class Service(SignalVerbs, HasTriggers):
     """What callers may ask of one workspace of a Ropewalk."""
 
     def __init__(self, store: Store, engine: Engine, types: Registry, env: Mapping[str, str],
@@ -145,7 +147,7 @@ class Service(SignalVerbs):
             await workflows.publish(tx, saved.workflow, saved.version)
             if definition.triggers or not saved.is_new or saved.version > 1:
                 held = await workflows.lock(tx, self.workspace, draft.name)
-                await triggers.declare(tx, held, saved.version, by, self.store.now())
+                await declare(tx, held, saved.version, by, self.store.now())
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
         self.engine.versions.keep(version)
         self._changed()

@@ -135,6 +135,12 @@ async def is_under_way(reader: Reader, execution: str) -> bool:
     return await reader.fetch_one("is_under_way", execution) is not None
 
 
+async def under_way(reader: Reader, trigger: str) -> int:
+    """How many executions that the trigger started are not over."""
+    row = await reader.fetch_one("count_under_way", trigger)
+    return 0 if row is None else row[0]
+
+
 async def waiting(reader: Reader, workspace: str, most: int) -> int:
     """How many executions wait in the queue of a workspace, counted up to `most`."""
     row = await reader.fetch_one("count_backlog", workspace, most)

@@ -16,9 +16,9 @@ from ropewalk.core.errors import RopewalkError
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.schedule import Schedule
 from ropewalk.service import Service
+from ropewalk.service.triggers.firing import Firing, Moved, settings_of
 from ropewalk.store import triggers
 from ropewalk.store.triggers import Fire, Trigger
-from ropewalk.triggers.firing import Firing, Moved, settings_of
 from ropewalk.triggers.planning import MISSED, Planned, next_time, plan
 
 CLAIMED_FOR: Final = 10 * SECOND

@@ -27,6 +27,8 @@ ABSENT = World(
     done_run=f"{NOWHERE}7",
     key="f" * 32,
     etag='"none"',
+    trigger=f"{NOWHERE}8",
+    spare_trigger=f"{NOWHERE}9",
 )
 BY_ID = [each for each in GATED if SAMPLES[each.id].about is About.WORKFLOW]
 

@@ -35,7 +35,8 @@ NEED_THE_RIGHT = ("getExecutionOutput", "getRunOutput")
 """These are refused to a caller without it."""
 FREE = {
     "countExecutions", "diffDefinition", "getDefinition", "getDefinitionVersion", "getMe", "getMetrics", "getNodeType",
-    "getCredential", "getWorkspace", "listCredentialTypes", "listCredentials", "listPermits",
+    "explainTrigger", "getCredential", "getTrigger", "getWorkspace", "listCredentialTypes", "listCredentials",
+    "listPermits", "listTriggers", "previewNext",
     "listDefinitionVersions", "listDefinitions", "listKeys", "listMembers", "listNodeTypes", "listShares",
     "listWorkers", "listWorkspaces",
 }  # fmt: skip
@@ -124,6 +125,8 @@ def _names(template: str, found: Found) -> Iterator[Mapping[str, str]]:
         yield from ({**fixed, "runId": run, "runExecutionId": execution} for run, execution in found.runs.items())
     elif "{executionId}" in template or "{queueId}" in template:
         yield from ({**fixed, "executionId": each, "queueId": each} for each in found.executions.values())
+    elif "{triggerId}" in template:
+        yield {**fixed, "triggerId": found.trigger}
     elif "{letterId}" in template:
         yield from ({**fixed, "letterId": each} for each in found.letters)
     elif "{workflowId}" in template or "{definitionId}" in template:

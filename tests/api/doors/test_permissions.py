@@ -118,8 +118,11 @@ async def furnished(house: House) -> World:
     async with store.transaction() as tx:
         await breakers.put(tx, "default", TARGET, Breaker())
     await house.service.credentials.create(A_CREDENTIAL, "generic", {"value": "sample"}, [], "test")
+    made = [await house.service.triggers.create(workflow, {"every": "1h"}, "test") for _ in range(2)]
+    triggers = [each["id"] for each in made]
     house.backend.metrics = ServerMetrics(Metrics(), Sampler(store))
-    return World(workflow, spare, failed, letter.run, letter.id, letter.fingerprint, done, run, key, etag)
+    about = (letter.run, letter.id, letter.fingerprint)
+    return World(workflow, spare, failed, *about, done, run, key, etag, *triggers)
 
 
 async def _ended(house: House, workflow: str) -> str:

@@ -269,6 +269,10 @@ class ServerVerbs:
 
         return await carried_out(self._client, request, about)
 
+    async def trigger(self, action: str, arguments: Mapping[str, JSON], by: str = "") -> JSON:
+        given = {"dry_run" if name == "dryRun" else name: value for name, value in arguments.items()}
+        return await getattr(self._client, f"{action}_trigger")(**given)
+
     async def rerun(self, execution: str, node: str, by: str = "", version: int | None = None) -> str:
         return await self._client.execution(execution).rerun(node, version)
 

@@ -48,6 +48,9 @@ _any_schedule = {
         "While its last execution is under way: start nothing, wait for its end, cancel it, or start another. Default "
         "skip.",
     ),
+    "concurrency": Field(
+        Whole(1, 1_000), "How many of its executions may be under way before `overlap` decides. Default 1."
+    ),
     "misfire": Field(
         Choice("skip", "latest", "all"),
         "What becomes of due times that were missed: none, the latest, or each is started. Default latest.",

@@ -134,3 +134,14 @@ select 1
 -- count_backlog: how many wait in the queue of a workspace, at most so many. Uses queue_by_claim.
 select count(*)
   from (select 1 from queue where workspace = $1 and state = 'PENDING' limit $2) as waiting;
+
+-- count_under_way: how many executions that a trigger started are not over.
+select count(*)
+  from trigger_fire
+ inner join live on live.execution = trigger_fire.execution
+ where trigger_fire.trigger_id = $1;
+
+-- rename_trigger: a removed one gives its name to another.
+update workflow_trigger
+   set name = $1
+ where id = $2;

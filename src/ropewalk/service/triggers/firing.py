@@ -7,7 +7,7 @@ another server or before a crash, is answered with what became of it then.
 import logging
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +25,6 @@ from ropewalk.core.errors import (
 from ropewalk.core.expression import ExpressionError, Scope, compile_template, is_true
 from ropewalk.core.signals import Cancel
 from ropewalk.core.state import TriggerType
-from ropewalk.service import Service
 from ropewalk.service.starting import alone
 from ropewalk.store import triggers, workflows
 from ropewalk.store.access import Row
@@ -35,6 +34,9 @@ LONGEST_KEY: Final = 512
 LONGEST_DETAIL: Final = 500
 MOST_WAITING: Final = 100_000
 """How many executions of a workspace may wait in the queue before triggers start no more."""
+
+if TYPE_CHECKING:
+    from ropewalk.service.verbs import Service
 
 _log = logging.getLogger("ropewalk.triggers")
 
@@ -67,7 +69,7 @@ class Moved(Struct, frozen=True):
     next_at: int | None
 
 
-class _Skipped(RopewalkError):
+class Skipped(RopewalkError):
     """Nothing is started; `reason` says why."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
@@ -78,7 +80,7 @@ class _Skipped(RopewalkError):
 class Firing:
     """Starts what triggers ask for, in any workspace."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: "Service") -> None:
         self._service = service
         self._store = service.store
         self._engine = service.engine
@@ -102,7 +104,7 @@ class Firing:
             request = await self.request(trigger, event)
             if not is_asked:
                 await self._require_place(trigger)
-        except _Skipped as skipped:
+        except Skipped as skipped:
             return await self._skip(trigger, key, skipped.reason, str(skipped), moved)
         return await self._start(trigger, key, request, moved)
 
@@ -159,7 +161,7 @@ class Firing:
         try:
             definition.check_input(given)
         except InvalidInput as error:
-            raise _Skipped(Reason.INVALID, str(error)) from error
+            raise Skipped(Reason.INVALID, str(error)) from error
         return StartRequest(
             version=version,
             workspace=trigger.workspace,
@@ -174,34 +176,41 @@ class Firing:
 
     def _require_true(self, settings: Mapping[str, Any], scope: Scope) -> None:
         if "when" in settings and not is_true(_evaluated("when", settings["when"], scope)):
-            raise _Skipped(Reason.FILTERED, "`when` is not true")
+            raise Skipped(Reason.FILTERED, "`when` is not true")
 
     async def _version(self, trigger: Trigger) -> Version:
         """The version that the trigger starts."""
         if trigger.removed_at is not None:
-            raise _Skipped(Reason.MISSING, "the trigger was removed")
+            raise Skipped(Reason.MISSING, "the trigger was removed")
         found = await workflows.get(self._store, trigger.workspace, trigger.workflow)
         if found is None:
-            raise _Skipped(Reason.MISSING, "its workflow is not there")
+            raise Skipped(Reason.MISSING, "its workflow is not there")
         try:
             return await self._engine.versions.startable(found, trigger.version)
         except (NotFound, InvalidTransition, VersionLost) as error:
-            raise _Skipped(Reason.MISSING, str(error)) from error
+            raise Skipped(Reason.MISSING, str(error)) from error
 
     # Whether there is a place for it
 
     async def _require_place(self, trigger: Trigger) -> None:
         if not trigger.is_enabled:
-            raise _Skipped(Reason.DISABLED, "the trigger is switched off")
+            raise Skipped(Reason.DISABLED, "the trigger is switched off")
         if await triggers.waiting(self._store, trigger.workspace, MOST_WAITING) >= MOST_WAITING:
-            raise _Skipped(Reason.BACKLOG, f"{MOST_WAITING:,} executions wait in the workspace already")
-        last, overlap = trigger.last_execution, settings_of(trigger).get("overlap", default_overlap(trigger))
-        if last is None or overlap == "allow" or not await triggers.is_under_way(self._store, last):
+            raise Skipped(Reason.BACKLOG, f"{MOST_WAITING:,} executions wait in the workspace already")
+        last, overlap = trigger.last_execution, overlap_of(trigger)
+        if last is None or overlap == "allow" or not await self._is_full(trigger, last):
             return
         if overlap == "cancel":
             await self._cancel(trigger, last)
         elif overlap == "skip":
-            raise _Skipped(Reason.OVERLAP, f"execution {last} is still under way")
+            raise Skipped(Reason.OVERLAP, f"execution {last} is still under way")
+
+    async def _is_full(self, trigger: Trigger, last: str) -> bool:
+        """Whether as many of its executions are under way as it may have."""
+        most: int = settings_of(trigger).get("concurrency", 1)
+        if most == 1:
+            return await triggers.is_under_way(self._store, last)
+        return await triggers.under_way(self._store, trigger.id) >= most
 
     async def _cancel(self, trigger: Trigger, execution: str) -> None:
         by = f"trigger:{trigger.id}"
@@ -212,8 +221,8 @@ class Firing:
 
     async def is_held_up(self, trigger: Trigger) -> bool:
         """Whether the next one has to wait until the last has ended."""
-        last, overlap = trigger.last_execution, settings_of(trigger).get("overlap", default_overlap(trigger))
-        return overlap == "queue" and last is not None and await triggers.is_under_way(self._store, last)
+        last = trigger.last_execution
+        return overlap_of(trigger) == "queue" and last is not None and await self._is_full(trigger, last)
 
 
 def settings_of(trigger: Trigger) -> dict[str, Any]:
@@ -221,9 +230,10 @@ def settings_of(trigger: Trigger) -> dict[str, Any]:
     return msgspec.json.decode(trigger.settings, type=dict[str, Any])
 
 
-def default_overlap(trigger: Trigger) -> str:
-    """A schedule starts nothing while its last execution is under way; deliveries and messages do not wait."""
-    return "skip" if trigger.kind == TriggerType.CRON else "allow"
+def overlap_of(trigger: Trigger) -> str:
+    """What it does while its last execution is under way: a schedule starts nothing, deliveries do not wait."""
+    default = "skip" if trigger.kind == TriggerType.CRON else "allow"
+    return str(settings_of(trigger).get("overlap", default))
 
 
 def default_input(trigger: Trigger, event: Mapping[str, Any]) -> Any:
@@ -235,7 +245,7 @@ def _evaluated(field: str, written: Any, scope: Scope) -> Any:
     try:
         return compile_template(written).resolve(scope)
     except ExpressionError as error:
-        raise _Skipped(Reason.INVALID, f"{field}: {error}") from error
+        raise Skipped(Reason.INVALID, f"{field}: {error}") from error
 
 
 def _move(trigger: Trigger, execution: str, moved: Moved | None) -> tuple[str, Row]:
