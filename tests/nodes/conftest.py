@@ -12,6 +12,7 @@ from ropewalk.nodes.files import as_value, file_of
 from ropewalk.nodes.functions import Functions
 from ropewalk.nodes.network import NetworkPolicy
 from ropewalk.store.sqlite import SqliteStore
+from tests.s3 import s3_server
 
 NOON = 1_800_000_000_000_000
 
@@ -89,6 +90,13 @@ def run(registry, facilities):
         return await node_type.run(node_type.accept(inputs), context_of(facilities, **changes))
 
     return run_node
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """The address of a server that speaks S3."""
+    with s3_server() as url:
+        yield url
 
 
 class Site:

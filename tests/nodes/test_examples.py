@@ -15,6 +15,7 @@ from ropewalk.nodes.base import Registry
 from ropewalk.nodes.builtin import BUILTIN
 from ropewalk.nodes.functions import Functions
 from ropewalk.wiring import Settings, open_service
+from tests.s3 import KEY, make_bucket
 
 from .services import SERVICES
 
@@ -67,6 +68,12 @@ async def keep_credential(local, site, service):
     await local.service.credentials.create("service", service.credential, service.at(site.url), [], "local")
 
 
+async def open_bucket(local, s3):
+    """The bucket and the credential that the examples of S3 name."""
+    await make_bucket(s3)
+    await local.service.credentials.create("bucket", "aws", {**KEY, "endpoint": s3}, [], "local")
+
+
 async def signal(local, execution):
     await execution.signal("go", {"by": "Ada"})
 
@@ -103,10 +110,12 @@ def test_an_example_uses_the_type_that_it_is_named_after(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-async def test_an_example_gives_what_it_says(local, site, shop, mail, file):
+async def test_an_example_gives_what_it_says(local, site, s3, shop, mail, file):
     given = {"http.request": shop, "email.send": mail}.get(file.stem)
     if file.stem in SERVICES:
         await keep_credential(local, site, SERVICES[file.stem])
+    if file.stem.startswith("s3."):
+        await open_bucket(local, s3)
     if file.stem == "subworkflow":
         await local.service.save(read_document(FOLDER / "limit.yaml").value)
 

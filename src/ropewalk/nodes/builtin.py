@@ -58,5 +58,10 @@ BUILTIN: Final = {
     },
     "sql.query": "ropewalk.nodes.sql:SqlQuery",
     "sql.insert": "ropewalk.nodes.sql_insert:SqlInsert",
+    "s3.get": "ropewalk.nodes.s3:S3Get",
+    "s3.put": "ropewalk.nodes.s3:S3Put",
+    "s3.list": "ropewalk.nodes.s3:S3List",
+    "s3.delete": "ropewalk.nodes.s3:S3Delete",
+    "s3.presign": "ropewalk.nodes.s3:S3Presign",
 }
 """Each is imported when it is first asked for."""

@@ -113,6 +113,9 @@ class Aws(Fields):
     region: str = line("The region.", "eu-central-1", "us-east-1")
     service: str | None = line("The service that requests are signed for, if the host does not tell.", "s3", None)
     endpoint: str | None = address("A store that speaks S3 elsewhere.", "https://minio.example.org", None)
+    path_style: bool = Field(
+        True, description="Whether such a store has the bucket in the path, and not in the host.", examples=[False]
+    )
 
 
 class Tls(StrEnum):

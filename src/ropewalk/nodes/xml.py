@@ -75,6 +75,11 @@ class Xml(NodeType):
         return Output('<?xml version="1.0" encoding="UTF-8"?>\n' + "".join(writing.pieces))
 
 
+def read_xml(text: str, lists: list[str]) -> JSON:
+    """The value of a text, with a list for each of these elements; a permanent failure if it is no XML."""
+    return _Reading(lists).read(text)
+
+
 class _Element:
     """An element whose end has not come yet."""
 

@@ -78,12 +78,13 @@ def signed(request: Request, key: Mapping[str, str], service: str, region: str, 
     canonical = f"{request.method}\n{path}\n{query}\n{lines}\n{names}\n{content}"
     scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     text = f"{ALGORITHM}\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    proof = hmac.new(_key(key["secretAccessKey"], scope), text.encode(), hashlib.sha256).hexdigest()
+    proof = hmac.new(signing_key(key["secretAccessKey"], scope), text.encode(), hashlib.sha256).hexdigest()
     told = f"{ALGORITHM} Credential={key['accessKeyId']}/{scope}, SignedHeaders={names}, Signature={proof}"
     return with_header(request, "Authorization", told)
 
 
-def _key(secret: str, scope: str) -> bytes:
+def signing_key(secret: str, scope: str) -> bytes:
+    """The key that signs in a scope: a day, a region, a service."""
     key = f"AWS4{secret}".encode()
     for part in scope.split("/"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
