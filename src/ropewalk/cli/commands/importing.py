@@ -11,6 +11,7 @@ from ropewalk.cli.views.text import plain
 from ropewalk.core.errors import InvalidInput
 
 LARGEST: Final = 1024 * 1024
+LARGEST_WORKFLOW: Final = 4 * LARGEST
 
 
 @click.group("import")
@@ -40,13 +41,48 @@ def curl(command: str, is_json: bool) -> int:
     return Code.OK
 
 
-def _text(raw: bytes) -> str:
-    if len(raw) > LARGEST:
-        raise InvalidInput(f"what is read from stdin has more than {LARGEST} bytes")
+@import_.command()
+@click.argument("file", metavar="FILE|-", type=click.Path(dir_okay=False, exists=True, allow_dash=True))
+@click.option("--json", "is_json", is_flag=True, help="Print JSON instead of YAML.")
+@click.option("--report", type=click.Path(dir_okay=False, writable=True), help="Write the report there, as JSON.")
+def n8n(file: str, is_json: bool, report: str | None) -> int:
+    """Print the workflow that does what a workflow of n8n does.
+
+    FILE is an export of n8n; `-` reads it from stdin. The report on stderr says of each node whether it is the same
+    (exact), nearly so (approximated), left to be written (stub) or not there (unsupported), and why. What is left to be
+    written fails when it is executed. Credentials are named and not copied: make them before you start it.
+    """
+    import json
+
+    from ropewalk.importing.n8n import workflow_of  # here, since other kinds do without
+    from ropewalk.wiring import node_types
+
+    with click.open_file(file, "rb") as opened:
+        text = _text(opened.read(LARGEST_WORKFLOW + 1), LARGEST_WORKFLOW)
+    try:
+        found = workflow_of(json.loads(text), node_types().infos())
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"the workflow cannot be imported: it is not JSON: {error}") from error
+    except RecursionError as error:
+        raise InvalidInput("the workflow cannot be imported: it is nested too deep") from error
+    except ValueError as error:
+        raise InvalidInput(f"the workflow cannot be imported: {error}") from error
+    for line in found.report.lines():
+        print(plain(line), file=sys.stderr)
+    if report is not None:
+        with click.open_file(report, "w", encoding="utf-8") as written:
+            written.write(json.dumps(found.report.as_json(), indent=2, ensure_ascii=False) + "\n")
+    print_document(found.document, is_json=is_json)
+    return Code.OK
+
+
+def _text(raw: bytes, largest: int = LARGEST) -> str:
+    if len(raw) > largest:
+        raise InvalidInput(f"what is read has more than {largest} bytes")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput("what is read from stdin is not UTF-8") from error
+        raise InvalidInput("what is read is not UTF-8") from error
 
 
 def print_document(value: Any, *, is_json: bool) -> None:
