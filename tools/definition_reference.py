@@ -179,6 +179,23 @@ whichever version is published meanwhile; outputs over 64 KiB are not kept, as w
 signals and events are never cached. A child may use the `concurrencyKey` that its parent or another ancestor holds, one
 at a time: the holders of a key are always one line of descent, and siblings come one after the other.
 
+## Nodes that speak to executions
+
+| type | does, and its ports | a repeated attempt |
+|---|---|---|
+| `workflow.start` | starts a workflow and goes on at once, with the id of the execution | gets the id of the first |
+| `event.emit` | publishes an event, as `POST /api/v1/events` does | publishes nothing, gets the count of the first |
+| `execution.signal` | signals an execution: `told`; `over` if it has ended or keeps 1,000 signals | tells nothing |
+| `execution.cancel` | cancels an execution: `cancelled`; `over` if it has ended in another way | finds it cancelled |
+
+So each is done once, also if a worker dies after it and before the result is recorded. Starts and events are remembered
+for a day, signals for as long as their execution lives, the latest 1,000 of them. What is started is no child: it has a
+slot and an end of its own, and no parent waits for it. Executions that start each other come to an end: one that is 16
+starts and children deep starts no other.
+
+A node speaks with the rights of its execution: to executions of its own workspace and, if the execution is bounded by a
+share ([security](security.md)), to those of workflows that are shared. The audit log names it as `execution:ID`.
+
 """
 
 _TRIGGERS: Final = """\

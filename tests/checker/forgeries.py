@@ -145,6 +145,7 @@ TOLD = story(
     Tell("go"),
     Tell("go"),
 )
+TOLD_ONCE = story(flow("a"), Start(), Tell("go", once="key"), Tell("go", once="key"), ok("a"))
 SLEPT = story(flow("a"), Start(), Suspended("a", 1, Timer(NOON + SECOND)), SECOND, Due())
 RERUN_PLAN = flow("a b", "a->b")
 RERUN = insert(
@@ -303,6 +304,7 @@ FORGERIES = [
     Forgery("I-17", "a node that succeeds twice", CHAIN, repeat(CHAIN, NodeSucceeded)),
     Forgery("I-17", "an attempt that ends twice", RETRIED, repeat(RETRIED, RunFailed)),
     Forgery("I-17", "a signal used twice", TOLD, drop(TOLD, SignalReceived, 1)),
+    Forgery("I-17", "a signal told twice under a key", TOLD_ONCE, repeat(TOLD_ONCE, SignalReceived)),
     Forgery("I-18", "a return after success", CHAIN, insert(CHAIN, NodesStarted, RunReturned(NOON, "a", 1), nth=1)),
     Forgery("I-18", "a release after success", CHAIN, insert(CHAIN, NodesStarted, RunReleased(NOON, "a", 1), nth=1)),
     Forgery("I-18", "a restart after success", CHAIN, insert(CHAIN, NodesStarted, RunStarted(NOON, "a", 2), nth=1)),

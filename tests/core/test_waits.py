@@ -5,7 +5,7 @@ import pytest
 from ropewalk.core.commands import NeedSlot, RunNode, WakeAt
 from ropewalk.core.duration import HOUR, MINUTE, SECOND
 from ropewalk.core.errors import InvalidTransition
-from ropewalk.core.events import RunStarted, SlotReleased, SlotTaken
+from ropewalk.core.events import RunStarted, SignalReceived, SlotReleased, SlotTaken
 from ropewalk.core.signals import (
     ChildEnded,
     Decide,
@@ -181,6 +181,25 @@ def test_at_most_a_thousand_signals_are_kept():
 
     with pytest.raises(InvalidTransition, match="1000 signals"):
         execution.handle(Tell("x"), NOON)
+
+
+def test_what_is_told_under_a_key_is_told_once_also_after_a_fold_and_after_the_end():
+    execution = after(workflow("a"), Tell("go", 1, once="key"))
+
+    assert execution.handle(Tell("go", 2, once="key"), NOON) == []
+    assert [type(each) for each in execution.handle(Tell("go", 2, once="other"), NOON)] == [SignalReceived]
+    tell(execution, ok("a"))
+    assert execution.is_ended
+    assert execution.handle(Tell("go", 3, once="other"), NOON) == []
+
+
+def test_a_thousand_keys_are_remembered_the_latest():
+    execution = after(workflow("a"))
+    for n in range(1_001):
+        tell(execution, Tell("go", once=str(n)))
+        execution.signals.clear()
+
+    assert list(execution.told_once)[::999] == ["1", "1000"]
 
 
 def test_an_ended_execution_takes_no_signal():

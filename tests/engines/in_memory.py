@@ -22,7 +22,7 @@ from ropewalk.core import log
 from ropewalk.core.acceptance import StartRequest, first_events
 from ropewalk.core.commands import Command, EvaluateOutput, Finish, NeedSlot, RunNode, StartChild, StopRun, WakeAt
 from ropewalk.core.errors import InvalidTransition, NotFound, RopewalkError, Unavailable
-from ropewalk.core.events import Event
+from ropewalk.core.events import Event, ExecutionAccepted
 from ropewalk.core.execution.resuming import first_signals, lost, under_way
 from ropewalk.core.kinship import end_of_child, never_began, reopening_of_child, verb_of_parent
 from ropewalk.core.signals import (
@@ -65,6 +65,7 @@ from ropewalk.nodes.base import Registry
 from ropewalk.nodes.facilities import Facilities
 from ropewalk.nodes.network import NetworkPolicy
 from ropewalk.service import Service
+from ropewalk.service.speaking import SpokenExecutions
 from ropewalk.store import inbox, queue
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Store
@@ -383,6 +384,8 @@ class InMemoryEngine:
         self.lives[live.id] = live
         self._append(live, events)
         live.audit(request.actor, "start", self.store.now())
+        if remember is not None:
+            live.rows += remember(live.id)
         await self.settled()
         return live.id
 
@@ -416,6 +419,9 @@ class InMemoryEngine:
         self._append(live, events)
         return bool(events)
 
+    def under_way(self, execution: str) -> ExecutionAccepted | None:
+        return self.lives[execution].accepted if self.is_under_way(execution) else None
+
     def is_under_way(self, execution: str) -> bool:
         live = self.lives.get(execution)
         return live is not None and not live.execution.is_ended
@@ -439,6 +445,7 @@ class InMemoryWorld(World):
             await wiring._prepare(store, settings)
             engine = InMemoryEngine(store, self.types, facilities, settings.worker, self.logs)
             service = Service(store, engine, self.types, settings.env, settings.limits)
+            facilities.executions = SpokenExecutions(service)
             try:
                 await engine.open()
                 yield service

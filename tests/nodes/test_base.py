@@ -12,9 +12,11 @@ BUILTIN = [
     *("aggregate", "approval"),
     "code.python",
     *("crypto.hash", "crypto.hmac", "crypto.sign", "crypto.verify", "csv.parse"),
-    *("csv.write", "datetime", "dedupe", "delay", "email.send", "fail", "filter", "html.extract", "http.request"),
+    *("csv.write", "datetime", "dedupe", "delay", "email.send", "event.emit", "execution.cancel"),
+    *("execution.signal", "fail", "filter", "html.extract", "http.request"),
     *("if", "json", "kv.delete", "kv.get", "kv.increment", "kv.set", "limit", "log", "markdown.render", "merge"),
-    *("noop", "note", "python", "set", "sort", "split", "subworkflow", "switch", "text.template", "wait", "xml"),
+    *("noop", "note", "python", "set", "sort", "split", "subworkflow", "switch", "text.template", "wait"),
+    *("workflow.start", "xml"),
 ]
 
 

@@ -89,6 +89,7 @@ async def nothing(local, execution):
     """Most examples need no help."""
 
 
+CALLED = {"subworkflow": ["limit"], "workflow.start": ["limit"], "execution.cancel": ["wait"]}
 HELP = {"wait": signal, "approval": approve}
 
 
@@ -116,8 +117,8 @@ async def test_an_example_gives_what_it_says(local, site, s3, shop, mail, file):
         await keep_credential(local, site, SERVICES[file.stem])
     if file.stem.startswith("s3."):
         await open_bucket(local, s3)
-    if file.stem == "subworkflow":
-        await local.service.save(read_document(FOLDER / "limit.yaml").value)
+    for called in CALLED.get(file.stem, ()):
+        await local.service.save(read_document(FOLDER / f"{called}.yaml").value)
 
     execution = await local.start(read_document(file).value, vars=given)
     await HELP.get(file.stem, nothing)(local, execution)

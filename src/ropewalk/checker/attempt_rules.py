@@ -65,7 +65,8 @@ def _start_in_turn(t: Trace, mark: Mark, number: int, last: Mark | None) -> Iter
 
 
 def results_are_recorded_once(t: Trace, graph: Graph) -> Iterator[Violation]:
-    """I-17: a node or item succeeds once, an attempt ends once, and a signal told to the execution answers one wait.
+    """I-17: a node or item succeeds once, an attempt ends once, a signal told to the execution answers one wait, and
+    what is told under a key is told once.
 
     An attempt that failed may still be given up by hand. The same attempt lost twice is I-20's.
     """
@@ -75,6 +76,14 @@ def results_are_recorded_once(t: Trace, graph: Graph) -> Iterator[Violation]:
         if _is_success(move.step, move.before) and t.is_expanded(move.node, move.seq):
             yield t.violation("I-17", f"map {t.plan.ids[move.node]} succeeded twice", move.seq, move.since)
     yield from _answers_once(t)
+    yield from _told_once(t)
+
+
+def _told_once(t: Trace) -> Iterator[Violation]:
+    known: dict[str, int] = {}
+    for seq, event in t.told:
+        if event.once is not None and known.setdefault(event.once, seq) != seq:
+            yield t.violation("I-17", f"a signal {event.name!r} was told twice under one key", seq, known[event.once])
 
 
 def _ends_once(t: Trace, lane: Lane) -> Iterator[Violation]:

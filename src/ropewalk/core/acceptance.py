@@ -48,6 +48,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     trace: str | None = None
     once: str | None = None
     bounded_by: tuple[str, ...] = ()
+    depth: int = 0
 
     def bounds(self) -> tuple[str, ...]:
         """The actors that bound what it reaches: those who start it, and who saved the version."""
@@ -95,6 +96,7 @@ def first_events(request: StartRequest, execution: str, now: int) -> tuple[Execu
         request.once,
         RULES,
         bounded_by,
+        request.depth,
     )
     # Taken over now, whenever that was looked up: time does not go back within a log.
     return accepted, [accepted, *[replace(event, at=now) for event in request.carried]]

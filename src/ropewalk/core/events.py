@@ -63,7 +63,7 @@ class ExecutionAccepted(EventBase, frozen=True):
     """Always first: what is executed, everything it may read, and the rules it follows.
 
     `bounded_by` are the actors with whom single workflows are shared, and who saved or started it: it reaches what is
-    shared with each of them. None: it reaches the whole workspace.
+    shared with each of them. None: it reaches the whole workspace. `depth` is how many led to it by starts of nodes.
     """
 
     execution: str
@@ -84,6 +84,7 @@ class ExecutionAccepted(EventBase, frozen=True):
     """A hash of the idempotency key it was started under, and of what was asked."""
     rules: int = 0
     bounded_by: tuple[str, ...] = ()
+    depth: int = 0
 
 
 class NodesCarriedOver(EventBase, frozen=True):

@@ -66,7 +66,17 @@ def child_request(accepted: ExecutionAccepted, command: StartChild, version: Ver
         execution=wait.child,
         trace=accepted.trace,
         bounded_by=accepted.bounded_by,
+        depth=accepted.depth,
     )
+
+
+def depth_below(accepted: ExecutionAccepted) -> int:
+    """The depth of what a node of the execution accepted so starts without waiting; InvalidTransition if too deep."""
+    above = accepted.parent.ancestors if accepted.parent else ()
+    depth = accepted.depth + len(above) + 1
+    if depth >= DEEPEST:
+        raise InvalidTransition(f"executions have started one another more than {DEEPEST} deep")
+    return depth
 
 
 def never_began(command: StartChild, state: ExecutionState, reason: str) -> ChildEnded:

@@ -1,11 +1,12 @@
 """What a workflow reaches beyond itself, and who bounds it.
 
-A workflow may call other workflows, wait for events of its workspace, name its rate limits and its credentials, read
-and write the values it keeps and the files in its folder, and read `env` and `workspace`. A member of the workspace
-reaches all of that. An actor with whom single workflows are shared reaches those workflows and nothing else, so a
-version that such an actor saved, and an execution that such an actor started, are *bounded* by that actor: they call
-what is shared with every actor that bounds them, use the credentials that are, wait for no event, name no rate limit,
-and reach no value and no folder of the workspace.
+A workflow may call and start other workflows, speak to executions, wait for and emit events of its workspace, name its
+rate limits and its credentials, read and write the values it keeps and the files in its folder, and read `env` and
+`workspace`. A member of the workspace reaches all of that. An actor with whom single workflows are shared reaches those
+workflows and nothing else, so a version that such an actor saved, and an execution that such an actor started, are
+*bounded* by that actor: they call what is shared with every actor that bounds them, use the credentials that are, speak
+to executions of such workflows alone, wait for no event and emit none, name no rate limit, and reach no value and no
+folder of the workspace.
 
 What a version says it reaches is looked at when it is saved (`needs`); what an execution does reach is looked at when
 it does so: names may be computed, and shares may have been taken away.
@@ -37,12 +38,13 @@ class Reached(StrEnum):
     EVENTS = "events"
     KEPT_VALUES = "kept values"
     FILES = "files"
+    EXECUTION = "execution"
 
 
 class Need(Struct, frozen=True):
     """One thing a document reaches beyond itself: a `workflow`, a `credential`, or something of the whole workspace.
 
-    `is_computed`: only a run will tell which workflow it is.
+    `is_computed`: only a run will tell which workflow or execution it is.
     """
 
     path: Path
@@ -73,6 +75,8 @@ def _named(document: Mapping[str, Any], reaches: Mapping[str, Mapping[str, Reach
                 yield Need(path, "a value that the workspace keeps")
             elif kind is Reached.FILES:
                 yield Need(path, "a file in the workspace's folder")
+            elif kind is Reached.EXECUTION:
+                yield Need(path, "another execution", is_computed=True)
             else:
                 named = str(given[parameter])
                 yield Need(path, f"the workflow {named!r}", named, has_expression(named))

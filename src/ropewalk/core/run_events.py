@@ -68,7 +68,8 @@ class ChildResumed(EventBase, frozen=True):
 
 
 class SignalReceived(EventBase, frozen=True):
-    """Kept until a wait for `name` uses it."""
+    """Kept until a wait for `name` uses it. `once` is the key under which it was told, if it was."""
 
     name: str
     payload: Any = None
+    once: str | None = None

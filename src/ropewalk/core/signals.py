@@ -107,10 +107,14 @@ class Decide(_Signal, frozen=True):
 
 
 class Tell(_Signal, frozen=True):
-    """A caller tells the execution `name`; kept until a wait uses it."""
+    """A caller tells the execution `name`; kept until a wait uses it.
+
+    `once` is a key, if the caller may tell the same again: that changes nothing.
+    """
 
     name: str
     payload: Any = None
+    once: str | None = None
 
 
 class Matched(_Signal, frozen=True):

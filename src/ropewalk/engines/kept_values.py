@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from ropewalk.core.canonical import LARGEST_INTEGER
-from ropewalk.core.duration import DAY
 from ropewalk.core.errors import RopewalkError
+from ropewalk.engines import once
 from ropewalk.nodes.base import NodeFailure
 from ropewalk.nodes.keeping import Change, Condition, Kept
 from ropewalk.store import kept_values
@@ -17,10 +17,6 @@ from ropewalk.store.access import Store, Transaction
 from ropewalk.store.kept_values import GONE, KeptValue
 
 SPACE: Final = "kv"
-WORK: Final = "work"
-"""Where the answers lie that runs have got for their changes."""
-REMEMBERED: Final = DAY
-"""How long an attempt that is repeated gets the answer of the first."""
 
 _changes: Final = msgspec.json.Decoder(Change)
 Chosen = Callable[[Kept, int, int], KeptValue | None]
@@ -69,13 +65,11 @@ class StoredValues:
     async def _change(self, workspace: str, key: str, work: str, chosen: Chosen) -> Change:
         async with _reached(), self._store.transaction() as tx:
             now = self._store.now()
-            # The row of the work first: a worker that was thought dead, and the one in its place, come one by one.
-            answer, version = await kept_values.lock(tx, workspace, WORK, work, now)
-            if answer is not None:
-                return _changes.decode(answer.value)
+            done = await once.lock(tx, workspace, work, now)
+            if done.answer is not None:
+                return _changes.decode(done.answer)
             change = await self._changed(tx, workspace, key, now, chosen)
-            told = msgspec.json.encode(change).decode()
-            await kept_values.put(tx, workspace, WORK, work, KeptValue(told, version, now + REMEMBERED))
+            await done.remember(msgspec.json.encode(change).decode())
         return change
 
     async def _changed(self, tx: Transaction, workspace: str, key: str, now: int, chosen: Chosen) -> Change:

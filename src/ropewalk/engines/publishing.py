@@ -15,6 +15,7 @@ from ropewalk.core.expression import ExpressionError, Scope, compile_expression,
 from ropewalk.core.signals import Matched, Released, Signal
 from ropewalk.core.subject import matches
 from ropewalk.core.waits import BreakerWait, TypeWait
+from ropewalk.engines import once
 from ropewalk.engines.background import Background
 from ropewalk.engines.base import Appended, Breakers
 from ropewalk.engines.computing import Computing
@@ -49,21 +50,26 @@ class Publishing:
         self._missed = missed
         self._doubtful: dict[tuple[str, str], None] = {}
 
-    async def publish(self, workspace: str, subject: str, payload: Any, by: str) -> int:
+    async def publish(self, workspace: str, subject: str, payload: Any, by: str, work: str | None = None) -> int:
         """Write down who published it and, for every matching wait, that its event has come; then tell them.
 
         How many there were. No execution is told without a word in the audit log, and there is none of what none could
-        be told.
+        be told. What is the work of a run is published once, and told the same count again.
         """
         post: list[Message] = []
         about = (workspace, by, "publish", subject, None, None, None)
         passing = await self._passing(workspace, subject, payload, by)
         async with self._writing() as tx:
+            done = None if work is None else await once.lock(tx, workspace, work, self._store.now())
+            if done is not None and done.answer is not None:
+                return int(done.answer)
             await audit.append(tx, AuditEntry(str(uuid_utils.uuid7()), self._store.now(), *about))
             for wait in await events.waiting(tx, workspace):
                 if matches(wait.subject, subject) and (wait.filter is None or _place(wait) in passing):
                     signal = Matched(wait.node, wait.attempt, payload, wait.item, subject)
                     post += await _written_down(tx, wait, signal, self._store.now())
+            if done is not None:
+                await done.remember(str(len(post)))
         self._deliver(post)
         return len(post)
 

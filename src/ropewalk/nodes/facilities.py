@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ropewalk.nodes.keeping import KeptValues
     from ropewalk.nodes.sandbox import Sandboxes
     from ropewalk.nodes.smtp import SmtpSettings
+    from ropewalk.nodes.speaking import Executions
 
 MOST_THREADS = 64
 MOST_PROCESSES = 2
@@ -63,6 +64,8 @@ class Facilities:
         self.credentials: Credentials | None = None
         # Below which folder each workspace has one of its own, if any.
         self.files_root: str | None = None
+        # What nodes speak to that are no part of their own execution; likewise.
+        self.executions: Executions | None = None
 
     @property
     def http(self) -> "aiohttp.ClientSession":

@@ -14,16 +14,18 @@ from ropewalk.store import credentials, workflows
 async def require_reach(service: Service, definition: Definition, actor: str) -> None:
     """Refuses a definition, naming every place, that reaches what is not shared with this actor.
 
-    A workflow whose name is computed is looked at when it is called.
+    A workflow whose name is computed is looked at when it is called, an execution when it is spoken to.
     """
     problems = []
     for need in _needs(service, definition):
         if need.credential is not None:
             if not await _may_use(service, actor, need.credential):
                 problems.append(Problem(need.path, refusal(need.what, (actor,), credential_remedy(need.credential))))
+        elif need.is_computed:
+            continue
         elif need.workflow is None:
             problems.append(Problem(need.path, refusal(need.what, (actor,))))
-        elif not need.is_computed and not await _may_call(service, actor, need.workflow):
+        elif not await _may_call(service, actor, need.workflow):
             problems.append(Problem(need.path, refusal(need.what, (actor,), workflow_remedy(need.workflow))))
     if problems:
         raise InvalidDefinition(problems[:MOST_PROBLEMS])

@@ -167,13 +167,14 @@ class Service(SignalVerbs, HasTriggers):
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | Once | None = None,
                     trace: str | None = None, bounded_by: tuple[str, ...] = (),
-                    execution: str | None = None) -> str:  # fmt: skip
+                    execution: str | None = None, depth: int = 0) -> str:  # fmt: skip
         """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one.
 
         `trace` is the trace it continues, as `read_traceparent` gives it; `bounded_by` is the actor, if that one
-        reaches less than the whole workspace; `execution` is the id it is to have, if the caller has made one.
+        reaches less than the whole workspace; `execution` is the id it is to have, if the caller has made one;
+        `depth` is how many executions led to it by starts of nodes.
         """
-        request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by, execution)
+        request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by, execution, depth)
         definition = version.plan.definition
         try:
             definition.check_input(input, is_brief=True)
@@ -224,7 +225,7 @@ class Service(SignalVerbs, HasTriggers):
 
     def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
                  priority: int, trace: str | None, bounded_by: tuple[str, ...],
-                 execution: str | None = None) -> StartRequest:  # fmt: skip
+                 execution: str | None = None, depth: int = 0) -> StartRequest:  # fmt: skip
         definition = version.plan.definition
         if unknown := [name for name in overrides if name not in definition.vars]:
             raise InvalidInput([Problem(("vars", name), "the workflow has no such variable") for name in unknown])
@@ -243,6 +244,7 @@ class Service(SignalVerbs, HasTriggers):
             trace=trace,
             bounded_by=bounded_by,
             execution=execution,
+            depth=depth,
         )
 
     async def ended(self, execution: str) -> Ended:
@@ -279,15 +281,15 @@ class Service(SignalVerbs, HasTriggers):
             if not await retention.hold(tx, execution, self.store.now()):
                 raise NotFound(f"there is no execution {execution}")
 
-    async def publish(self, subject: str, payload: JSON = None, by: str = "local") -> int:
-        """Tell every execution that waits for such an event; how many were. Durable when it returns."""
+    async def publish(self, subject: str, payload: JSON = None, by: str = "local", work: str | None = None) -> int:
+        """Tell every execution that waits for such an event, once for each `work`; how many were. Durable on return."""
         problems = json_problems(payload, ("payload",))
         if not isinstance(subject, str) or not is_subject(subject):
             words = f"must be words with dots between them, like order.paid, of at most {LONGEST_NAME} characters"
             problems.append(Problem(("subject",), words))
         if problems:
             raise InvalidInput(problems)
-        return await self.engine.publishing.publish(self.workspace, subject, payload, by)
+        return await self.engine.publishing.publish(self.workspace, subject, payload, by, work)
 
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""

@@ -100,6 +100,7 @@ async def open_service(
     from ropewalk.nodes.network import NetworkPolicy
     from ropewalk.service import Service
     from ropewalk.service.node_types import NodeTypeLoader
+    from ropewalk.service.speaking import SpokenExecutions
 
     types = node_types() if types is None else types
     policy = NetworkPolicy(allow=settings.allow_hosts)
@@ -117,6 +118,7 @@ async def open_service(
             loader = None if load is None else NodeTypeLoader(types, facilities.functions, load)
             service = Service(store, engine, types, env, settings.limits, loader=loader)
             service.stored_credentials, service.facilities = stored, facilities
+            facilities.executions = SpokenExecutions(service)
             async with (
                 watched(engine, settings.telemetry, metrics),
                 _swept(engine, settings),

@@ -17,6 +17,7 @@ from tests.engines.scenarios import (
     limits,
     maps,
     rate_limits,
+    speaking,
     verbs,
     waits,
 )
@@ -44,6 +45,7 @@ SCENARIOS: list[Scenario] = [
         rate_limits,
         waits,
         events,
+        speaking,
         verbs,
         durability,
     )

@@ -224,12 +224,14 @@ def decide(x: Progress, signal: Decide, now: int) -> None:
 
 
 def tell(x: Progress, signal: Tell, now: int) -> None:
-    """Keep what was told, and hand it to the wait that has been there longest."""
+    """Keep what was told, and hand it to the wait that has been there longest; what comes again changes nothing."""
+    if signal.once is not None and signal.once in x.told_once:
+        return
     if x.is_ended:
         raise x.refusal(f"take the signal {signal.name!r}")
     if sum(map(len, x.signals.values())) >= MAX_SIGNALS:
         raise InvalidTransition(f"{MAX_SIGNALS} signals are kept already and nothing waits for them")
-    record(x, SignalReceived(now, signal.name, signal.payload))
+    record(x, SignalReceived(now, signal.name, signal.payload, signal.once))
     listeners = x.listeners.get(signal.name)
     while listeners:
         work = listeners.popleft()

@@ -17,6 +17,8 @@ from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.waits import BreakerWait, ChildWait, Hold, RateLimitWait, SignalWait
 
 ARRIVED, EXPIRED = (ARRIVED_PORT,), (EXPIRED_PORT,)
+MOST_KEYS = 1_000
+"""How many keys an execution remembers under which it was told something: an attempt is repeated soon or not at all."""
 NODE_RUNNING, NODE_SUCCESS = NodeState.RUNNING, NodeState.SUCCESS
 
 
@@ -274,6 +276,10 @@ def run_released(x: Progress, event: events.RunReleased) -> None:
 
 def signal_received(x: Progress, event: events.SignalReceived) -> None:
     x.signals.setdefault(event.name, deque()).append(event.payload)
+    if event.once is not None:
+        x.told_once[event.once] = None
+        if len(x.told_once) > MOST_KEYS:
+            del x.told_once[next(iter(x.told_once))]
 
 
 def _use_signal(x: Progress, work: Work) -> None:

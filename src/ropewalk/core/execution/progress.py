@@ -36,7 +36,7 @@ class Progress:
         "large_lists", "listeners", "maps", "mends", "new_failures", "nodes", "now", "open_nodes", "opening",
         "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining",
         "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers", "to_skip",
-        "unhandled", "waiting", "was_resumed", "works",
+        "told_once", "unhandled", "waiting", "was_resumed", "works",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, place: "Place | None" = None) -> None:
@@ -119,6 +119,8 @@ class Progress:
         self.called_off: dict[str, None] = {}
         self.listeners: dict[str, deque[Work]] = {}
         self.signals: dict[str, deque[Any]] = {}
+        # The keys under which it was told something lately, the oldest first.
+        self.told_once: dict[str, None] = {}
 
     def lay_out(self) -> None:
         """Leave the beaten way; there the attributes of `begin_nodes` are missing."""
