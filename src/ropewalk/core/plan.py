@@ -44,11 +44,11 @@ class Plan:
     """What an execution needs to know about its workflow, answered in O(1) per node or edge."""
 
     __slots__ = (
-        "_inputs", "cache_ttl", "cancel_on_failure", "compensations", "concurrency", "concurrency_key",
-        "definition", "error_ways", "followers", "for_each", "goes_on", "has_closing", "has_error_edge",
-        "has_maps", "ids", "indegree", "index", "keeps_letters", "last", "max_parallel", "order", "ordinary",
-        "output", "pools", "port_names", "ports", "rate_limits", "retries", "retry_when", "roots", "sinks",
-        "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail", "types",
+        "_config_hashes", "_inputs", "cache_ttl", "cancel_on_failure", "compensations", "concurrency",
+        "concurrency_key", "definition", "error_ways", "followers", "for_each", "goes_on", "has_closing",
+        "has_error_edge", "has_maps", "ids", "indegree", "index", "keeps_letters", "last", "max_parallel",
+        "order", "ordinary", "output", "pools", "port_names", "ports", "rate_limits", "retries", "retry_when",
+        "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -56,6 +56,8 @@ class Plan:
         self._take_topology()
         self._take_nodes(definition.nodes)
         self._take_settings(definition.document)
+        # By node, of those whose runs were asked for a key.
+        self._config_hashes: dict[int, str] = {}
         # The way its executions go; made when it is first gone.
         self.trail: Trail | None = None
 
@@ -166,8 +168,12 @@ class Plan:
 
     def config_hash(self, i: int) -> str:
         """The same for two nodes, of any version, that do the same work with the same inputs."""
-        node = self.definition.nodes[i]
-        return content_hash({field: node[field] for field in WORK_FIELDS if field in node})
+        known = self._config_hashes.get(i)
+        if known is None:
+            node = self.definition.nodes[i]
+            known = content_hash({field: node[field] for field in WORK_FIELDS if field in node})
+            self._config_hashes[i] = known
+        return known
 
     def credentials(self, i: int) -> str | dict[str, str] | None:
         """The credentials the node names: one, or several by slot."""

@@ -44,6 +44,9 @@ _TEXT_TYPE = re.compile(r"text/.*|application/(?:[\w.+-]+\+)?xml|application/x-w
 
 async def read_body(response: "aiohttp.ClientResponse") -> bytes:
     """The whole body, unfolded; a permanent failure when it is too large, too dense, or in an unknown encoding."""
+    if "Content-Encoding" not in response.headers and (response.content_length or LARGEST_BODY + 1) <= LARGEST_BODY:
+        # Most are like this: they say how long they are, and the connection gives no byte more.
+        return await response.content.read()
     content = bytearray()
     async for piece in unfolded(response):
         content += piece

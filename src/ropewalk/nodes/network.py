@@ -10,6 +10,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SETTING = "ROPEWALK_ALLOW_HOSTS"
 CONNECT_TIMEOUT = 10.0
 MOST_ADMITTED = 4_096
+MOST_KEPT = 4_096
+"""How many verdicts are remembered, each by what alone decides it."""
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -69,6 +72,7 @@ def embedded(address: Address) -> tuple[Address, ...]:
     return (address,)
 
 
+@lru_cache(MOST_KEPT)
 def is_global(address: Address) -> bool:
     """Whether every address a packet may end up at is one of the public internet."""
     return all(_is_global(inner) for inner in embedded(address))
@@ -84,6 +88,7 @@ def _is_in(address: Address, networks: Sequence[Network]) -> bool:
     return any(address in network for network in networks)
 
 
+@lru_cache(MOST_KEPT)
 def is_never_allowed(address: Address) -> bool:
     """Whether no setting opens this address."""
     return _is_in(address, NEVER) or any(_is_in(inner, NEVER) for inner in embedded(address))
@@ -122,6 +127,7 @@ def _as_network(entry: str) -> Network | None:
         return None
 
 
+@lru_cache(MOST_KEPT)
 def _host_and_port(entry: str) -> tuple[str, int | None]:
     """`host`, `host:port`, `::1` or `[::1]:port`, taken apart."""
     if entry.startswith("[") or entry.count(":") == 1:
@@ -154,6 +160,8 @@ class Guard:
         self._resolve = resolve or Lookups().resolve
         # Private addresses of hosts allowed by name: the socket factory sees only addresses.
         self._admitted: dict[tuple[str, int], None] = {}
+        # What is written out as an address means the same each time, and so does the policy.
+        self._literal = lru_cache(MOST_KEPT)(self._checked_literal)
 
     def check_url(self, url: "URL") -> None:
         """Refuses what needs no resolver to be refused: the scheme, userinfo, an address that may not be reached."""
@@ -167,6 +175,9 @@ class Guard:
 
     def check_host(self, host: str, port: int) -> Address | None:
         """The address, if the host is one written out; refused if it may not be reached."""
+        return self._literal(host, port)
+
+    def _checked_literal(self, host: str, port: int) -> Address | None:
         if "%" in host:
             raise NodeFailure.permanent(f"{host!r} is no host name")
         address = _as_address(host)

@@ -151,7 +151,6 @@ async def open_backend(
             service.store, service.of, settings.access, settings.streams, _secret_key(settings)
         )
         backend.metrics = None if metrics is None else ServerMetrics(metrics, Sampler(service.store))
-        backend.file_bytes = settings.file_bytes
         async with _scheduled(service):
             yield backend
 

@@ -140,5 +140,9 @@ def headers_of(response: "aiohttp.ClientResponse") -> dict[str, JSON]:
     """The answer's headers, lower-case, repeated ones joined; cookies cannot be joined and come as a list."""
     joined: dict[str, JSON] = {}
     for name, value in response.headers.items():
-        joined.setdefault(name.lower(), []).append(shortened(value, LONGEST_HEADER))
-    return {name: values if name == "set-cookie" else ", ".join(values) for name, values in joined.items()}
+        kept = value if value.isprintable() and len(value) <= LONGEST_HEADER else shortened(value, LONGEST_HEADER)
+        joined.setdefault(name.lower(), []).append(kept)
+    return {
+        name: values if name == "set-cookie" else values[0] if len(values) == 1 else ", ".join(values)
+        for name, values in joined.items()
+    }

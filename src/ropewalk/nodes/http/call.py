@@ -17,6 +17,7 @@ from ropewalk.nodes.failure import NodeFailure
 from ropewalk.nodes.http.answers import HARMLESS_HEADERS, Answer, Sent, read_answer, require_success
 from ropewalk.nodes.http.payloads import Body
 from ropewalk.nodes.http.statuses import Status
+from ropewalk.nodes.http.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     import aiohttp
@@ -65,7 +66,7 @@ async def carry_out(call: Call, context: NodeContext) -> Answer:
 
     name = named(call.request)
     try:
-        async with asyncio.timeout(call.timeout) as limit:
+        async with TimeLimit(call.timeout) as limit:
             return await _follow(call, context, _end(call.timeout, context))
     except TimeoutError as error:
         if limit.expired():

@@ -133,7 +133,7 @@ class HttpRequest(NodeType):
 
         @model_validator(mode="after")
         def _one_body(self) -> Self:
-            given = [name for name in BODIES if getattr(self, name) is not None]
+            given = [name for name in BODIES if name in self.model_fields_set and getattr(self, name) is not None]
             if len(given) > 1:
                 raise ValueError(f"give at most one of {', '.join(BODIES[:-1])} and {BODIES[-1]}")
             if self.pagination is not None and self.response_type == "file":
@@ -171,8 +171,7 @@ async def outcome_of(
 def _url(parameters: HttpRequest.Parameters) -> URL:
     try:
         url = URL(parameters.url)
-        pairs = pairs_of(parameters.query, parameters.array_format)
-        return url.update_query(pairs) if pairs else url
+        return url.update_query(pairs_of(parameters.query, parameters.array_format)) if parameters.query else url
     except ValueError:
         # Its text would repeat the address, and with it a secret that the query may hold.
         raise NodeFailure.permanent("with.url: is no address") from None
