@@ -74,7 +74,7 @@ documents = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=timedelta(seconds=5), suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=timedelta(seconds=5), suppress_health_check=list(HealthCheck))
 @given(documents)
 def test_whatever_is_shaped_like_a_workflow_gives_one_that_passes_and_a_report_of_each_node(document):
     found = workflow_of(document, TYPES)

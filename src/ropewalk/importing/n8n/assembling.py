@@ -17,6 +17,7 @@ from ropewalk.core.definition import parse_definition
 from ropewalk.core.definition.node_type import NodeTypeInfo
 from ropewalk.core.errors import InvalidDefinition, Problem
 from ropewalk.importing.n8n import control, data, reach, triggers  # noqa: F401 -- each enters its translations
+from ropewalk.importing.n8n.before import Before
 from ropewalk.importing.n8n.flows import Flow, Scope
 from ropewalk.importing.n8n.graph import graph_of, is_trigger
 from ropewalk.importing.n8n.javascript import Untranslatable
@@ -48,7 +49,13 @@ class Assembling:
         self._made: dict[str, Made] = {}
         self._entries: dict[str, Entry] = {}
         self._flows: dict[str, Flow] = {}
-        self._before: dict[str, dict[str, None]] = {}
+        self._hanging: dict[str, list[Connection]] = {}
+        for each in source.connections:
+            if each.kind != "main":
+                self._hanging.setdefault(each.target, []).append(each)
+        self._arriving: dict[str, list[Connection]] = {}
+        for each in self._graph.connections:
+            self._arriving.setdefault(each.target, []).append(each)
         self._notes = list(source.notes)
 
     def whole(self) -> Imported:
@@ -59,7 +66,7 @@ class Assembling:
         for name in self._graph.unreached:
             self._leave_out(name, Fidelity.EXACT, "no trigger leads to it, so that n8n never runs it: kept as a note")
         self._tell_of_loops()
-        self._tell_of_triggers()
+        self._tell_of_settings()
         document = self._valid()
         entries = [self._entries[node.name] for node in self._source.nodes]
         return Imported(document, Report(entries, self._notes))
@@ -67,9 +74,7 @@ class Assembling:
     # One node
 
     def _translate(self, node: Node) -> None:
-        arriving = [each for each in self._graph.connections if each.target == node.name]
-        self._before[node.name] = self._ancestors(arriving)
-        desk = self._desk(node, arriving)
+        desk = self._desk(node, self._arriving.get(node.name, []))
         try:
             made = self._translated(node, desk)
         except Untranslatable as reason:
@@ -83,13 +88,6 @@ class Assembling:
         self._made[node.name] = made
         self._flows[node.name] = made.outs[0].flow if 0 in made.outs else Flow(f"nodes.{self._ids[node.name]}.output")
 
-    def _ancestors(self, arriving: list[Connection]) -> dict[str, None]:
-        found: dict[str, None] = {}
-        for each in arriving:
-            found |= self._before[each.source]
-            found[each.source] = None
-        return found
-
     def _desk(self, node: Node, arriving: list[Connection]) -> Desk:
         flows: dict[int, list[Flow]] = {}
         for each in arriving:
@@ -98,7 +96,7 @@ class Assembling:
         flow = joined.get(0, Flow("input"))
         if node.runs_once and flow.is_many:
             flow = joined[0] = Flow(flow.at("0"))
-        known = {name: self._flows[name] for name in self._before[node.name]}
+        known = Before(node.name, self._arriving, self._flows)
         scope = Scope(
             json=f"item{flow.each}" if flow.is_many else flow.value,
             nodes=known,
@@ -107,9 +105,8 @@ class Assembling:
             before=arriving[0].source if arriving else "",
         )
         parts: dict[str, list[Node]] = {}
-        for each in self._source.connections:
-            if each.target == node.name and each.kind != "main":
-                parts.setdefault(each.kind, []).append(self._nodes[each.source])
+        for each in self._hanging.get(node.name, ()):
+            parts.setdefault(each.kind, []).append(self._nodes[each.source])
         desk = Desk(node, self._ids[node.name], {0: flow, **joined}, scope, self._types, parts)
         if any(len(found) > 1 for found in flows.values()):
             desk.differs("several ways lead into one input: it runs once, with what came by the first that was taken")
@@ -171,12 +168,14 @@ class Assembling:
             if entry.fidelity is Fidelity.EXACT:
                 entry.fidelity = Fidelity.APPROXIMATED
 
-    def _tell_of_triggers(self) -> None:
-        """Several triggers that lead to several ways: a start here begins them all."""
+    def _tell_of_settings(self) -> None:
+        """What is said of the whole: its error workflow, and several triggers, since a start begins the ways of all."""
         starts = [node for node in self._source.nodes if is_trigger(node) and node.kind != "stickyNote"]
         ways = {
             frozenset(each.target for each in self._graph.connections if each.source == node.name) for node in starts
         }
+        if self._source.settings.get("errorWorkflow"):
+            self._notes.append("its error workflow is left out: see `finally` of a workflow, and `on: error` edges")
         if len(ways) > 1:
             self._notes.append(f"it has {len(starts)} triggers: every start begins the ways of all of them")
 

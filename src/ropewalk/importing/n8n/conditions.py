@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ropewalk.importing.n8n.expressions import Translator
+from ropewalk.importing.n8n.expressions import RE2, Translator
 from ropewalk.importing.n8n.javascript import Untranslatable
 
 _EQUALS = {
@@ -65,7 +65,7 @@ def _written(kind: str, name: str, left: Any, right: Any, translator: Translator
     if name not in _EQUALS:
         raise Untranslatable(f"the condition {name!r} has no equal here")
     if name in ("regex", "notRegex"):
-        translator.note("regular expressions are those of RE2 here")
+        translator.note(RE2)
     sides = [translator.expression(left)]
     if name not in _ALONE:
         sides.append(translator.expression(_typed(kind, right)))

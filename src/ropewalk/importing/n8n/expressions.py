@@ -15,17 +15,19 @@ from ropewalk.importing.n8n.javascript import (
     Member,
     Name,
     New,
+    Regex,
     Text,
     Tree,
     Unary,
     Untranslatable,
     parse,
 )
-from ropewalk.importing.n8n.methods import FUNCTIONS, METHODS, UNITS, Equal
+from ropewalk.importing.n8n.methods import FIRST_ONLY, FUNCTIONS, METHODS, UNITS, Equal
 from ropewalk.importing.n8n.pieces import Piece, dotted, joined, kind_of, parts_of, pattern_of, steps_of
 
 LOOSE: Final = "`==` converts its two sides in JavaScript, and here it does not"
 UNKNOWN_SUM: Final = "`+` of values whose kinds are not known: both must be numbers, texts or lists here"
+RE2: Final = "regular expressions are those of RE2 here"
 NOT_PAIRED: Final = "the item of another list is taken to be its first"
 _SAME: Final = {"===": "==", "!==": "!=", "==": "==", "!=": "!=", "??": "??"}
 
@@ -112,6 +114,8 @@ class Translator:
             case Entries():
                 entries = (f"{quoted(key)}: {self.piece(each).text}" for key, each in tree.entries)
                 return Piece("{" + ", ".join(entries) + "}", "object")
+            case Regex():
+                raise Untranslatable("a regular expression stands by itself")
             case Text():
                 return self._template(tree)
 
@@ -203,6 +207,8 @@ class Translator:
         method = str(tree.function.key.value)
         if method in ("plus", "minus", "toFormat", "format"):
             return self._of_dates(method, self.piece(tree.function.of), tree.arguments)
+        if any(isinstance(each, Regex) for each in (tree.function.of, *tree.arguments)):
+            return self._of_regexes(method, tree.function.of, tree.arguments)
         equal = METHODS.get((method, len(tree.arguments)))
         if equal is None:
             raise Untranslatable(f"the method {method} has no equal here")
@@ -214,6 +220,28 @@ class Translator:
         if equal.note:
             self.note(equal.note)
         return Piece(equal.write.format(*(each.inside for each in given)), equal.kind)
+
+    def _of_regexes(self, method: str, of: Tree, arguments: tuple[Tree, ...]) -> Piece:
+        self.note(RE2)
+        match method, of, arguments:
+            case "test", Regex(), (text,):
+                return Piece(f"matches({self.piece(text).text}, {self._regex(of)})", "boolean")
+            case "match", _, (Regex() as regex,):
+                function = "find_all" if "g" in regex.flags else "match"
+                return Piece(f"{function}({self.piece(of).text}, {self._regex(regex)})")
+            case (("replace" | "replaceAll"), _, (Regex() as regex, new)):
+                if "g" not in regex.flags:
+                    self.note(FIRST_ONLY)
+                given = (self.piece(of).text, self._regex(regex), self.piece(new).text)
+                return Piece(f"regex_replace({', '.join(given)})", "text")
+            case _:
+                raise Untranslatable(f"the method {method} with a regular expression has no equal here")
+
+    def _regex(self, regex: Regex) -> str:
+        if set(regex.flags) - set("gimsu"):
+            raise Untranslatable(f"the flags {regex.flags} of a regular expression have no equal here")
+        flags = "".join(each for each in "ims" if each in regex.flags)
+        return quoted(f"(?{flags}){regex.pattern}" if flags else regex.pattern)
 
     def _of_dates(self, method: str, of: Piece, arguments: tuple[Tree, ...]) -> Piece:
         match method, arguments:

@@ -72,6 +72,13 @@ class Entries(Struct, frozen=True):
     entries: "tuple[tuple[str, Tree], ...]"
 
 
+class Regex(Struct, frozen=True):
+    """A regular expression between slashes."""
+
+    pattern: str
+    flags: str
+
+
 class Text(Struct, frozen=True):
     """A text between back quotes: parts that are texts, and parts that are filled in."""
 
@@ -79,7 +86,7 @@ class Text(Struct, frozen=True):
 
 
 Tree: TypeAlias = (
-    Literal | Name | Member | Call | New | Unary | Binary | Choice | Arrow | Items | Entries | Text
+    Literal | Name | Member | Call | New | Unary | Binary | Choice | Arrow | Items | Entries | Regex | Text
 )  # fmt: skip
 
 _TOKEN = re.compile(
@@ -91,6 +98,7 @@ _TOKEN = re.compile(
     |(?P<sign>===|!==|=>|\?\.|\?\?|&&|\|\||==|!=|<=|>=|\.\.\.|[-+*/%<>!?:.,()\[\]{}])""",
     re.VERBOSE | re.DOTALL,
 )
+_REGEX = re.compile(r"/((?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/([a-z]*)")
 _ORDER: Final[dict[str, int]] = {
     "??": 1, "||": 2, "&&": 3, "==": 4, "!=": 4, "===": 4, "!==": 4, "<": 5, ">": 5, "<=": 5, ">=": 5,
     "+": 6, "-": 6, "*": 7, "/": 7, "%": 7,
@@ -111,6 +119,11 @@ def _tokens(source: str) -> list[_Token]:
     found: list[_Token] = []
     at = 0
     while at < len(source):
+        match = _REGEX.match(source, at) if _may_be_regex(found) else None
+        if match is not None:
+            found.append(("regex", match[0]))
+            at = match.end()
+            continue
         match = _TOKEN.match(source, at)
         if match is None:
             raise Untranslatable(f"{source[at]!r} is not understood")
@@ -118,6 +131,11 @@ def _tokens(source: str) -> list[_Token]:
             found.append((match.lastgroup, match[0]))
         at = match.end()
     return found
+
+
+def _may_be_regex(before: list[_Token]) -> bool:
+    """Whether a slash begins a regular expression here, and divides nothing."""
+    return not before or (before[-1][0] == "sign" and before[-1][1] not in (")", "]", "}"))
 
 
 def unescaped(text: str) -> str:
@@ -267,6 +285,9 @@ class _Parser:
                 return Literal(unescaped(text[1:-1]))
             case "template", _:
                 return _template(text[1:-1])
+            case "regex", _:
+                pattern, _, flags = text[1:].rpartition("/")
+                return Regex(pattern.replace("\\/", "/"), flags)
             case "name", "new":
                 name = self._word()
                 self._need("(")
