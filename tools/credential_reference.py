@@ -79,7 +79,8 @@ cannot be opened: the node fails for good and says to set the credential anew.
 
 1. Start every server and worker anew with the new key as `ROPEWALK_KEY` and the old one as `ROPEWALK_KEY_BEFORE`. (With
    a file: rename `<key_file>` to `<key_file>.before`; the next start makes a new one.) All of them read what either
-   key wraps, and still wrap new data keys with the old one.
+   key wraps, and still wrap new data keys with the old one. A server with both takes cursors and lease tokens that
+   were signed with either.
 2. `ropewalk credentials rotate` wraps every data key with the new one. Broken off, it is called again.
 3. Take `ROPEWALK_KEY_BEFORE` (or the file) away.
 

@@ -47,7 +47,7 @@ async def test_no_file_of_the_store_but_its_key_file_has_the_key_in_it(tmp_path:
     db = str(tmp_path / "a.db")
     async with open_backend(Settings(db=db)) as backend:
         key = (tmp_path / "a.db.key").read_bytes().strip()
-        signs = backend.cursors._key
+        signs = backend.cursors._keys[0]
         files = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
 
     assert [name for name, content in files.items() if key in content] == ["a.db.key"]

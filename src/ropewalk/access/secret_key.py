@@ -110,6 +110,13 @@ async def signing_key(store: Store, key: SecretKey) -> str:
     return key.derived("signing", salt).hex()
 
 
+async def signing_keys_before(store: Store, before: Sequence[SecretKey]) -> list[str]:
+    """What servers with these keys from before have signed with: it is read while keys are rotated."""
+    async with store.transaction() as tx:
+        salt = await kept.keep(tx, _SALT, secrets.token_hex(16))
+    return [each.derived("signing", salt).hex() for each in before]
+
+
 async def _compare(tx: Transaction, fingerprint: str) -> None:
     if await kept.keep(tx, _FINGERPRINT, fingerprint) == fingerprint:
         return

@@ -1,13 +1,13 @@
 """What the handlers work with: the store, a service per workspace, and the caches of actors and rights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ropewalk.access.actor import Actor
 from ropewalk.access.keys import PREFIX, KeyRing
 from ropewalk.access.rates import SESSIONS, Buckets
 from ropewalk.access.rights_cache import RightsCache
-from ropewalk.access.secret_key import SecretKey, signing_key
+from ropewalk.access.secret_key import SecretKey, signing_key, signing_keys_before
 from ropewalk.access.sessions import Sessions
 from ropewalk.access.settings import AccessSettings
 from ropewalk.api.doors.document_queue import DocumentQueue
@@ -66,10 +66,15 @@ class Backend:
         access: AccessSettings | None = None,
         stream_limits: StreamLimits | None = None,
         key: SecretKey | None = None,
+        before: Sequence[SecretKey] = (),
     ) -> "Backend":
-        """Servers with the same secret key take each other's cursors; without one, a server takes only its own."""
+        """Servers with the same secret key take each other's cursors; without one, a server takes only its own.
+
+        What was signed with the keys from before is taken too.
+        """
         signed_with = await signing_key(store, key or SecretKey.random())
-        return cls(store, serve, Cursors(signed_with), access or AccessSettings(), stream_limits)
+        cursors = Cursors(signed_with, *await signing_keys_before(store, before))
+        return cls(store, serve, cursors, access or AccessSettings(), stream_limits)
 
     def service(self, workspace: str) -> Service:
         """The service of a workspace."""

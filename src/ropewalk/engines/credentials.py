@@ -29,6 +29,7 @@ PAUSE: Final = 0.1
 EARLY: Final = 30.0
 """How long before its end a token is renewed (s); of a short-lived one a tenth of its time."""
 LONG_LINE: Final = 16
+MOST_NOTED: Final = 10_000
 
 _tokens: Final = msgspec.json.Decoder(Token)
 _log = logging.getLogger("ropewalk.engine")
@@ -133,6 +134,8 @@ class StoredCredentials:
         now = self._store.now()
         if now - self._noted.get(found.id, 0) < credentials.LAST_USE:
             return
+        if len(self._noted) >= MOST_NOTED:
+            self._noted.clear()
         self._noted[found.id] = now
         async with self._store.transaction() as tx:
             await credentials.use(tx, found.id, now)

@@ -147,9 +147,8 @@ async def open_backend(
 
     metrics = Metrics() if settings.telemetry.metrics else None
     async with open_service(settings, types, functions, metrics) as service:
-        backend = await Backend.open(
-            service.store, service.of, settings.access, settings.streams, _secret_key(settings)
-        )
+        about = (settings.access, settings.streams, _secret_key(settings), _keys_before(settings))
+        backend = await Backend.open(service.store, service.of, *about)
         backend.metrics = None if metrics is None else ServerMetrics(metrics, Sampler(service.store))
         async with _scheduled(service):
             yield backend

@@ -16,16 +16,16 @@ takes 6 bytes of JSON at the most."""
 
 
 class Cursors:
-    """Writes and reads cursors under one key."""
+    """Writes cursors under one key, and reads those under it and under the keys from before."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key.encode()
+    def __init__(self, key: str, *before: str) -> None:
+        self._keys = [each.encode() for each in (key, *before)]
 
     def write(self, listing: str, place: Any) -> str:
         """The cursor that leads back to this place of this listing."""
-        body = msgspec.json.encode(place)
-        signature = self._sign(listing, body)
-        return base64.urlsafe_b64encode(signature + self._veiled(signature, body)).decode().rstrip("=")
+        body, key = msgspec.json.encode(place), self._keys[0]
+        signature = _sign(key, listing, body)
+        return base64.urlsafe_b64encode(signature + _veiled(key, signature, body)).decode().rstrip("=")
 
     def read(self, listing: str, cursor: str) -> Any:
         """The place a cursor of this listing leads to."""
@@ -34,18 +34,21 @@ class Cursors:
         except ValueError as error:
             raise _unknown() from error
         signature, veiled = raw[:_SIGNATURE], raw[_SIGNATURE:]
-        body = self._veiled(signature, veiled)
-        if not hmac.compare_digest(signature, self._sign(listing, body)):
-            raise _unknown()
-        return msgspec.json.decode(body)
+        for key in self._keys:
+            body = _veiled(key, signature, veiled)
+            if hmac.compare_digest(signature, _sign(key, listing, body)):
+                return msgspec.json.decode(body)
+        raise _unknown()
 
-    def _sign(self, listing: str, body: bytes) -> bytes:
-        return hmac.digest(self._key, listing.encode() + b"\0" + body, hashlib.sha256)[:_SIGNATURE]
 
-    def _veiled(self, signature: bytes, body: bytes) -> bytes:
-        """The body made unreadable, or readable again: a place may be a text that the caller may not see."""
-        stream = hashlib.shake_256(b"cursor" + self._key + signature).digest(len(body))
-        return bytes(one ^ other for one, other in zip(body, stream, strict=True))
+def _sign(key: bytes, listing: str, body: bytes) -> bytes:
+    return hmac.digest(key, listing.encode() + b"\0" + body, hashlib.sha256)[:_SIGNATURE]
+
+
+def _veiled(key: bytes, signature: bytes, body: bytes) -> bytes:
+    """The body made unreadable, or readable again: a place may be a text that the caller may not see."""
+    stream = hashlib.shake_256(b"cursor" + key + signature).digest(len(body))
+    return bytes(one ^ other for one, other in zip(body, stream, strict=True))
 
 
 def _unknown() -> Refused:
