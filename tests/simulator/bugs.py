@@ -20,8 +20,10 @@ from msgspec import Struct
 
 from ropewalk.core import graph, retry
 from ropewalk.core.execution import (
+    closing,
     deciding,
     evolving,
+    evolving_closing,
     evolving_whole,
     items,
     kinds,
@@ -246,4 +248,26 @@ TRAIL = (
         "{node: copy(work) for node, work in self.works.items()}", "dict(self.works)"),
 )  # fmt: skip
 
-BUGS = (*SHELL, *GRAPH, *KINDS, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *KIN, *SLOTS, *TRAIL)
+CLOSING = (
+    Bug("undone in the order of success", closing._undoing, "reversed(done)", "done"),
+    Bug("what was done is not undone", closing._undoing, "outcome is ExecutionState.SUCCESS", "True"),
+    Bug("a success is undone", closing._undoing, "outcome is ExecutionState.SUCCESS", "False"),
+    Bug("closed by two at once", progress.Progress.places, "self.plan.max_parallel if self.closing is None else 1",
+        "self.plan.max_parallel"),
+    Bug("a retry while it is closed waits behind others", progress.Progress.queue,
+        " or self.closing is not None", ""),
+    Bug("finally before the rest has ended", closing.is_due, "x.closing is None and x.started_at is not None", "False"),
+    Bug("outcome changed by what comes last", evolving.node_failed, "elif x.closing is None:", "else:"),
+    Bug("outcome changed at the end", closing.end, "record(x, _end_of(x.closing, now))",
+        "record(x, ExecutionFailed(now, 'no') if x.unhandled else _end_of(x.closing, now))"),
+    Bug("closed only once", evolving_closing.reopened, "x.closing = x.about = None", "x.about = None"),
+    Bug("what closes begins anew with attempt 1", evolving_closing._put_in_line, "x.closers.get(index)", "None"),
+    Bug("what has undone something is reopened", closing.require_not_undone, "if undone:", "if False:"),
+    Bug("time to be closed without end", evolving_closing.outcome_decided, "x.deadline = event.until", "pass"),
+    Bug("paused while it is closed", evolving_closing.outcome_decided,
+        "x.state, x.is_started = ExecutionState.RUNNING, True", "x.is_started = True"),
+    Bug("requeued while it is closed", closing.is_closing, "x.closing is not None and not x.is_ended", "False"),
+    Bug("cancelled while it is closed", verbs.cancel, " or (x.closing is not None and x.plan.has_closing)", ""),
+)  # fmt: skip
+
+BUGS = (*SHELL, *GRAPH, *KINDS, *REPORTS, *MAPS, *MENDING, *TIME, *CONTROL, *KIN, *SLOTS, *TRAIL, *CLOSING)

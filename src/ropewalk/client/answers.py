@@ -84,6 +84,7 @@ class ExecutionDetails(ExecutionSummary):
     outputReference: Reference | None
     errorDetail: str | None
     waitingFor: str | None
+    outcome: str | None
     sourceExecutionId: str | None
     sameOutput: bool | None
     metrics: dict[str, Any]

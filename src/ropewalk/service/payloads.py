@@ -49,7 +49,8 @@ def _said(*names: str) -> dict[str, Rule | Shape]:
 
 EXECUTION: Final[Shape] = _said("error") | _free(
     "id", "workflow", "workflowId", "version", "state", "trigger", "parentExecutionId", "acceptedAt", "startedAt",
-    "finishedAt", "traceId", "workspaceId", "priority", "waitingFor", "sourceExecutionId", "sameOutput", "metrics",
+    "finishedAt", "traceId", "workspaceId", "priority", "waitingFor", "outcome", "sourceExecutionId", "sameOutput",
+    "metrics",
 )  # fmt: skip
 NODE: Final[Shape] = _free("id", "type", "state", "attempts", "startedAt", "finishedAt") | {
     "error": _free("type") | _said("message")

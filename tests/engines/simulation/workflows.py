@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from tests.engines.simulation.nodes import CHILDREN
-from tests.simulator.workflows import KINDS, KINDS_OF_CHILDREN, PLANS_SHARED_BY, document
+from tests.simulator.workflows import KINDS, KINDS_OF_CHILDREN, PLANS_SHARED_BY, document, with_closing
 
 OTHER_WORKSPACE = "other"
 POOL = "gpu"
@@ -20,9 +20,17 @@ def documents_of(seed: int) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _documents(seed: int) -> list[dict[str, Any]]:
-    chance = Random(f"documents {seed}")
+    chance, closing = Random(f"documents {seed}"), Random(f"closing documents {seed}")
     children = [_named(chance, name, document(chance, KINDS_OF_CHILDREN, largest=3)) for name in CHILDREN]
-    return children + [_named(chance, name, document(chance, KINDS, largest=6)) for name in TOPS]
+    tops = [_named(chance, name, document(chance, KINDS, largest=6)) for name in TOPS]
+    return _closed(closing, children, tops)
+
+
+def _closed(chance: Random, children: list[dict[str, Any]], tops: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        *(with_closing(chance, each, KINDS_OF_CHILDREN) for each in children),
+        *(with_closing(chance, each, KINDS) for each in tops),
+    ]
 
 
 # Fleets
@@ -38,7 +46,8 @@ def _fleet_documents(seed: int) -> list[dict[str, Any]]:
     chance = Random(f"fleet documents {seed}")
     children = [document(chance, KINDS_OF_CHILDREN, largest=3) for _ in CHILDREN]
     tops = [document(chance, KINDS, largest=5) for _ in TOPS[1:]]
-    named = zip((*CHILDREN, *TOPS), (*children, *tops, _wide(chance)), strict=True)
+    made_all = _closed(Random(f"closing fleet {seed}"), children, [*tops, _wide(chance)])
+    named = zip((*CHILDREN, *TOPS), made_all, strict=True)
     return [{**_shared(chance, made), "name": name, **_key(chance)} for name, made in named]
 
 

@@ -85,6 +85,7 @@ class ExecutionDetails(ExecutionSummary):
             "outputReference": None,
             "errorDetail": None,
             "waitingFor": None,
+            "outcome": "SUCCESS",
             "sourceExecutionId": None,
             "sameOutput": None,
             "metrics": {
@@ -110,6 +111,9 @@ class ExecutionDetails(ExecutionSummary):
     output_reference: Reference | None
     error_detail: str | None = Field(description=f"Of the first failure that no error edge handles. {DETAIL}")
     waiting_for: str | None = Field(description="Why nothing is running, in a word.")
+    outcome: ExecutionState | None = Field(
+        description="How it ended; or how it is decided to end, while compensate and finally close it."
+    )
     source_execution_id: str | None = Field(description="The execution it does again, by a rerun or a replay.")
     same_output: bool | None = Field(description="Whether both gave the same; null as long as that is open.")
     metrics: Metrics

@@ -1,6 +1,6 @@
 """An execution as it is drawn: its log folded into one JSON object, kept up event by event.
 
-    {"id", "workflow", "version", "state", "acceptedAt", "startedAt", "finishedAt", "error", "waitingFor",
+    {"id", "workflow", "version", "state", "acceptedAt", "startedAt", "finishedAt", "error", "waitingFor", "outcome",
      "nodes": [{"id", "type", "level", "state", "phase", "attempts", "startedAt", "finishedAt", "error",
                 "dueAt", "wait", "items": {"total", "done", "failed"}}]}
 
@@ -18,7 +18,7 @@ from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows import ExecutionRow, NodeRow, Projection
 from ropewalk.core.state import NodeState
-from ropewalk.service.reading import Recorded, waiting_for
+from ropewalk.service.reading import Recorded, outcome_of, waiting_for
 
 Json = dict[str, Any]
 
@@ -95,6 +95,7 @@ class Snapshot:
             "finishedAt": row.finished,
             "error": row.error,
             "waitingFor": waiting_for(self._machine),
+            "outcome": outcome_of(self._machine),
             "nodes": [self._node(index) for index in self.plan.order],
         }
 

@@ -32,6 +32,8 @@ def headline(snapshot: Json, now: int) -> Table:
     began, ended = snapshot["startedAt"], snapshot["finishedAt"]
     took = "" if began is None else lapse((now if ended is None else ended) - began)
     waits = f"waits for {snapshot['waitingFor']}" if snapshot["waitingFor"] else ""
+    if ended is None and snapshot.get("outcome"):
+        waits = ", ".join(filter(None, (f"closed as {snapshot['outcome']}", waits)))
     line = Table(kept(), ident(), kept(), optional(), kept())
     name = Text.assemble((plain(snapshot["workflow"]), "bold"), f" v{snapshot['version']}")
     line.add(name, Text(snapshot["id"], "dim"), state(snapshot["state"]), took, Text(waits, "yellow"))

@@ -38,7 +38,7 @@ from ropewalk.core.events import Event, ExecutionCancelled, ExecutionFailed, Exe
 from ropewalk.core.execution.evolving_end import stop_runs
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.state import ExecutionState
 
 MOST_TIME: Final = HOUR
 """For all that closes an execution which a person or its time limit has ended."""
@@ -64,8 +64,8 @@ def _undoing(x: Progress, outcome: ExecutionState) -> list[int]:
     if outcome is ExecutionState.SUCCESS:
         return []
     known = x.plan.compensations
-    done = [node for node in x.outputs if node in known and x.nodes[node] is NodeState.SUCCESS]
-    return [known[node] for node in reversed(done) if node not in x.carried]
+    done = [node for node in x.outputs if node in known and node not in x.carried]
+    return [known[node] for node in reversed(done)]
 
 
 def end(x: Progress, now: int) -> None:

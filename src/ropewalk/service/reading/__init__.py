@@ -13,7 +13,14 @@ from ropewalk.service.reading.dead_letters import (
     list_dead_letters,
 )
 from ropewalk.service.reading.events import list_events, page_of_events
-from ropewalk.service.reading.executions import get_execution, list_executions, summary_of, tell_execution, waiting_for
+from ropewalk.service.reading.executions import (
+    get_execution,
+    list_executions,
+    outcome_of,
+    summary_of,
+    tell_execution,
+    waiting_for,
+)
 from ropewalk.service.reading.nodes import list_nodes, node_of, nodes_of
 from ropewalk.service.reading.recorded import Json, Recorded, outlined, recorded
 from ropewalk.service.reading.runs import find_run, get_run, list_runs, page_of_runs
@@ -36,6 +43,7 @@ __all__ = [
     "list_runs",
     "node_of",
     "nodes_of",
+    "outcome_of",
     "outlined",
     "page_of_events",
     "page_of_runs",

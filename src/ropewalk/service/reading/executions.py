@@ -120,6 +120,7 @@ async def _told(
         **await _gave(blobs, whole, largest),
         "errorDetail": None if folded is None else _error_detail(folded, made, failed_items(made.nodes, made.runs)),
         "waitingFor": None if folded is None else waiting_for(folded),
+        "outcome": str(whole.state) if folded is None else outcome_of(folded),
         "sourceExecutionId": story.source,
         "sameOutput": await _same_output(reader, blobs, story, whole),
         "metrics": _metrics(whole, story, made),
@@ -214,6 +215,13 @@ def waiting_for(execution: Execution) -> str | None:
     if execution.running or not waits:
         return "retry" if not execution.running and execution.next_timer() is not None else None
     return str(waits[0])
+
+
+def outcome_of(execution: Execution) -> str | None:
+    """How it ended, or how it was decided to end while nodes are yet to close it; None if that is open."""
+    if execution.is_ended:
+        return str(execution.state)
+    return None if execution.closing is None else str(execution.closing.outcome)
 
 
 # What it gave
