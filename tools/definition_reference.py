@@ -129,7 +129,8 @@ another execution did that.
 | rerun | refused | carries over all but what was undone, and what is behind that | carries over as ever |
 
 A dead letter of such a node cannot be requeued or fixed by itself; it counts as requeued when the execution is
-reopened. A child that its parent cancels undoes what it did before it is CANCELLED; the parent waits 10 s for that.
+reopened. A child that its parent cancels undoes what it did before it is CANCELLED; the parent waits 10 s for that. A
+parent that is retried calls another child in the place of one that has undone what it did.
 
 ## What becomes of items that fail
 

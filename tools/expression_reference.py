@@ -39,7 +39,7 @@ taken as they are. For a literal `{{` write `{{ "{{" }}`.
 | `error` | in `when` of an error edge or of a retry: the failure, as above |
 | `attempt` | in `when` of a retry: the number of the attempt that failed |
 | `item`, `index` | inside `forEach`: the item and its place, from 0 |
-| `execution` | `{id, startedAt, workflow}` (its name); in `compensate` and `finally` also `outcome`, `error`, `failed` |
+| `execution` | `{id, startedAt, workflow}` (a name); in `compensate` and `finally` also `outcome`, `error`, `failed` |
 | `now` | when this node started, as RFC 3339 text; a retry sees the same. In nodes only |
 | `workspace`, `env` | as they were when the execution was accepted; an error in what is bounded by a share |
 

@@ -14,6 +14,8 @@ from ropewalk.core.rows import rows
 from ropewalk.core.signals import (
     Abandon,
     Cancel,
+    ChildEnded,
+    ChildReopened,
     Due,
     Expanded,
     Fix,
@@ -26,7 +28,7 @@ from ropewalk.core.signals import (
 )
 from ropewalk.core.skeleton import last_words, skeleton
 from ropewalk.core.state import NodeState, Resolution
-from ropewalk.core.waits import Approval
+from ropewalk.core.waits import Approval, ChildWait
 from tests.core.executions import (
     BOOM,
     CANCELLED,
@@ -328,6 +330,17 @@ def test_a_stop_on_failure_closes_too():
 
     assert decided(told).undone == ("b", "a")
     assert runs(execution)[-1] == "b.compensate"
+
+
+def test_a_child_that_has_undone_what_it_did_is_not_reopened_but_replaced():
+    execution = after(workflow([{"id": "a", "type": "noop"}]), Suspended("a", 1, ChildWait("c1", "child")))
+    tell(execution, ChildEnded("a", 1, FAILED, None, "no", undone=True))
+
+    with pytest.raises(InvalidTransition, match="has undone what it did"):
+        execution.handle(ChildReopened("a", 1, "ann"), NOON)
+    tell(execution, Retry("ann"), Start())
+
+    assert runs(execution) == ["a#2"]
 
 
 # Documents

@@ -336,7 +336,10 @@ class InMemoryEngine:
             if parent is not None and live.execution.is_ended:
                 last = log.decode(self.logs[live.id][-1])[1][-1]
                 await self._deliver(
-                    parent.execution, end_of_child(parent, last, live.execution.opening, random.random())
+                    parent.execution,
+                    end_of_child(
+                        parent, last, live.execution.opening, random.random(), undone=live.execution.has_undone
+                    ),
                 )
         elif (verb := verb_of_parent(command)) is not None:
             await self._deliver(*verb)

@@ -15,7 +15,10 @@ WHOLE: Final = (
     "state", "seq", "now", "nodes", "outputs", "ports", "errors", "running", "open_nodes", "to_skip", "signals",
     "started_at", "is_started", "has_slot", "ending", "deadline", "grace_until", "remaining", "mends", "closing",
 )  # fmt: skip
-WORK: Final = ("attempt", "used", "lost", "wait", "child", "gave_up", "inputs", "overrides", "reserved", "as_of")
+WORK: Final = (
+    "attempt", "used", "lost", "wait", "child", "is_child_undone", "gave_up", "inputs", "overrides", "reserved",
+    "as_of",
+)  # fmt: skip
 ITEMS: Final = (
     "count", "width", "limit", "outputs", "errors", "in_flight", "failures", "given_up", "stopped", "goes_on", "as_of",
     "is_mending", "_changes", "_errors_before",

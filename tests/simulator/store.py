@@ -284,7 +284,9 @@ class Store:
         if row.parent is not None:
             end = next(event for event in reversed(row.log) if type(event) in ENDS)
             opening = sum(isinstance(event, ExecutionReopened) for event in row.log)
-            ended = end_of_child(row.parent, end, opening, self.world.chance.random())
+            decided = next((each for each in reversed(row.log) if isinstance(each, OutcomeDecided)), None)
+            undone = decided is not None and bool(decided.undone)
+            ended = end_of_child(row.parent, end, opening, self.world.chance.random(), undone=undone)
             self.post(self.rows[row.parent.execution], Entry(replace(ended, output=row.id, stands=stands)))
 
     def _follow_up(self, row: Row, commit: Commit) -> None:

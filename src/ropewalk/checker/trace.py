@@ -235,7 +235,7 @@ def _reset(t: Trace, seq: int, event: events.NodesReset) -> None:
 def _begin_again(t: Trace, seq: int, lane: Lane, event: events.NodesReset) -> Kind:
     """A failed child that can be reopened is waited for again; anything else is tried anew."""
     failure = lane.failure
-    child = None if failure is None else failure.child
+    child = None if failure is None or failure.undone else failure.child
     kind = Kind.RESUME if child is not None and child.is_reopenable else Kind.RENEW
     t.mark(seq, kind, lane.node, lane.item, event)
     return kind

@@ -216,10 +216,8 @@ class NodeSucceeded(EventBase, frozen=True):
 
 class NodeFailed(EventBase, frozen=True):
     """The node has failed for good; `gave_up` if its last run became a dead letter. `child` is how its child ended,
-    after `opening` reopenings, if that is why.
-
-    `edge` is the place in the document of the first error edge taken, where the node's edges ask which failure it is;
-    `faults` are the `when` that could not be evaluated, and so did not fit.
+    after `opening` reopenings, if that is why; one that is `undone` is not reopened. `edge` is the place of the first
+    error edge taken, where edges ask which failure it is; `faults` are the `when` that could not be evaluated.
     """
 
     node: str
@@ -233,6 +231,7 @@ class NodeFailed(EventBase, frozen=True):
     opening: int | None = None
     edge: int | None = None
     faults: tuple[str, ...] = ()
+    undone: bool = False
 
 
 class NodesReset(EventBase, frozen=True):
@@ -299,6 +298,7 @@ class ItemFailed(EventBase, frozen=True):
     inputs_blob: Blob | None = None
     opening: int | None = None
     faults: tuple[str, ...] = ()
+    undone: bool = False
 
 
 class ItemsGivenUp(EventBase, frozen=True):

@@ -96,11 +96,13 @@ def reopening_of_child(accepted: ExecutionAccepted, events: Iterable[Event]) -> 
     return None if reopened is None else (of.execution, ChildReopened(of.node, of.attempt, reopened.by, of.item))
 
 
-def end_of_child(parent: Parent, end: Event, opening: int, jitter: float) -> ChildEnded:
-    """What a child that has ended with this event, after so many reopenings, tells the execution that waits for it."""
+def end_of_child(parent: Parent, end: Event, opening: int, jitter: float, *, undone: bool = False) -> ChildEnded:
+    """What a child that has ended with this event, after so many reopenings, tells the execution that waits for it;
+    `undone` if what it did is undone, so that it is not reopened.
+    """
     output, blob = (end.output, end.blob) if isinstance(end, ExecutionSucceeded) else (None, None)
     about = (parent.node, parent.attempt, ENDS[type(end)], output, error_of(end), parent.item, blob)
-    return ChildEnded(*about, jitter, opening)
+    return ChildEnded(*about, jitter, opening, undone=undone)
 
 
 def error_of(end: Event) -> str | None:

@@ -138,7 +138,8 @@ class Released(_Signal, frozen=True):
 class ChildEnded(_Signal, frozen=True):
     """The child execution of a node ended, after so many reopenings. `jitter` in [0, 1) spreads the retry.
 
-    An end that is known is told again to no effect, unless `stands`: the child was asked to go on, and refused.
+    An end that is known is told again to no effect, unless `stands`: the child was asked to go on, and refused. One
+    that has `undone` what it did is never reopened.
     """
 
     node: str
@@ -151,6 +152,7 @@ class ChildEnded(_Signal, frozen=True):
     jitter: float = 0.0
     opening: int | None = None
     stands: bool = False
+    undone: bool = False
 
 
 class ChildReopened(_Signal, frozen=True):

@@ -196,3 +196,15 @@ async def a_child_that_its_parent_calls_off_undoes_what_it_did(world: World) -> 
     assert (await world.ended(child)).state is ExecutionState.CANCELLED
     assert (await world.ended(execution)).state is ExecutionState.CANCELLED
     assert world.outside.order(child) == ["a", "ask", "a.compensate"]
+
+
+async def a_parent_that_is_retried_calls_another_child_where_the_first_has_undone_its_work(world: World) -> None:
+    await world.save({**saga(undoing("a"), act("broken", fails=1, retry=ONCE)), "name": "child"})
+    first = await world.run(flow(node("call", "subworkflow", workflow="child")))
+
+    assert await world.service.retry(first.execution)
+    again = await world.ended(first.execution)
+
+    assert first.state is ExecutionState.FAILED
+    assert len(await world.children(first.execution)) == 2
+    assert again.state is ExecutionState.FAILED

@@ -304,6 +304,8 @@ def child_reopened(x: Progress, signal: ChildReopened, now: int) -> None:
     work = x.work(signal.node, signal.item)
     if work is None or work.attempt != signal.attempt or work.child is None:
         raise InvalidTransition(f"{signal.node} does not depend on that child any more")
+    if work.is_child_undone:
+        raise InvalidTransition(f"the child of {signal.node} has undone what it did")
     if not work.child.is_reopenable:
         raise InvalidTransition(f"the child of {signal.node} is {work.child}, which is final")
     is_kept = x.nodes[work.node] is NodeState.SUCCESS and bool(x.plan.keeps_letters[work.node])

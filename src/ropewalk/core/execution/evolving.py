@@ -121,7 +121,7 @@ def node_failed(x: Progress, event: events.NodeFailed) -> None:
     work = x.works[index]
     stop_waiting(x, work, event.child)
     _note_inputs(work, event)
-    work.child, work.opening = event.child, event.opening
+    work.child, work.opening, work.is_child_undone = event.child, event.opening, event.undone
     work.gave_up = event.gave_up is not None
     x.nodes[index] = NodeState.FAILED
     x.open_nodes -= 1
@@ -191,7 +191,7 @@ def item_failed(x: Progress, event: events.ItemFailed) -> None:
     work = map_.works[event.item]
     stop_waiting(x, work, event.child)
     _note_inputs(work, event)
-    work.child, work.opening = event.child, event.opening
+    work.child, work.opening, work.is_child_undone = event.child, event.opening, event.undone
     work.gave_up = event.gave_up is not None
     map_.fail(event.item, event.error, event.attempt)
     x.feed(index)

@@ -143,7 +143,7 @@ def _reset(x: Progress, event: events.NodesReset) -> None:
 
 def _begin_again(x: Progress, work: Work) -> None:
     """Reopen the failed child if there is one to reopen, else try the node anew."""
-    if work.child is not None and work.child.is_reopenable:
+    if work.has_reopenable_child:
         _reopen_child(x, work)
         _unfail(x, work.node)
         x.nodes[work.node] = NodeState.RUNNING
@@ -157,7 +157,7 @@ def _begin_again(x: Progress, work: Work) -> None:
 def _reset_items(x: Progress, index: int, map_: Map) -> None:
     for item in list(map_.errors):
         work = map_.works[item]
-        if work.child is not None and work.child.is_reopenable:
+        if work.has_reopenable_child:
             map_.reattach(item)
             _reopen_child(x, work)
         else:

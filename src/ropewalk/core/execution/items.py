@@ -27,7 +27,8 @@ def give_up_item(x: Progress, work: Work, item: int, report: Failed, why: GaveUp
     is_too_many = map_.failures + 1 > map_.limit
     letter = why if why is GaveUp.MANUAL or _is_letter(x, work.node, is_too_many=is_too_many) else None
     about = (now, node, item, work.attempt, report.error, letter)
-    record(x, ItemFailed(*about, report.inputs, *end_of(child, report), faults))
+    undone = child is not None and child.undone
+    record(x, ItemFailed(*about, report.inputs, *end_of(child, report), faults, undone))
     if is_too_many and not map_.given_up:
         record(x, ItemsGivenUp(now, node, _letters_of_failure(x, work.node)))
     settle_map(x, work.node, now)

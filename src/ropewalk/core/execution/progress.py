@@ -140,6 +140,11 @@ class Progress:
         return self.state is ExecutionState.RUNNING and (self.may_start or not self.open_nodes)
 
     @property
+    def has_undone(self) -> bool:
+        """Whether it has undone something of what it did."""
+        return self.closing is not None and bool(self.closing.undone)
+
+    @property
     def has_more(self) -> bool:
         """Whether something is ready that there was no hand for."""
         return self.place is None and self.ready_count > 0 and self.may_start

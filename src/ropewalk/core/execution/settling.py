@@ -221,7 +221,8 @@ def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: in
         node = x.plan.ids[work.node]
         letter = None if way.is_handled else why
         about = (now, node, report.error, work.attempt, way.is_handled, letter, report.inputs)
-        record(x, NodeFailed(*about, *end_of(child, report), way.edge, (*faults, *way.faults)))
+        undone = child is not None and child.undone
+        record(x, NodeFailed(*about, *end_of(child, report), way.edge, (*faults, *way.faults), undone))
     else:
         give_up_item(x, work, work.item, report, why, now, child, faults)
 

@@ -61,6 +61,8 @@ class Work(Struct, eq=False, gc=False):
     due: int | None = None
     wait: Wait | None = None
     child: ExecutionState | None = None
+    # Whether that child has undone what it did, so that another takes its place.
+    is_child_undone: bool = False
     # After how many reopenings of its child the end came that is known: only a later one counts.
     opening: int | None = None
     gave_up: bool = False
@@ -77,6 +79,10 @@ class Work(Struct, eq=False, gc=False):
     def next_attempt(self) -> int:
         """An attempt that was handed back or held goes on under its number."""
         return self.attempt if self.again else self.attempt + 1
+
+    @property
+    def has_reopenable_child(self) -> bool:
+        return self.child is not None and self.child.is_reopenable and not self.is_child_undone
 
     def renew(self, overrides: dict[str, Any] | None = None) -> None:
         """Begin again after a reopening: a fresh budget and fresh inputs."""

@@ -213,7 +213,7 @@ class Books:
         lane = self.end(key, RunState.FAILED, event.at, event.error)
         lane.run.retry_after = None
         self.note_inputs(lane, given(event))
-        lane.child = event.child
+        lane.child = None if event.undone else event.child
         if key[1] is not None:
             self.items.setdefault(key[0], {})[key[1]] = None
         if event.gave_up is not None:

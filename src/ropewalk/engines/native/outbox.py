@@ -32,7 +32,9 @@ def _tell_parent(live: Live) -> None:
     # Without an end in this commit it was told of with the commit that had it.
     end = next((event for event in reversed(live.events) if type(event) in ENDS), None)
     if parent is not None and end is not None:
-        post(live, parent.execution, end_of_child(parent, end, live.execution.opening, random.random()))
+        x = live.execution
+        told = end_of_child(parent, end, x.opening, random.random(), undone=x.has_undone)
+        post(live, parent.execution, told)
 
 
 def post(live: Live, execution: str, signal: Signal | StartChild) -> None:
