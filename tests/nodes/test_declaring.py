@@ -120,6 +120,11 @@ def test_a_file_may_declare_several(tmp_path: Path):
         ("nodeType: crm.update", "name: x", "declares no node type"),
         ("summary: Updates a customer.", "sumary: x", "crm.yaml:3:1: sumary: "),
         ("type: string, default", "type: strng, default", "crm.yaml:10:1: parameters.properties.mode.type: "),
+        (
+            "credential: http.bearer",
+            "credential: http.barer",
+            "crm.yaml:4:1: credential: there is no type",
+        ),
         ("  method: PUT", "  method: TRACE", "crm.yaml:12:1: request.method: "),
         ("  method: PUT", "  metod: PUT", "crm.yaml:12:1: request.metod: "),
         ("url_encode(input.id)", "url_encode(input.id", "crm.yaml:13:1: request.url: "),

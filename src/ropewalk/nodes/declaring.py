@@ -1,6 +1,7 @@
 """Documents that declare node types, read and checked: every problem at once, each with its place."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeAlias
@@ -13,6 +14,7 @@ from ropewalk.core.expression import Template, check_template, compile_template
 from ropewalk.core.schema import check_schema, validate
 from ropewalk.documents import Document, PlacedProblem, read_document
 from ropewalk.nodes.base import NodeType
+from ropewalk.nodes.credential_types import TYPES
 from ropewalk.nodes.declared import Declaration, DeclaredNode, ErrorRow
 from ropewalk.nodes.describing import titled
 from ropewalk.nodes.http.request import HttpRequest
@@ -117,6 +119,11 @@ def _problems(value: Mapping[str, JSON], at: Path) -> Iterator[Problem]:
     yield from _misnamed(value["request"], (*at, "request"), REQUEST_NAMES)
     yield from _misnamed(value.get("message"), (*at, "message"), ANSWER_NAMES)
     yield from _misnamed(value.get("output", {}).get("value"), (*at, "output", "value"), ANSWER_NAMES)
+    for kind in _listed(value.get("credential", [])):
+        if kind not in TYPES:
+            close = get_close_matches(kind, TYPES, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(TYPES)}"
+            yield Problem((*at, "credential"), f"there is no type of credentials {kind!r}{hint}")
     for row, error in enumerate(value.get("errors", ())):
         yield from _row_problems(error, (*at, "errors", row))
     try:
