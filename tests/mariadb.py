@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.certificates import write_certificate
 from tests.postgres import _as_whom, _die_with_parent, _free_port
 
 PROGRAM = "/usr/sbin/mariadbd"
@@ -44,6 +45,10 @@ class MariadbServer:
         first = self._folder / "first.sql"
         first.write_text(_FIRST)
         first.chmod(0o644)
+        self.authority = write_certificate(self._folder, "db.test")
+        for name in ("cert.pem", "key.pem"):
+            shutil.chown(self._folder / name, "nobody") if os.geteuid() == 0 else None
+            (self._folder / name).chmod(0o600)
         bootstrap = [*common, "--bootstrap", "--default-storage-engine=Aria"]
         subprocess.run(bootstrap, input=made.encode(), check=True, capture_output=True, **_as_whom())
         with (self._folder / "log").open("ab") as log:
@@ -51,6 +56,7 @@ class MariadbServer:
                 [
                     *common, f"--port={self.port}", "--bind-address=127.0.0.1", f"--init-file={first}",
                     f"--socket={data / 'socket'}", f"--pid-file={data / 'pid'}", "--skip-name-resolve",
+                    f"--ssl-cert={self._folder / 'cert.pem'}", f"--ssl-key={self._folder / 'key.pem'}",
                 ],
                 stdout=log, stderr=log, preexec_fn=_die_with_parent, **_as_whom(),
             )  # fmt: skip

@@ -3,16 +3,20 @@
 import asyncio
 import base64
 import hashlib
+import ssl
 
 import pytest
 
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import ErrorType, InvalidDefinition
 from ropewalk.nodes.base import Facilities, NodeFailure, Registry
+from ropewalk.nodes.credential_trials import tried
 from ropewalk.nodes.credentials import Credential
 from ropewalk.nodes.databases.pools import Databases
 from ropewalk.nodes.files import File, as_value
+from ropewalk.nodes.network import NetworkPolicy
 from ropewalk.nodes.sql_text import check_text, parsed
+from tests.certificates import write_certificate
 from tests.mariadb import MariadbServer
 from tests.postgres import ask
 
@@ -307,6 +311,16 @@ async def test_a_wrong_password_or_database_is_a_permanent_failure_that_tells_no
     assert SECRET not in f"{error.message} {error.detail}"
 
 
+@every_database
+async def test_a_credential_is_tried(db, facilities):
+    context = context_of(facilities)
+    wrong = {"postgres": {"database": "nowhere"}, "mysql": {"password": "x"}, "sqlite": {"path": "nowhere.db"}}[db.kind]
+
+    assert await tried(Credential("db", db.kind, db.values), context) == "the database lets it in"
+    with pytest.raises(NodeFailure):
+        await tried(Credential("db", db.kind, {**db.values, **wrong}), context)
+
+
 @every_server
 async def test_a_private_address_is_refused_where_it_is_not_allowed(db, registry):
     guarded = Facilities()
@@ -332,7 +346,77 @@ async def test_a_credential_is_for_its_hosts_alone(db, kept):
     assert "db.example.org" in error.message
 
 
+class TlsDoor:
+    """Speaks TLS as PostgreSQL does, in front of a server that was built without."""
+
+    def __init__(self, folder, port):
+        self.authority = write_certificate(folder, "db.test")
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+        self._behind = port
+
+    async def handle(self, reader, writer):
+        try:
+            assert await reader.readexactly(8) == b"\0\0\0\x08\x04\xd2\x16\x2f"
+            writer.write(b"S")
+            await writer.start_tls(self._context)
+            inner_reader, inner = await asyncio.open_connection("127.0.0.1", self._behind)
+            await asyncio.gather(pipe(reader, inner), pipe(inner_reader, writer))
+        except (ssl.SSLError, OSError):
+            writer.close()
+
+
+async def pipe(reader, writer):
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
+
+
+@pytest.fixture
+async def secure(postgres, mariadb, tmp_path):
+    """Servers with certificates of `db.test`: where they are, and the authority of each."""
+    door = TlsDoor(tmp_path, postgres.port)
+    server = await asyncio.start_server(door.handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    yield {"postgres": (port, door.authority), "mysql": (mariadb.port, mariadb.authority)}
+    server.close()
+    await server.wait_closed()
+
+
 @every_server
+@pytest.mark.parametrize(
+    ("host", "tls", "is_known", "is_let_in"),
+    [
+        ("db.test", "verify", True, True),
+        ("db.test", "verify", False, False),
+        ("other.test", "verify", True, False),
+        ("other.test", "require", False, True),
+    ],
+)
+async def test_a_certificate_must_be_of_the_name_and_known(db, registry, secure, host, tls, is_known, is_let_in):
+    async def resolve(host, port):
+        return ["127.0.0.1"]
+
+    guarded = Facilities(NetworkPolicy(allow=("127.0.0.1", "db.test", "other.test")), resolve=resolve)
+    guarded.credentials = Kept()
+    port, authority = secure[db.kind]
+    values = {**db.values, "host": host, "port": port, "tls": tls, "ca": authority if is_known else None}
+    guarded.credentials.credentials["db"] = Credential("db", db.kind, values)
+    node_type = registry.get("sql.query")
+    asked = node_type.run(
+        node_type.accept({"query": "select 1 as one"}), context_of(guarded, get_credentials=lambda: "db")
+    )
+
+    if is_let_in:
+        assert (await asked).value["rows"] == [{"one": 1}]
+    else:
+        with pytest.raises(NodeFailure) as caught:
+            await asked
+        assert caught.value.error.type is ErrorType.PERMANENT
+    await guarded.close()
+
+
+@only_postgres
 async def test_tls_is_not_given_up_for_a_server_that_has_none(db, kept):
     kept.credentials["db"] = Credential("db", db.kind, {**db.values, "tls": "verify"})
 
@@ -591,8 +675,6 @@ async def test_a_node_without_a_credential_says_what_to_write(run):
 
 
 async def test_the_database_is_left_when_the_worker_closes(kept, registry, postgres, postgres_values):
-    from ropewalk.nodes.network import NetworkPolicy
-
     opened = Facilities(NetworkPolicy(allow=("127.0.0.1",)))
     opened.credentials = kept
     kept.credentials["db"] = Credential("db", "postgres", postgres_values)

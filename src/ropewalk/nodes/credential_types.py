@@ -132,6 +132,10 @@ class _Database(Fields):
     username: str = line("Who logs in.", "shop")
     password: str | None = secret("The password.", "…", None)
     tls: Tls = Field(Tls.VERIFY, description="How the connection is protected.", examples=["require"])
+    ca: str | None = Field(
+        None, max_length=65_536, description="The authority that its certificate is from, as PEM, if it is an own one.",
+        examples=["-----BEGIN CERTIFICATE-----…"],
+    )  # fmt: skip
 
 
 class Postgres(_Database):
