@@ -114,3 +114,16 @@ SERVICES = {
     ),
 }  # fmt: skip
 """Each preset with the service behind it."""
+MODELS = {
+    "llm.chat": Counterpart(
+        "openai", {"apiKey": TOKEN}, "POST", "/chat/completions",
+        {"model": "gpt-4o-mini", "choices": [{"message": {"content": '{"label": "bug"}'}, "finish_reason": "stop"}],
+         "usage": {"prompt_tokens": 10, "completion_tokens": 5}},
+    ),
+    "llm.embed": Counterpart(
+        "openai", {"apiKey": TOKEN}, "POST", "/embeddings",
+        {"data": [{"index": 1, "embedding": [0.125, 1.0]}, {"index": 0, "embedding": [0.5, 0.25]}],
+         "usage": {"total_tokens": 4}},
+    ),
+}  # fmt: skip
+"""Language models."""

@@ -17,7 +17,7 @@ from ropewalk.nodes.functions import Functions
 from ropewalk.wiring import Settings, open_service
 from tests.s3 import KEY, make_bucket
 
-from .services import SERVICES
+from .services import MODELS, SERVICES
 
 FOLDER = Path(__file__).parents[2] / "examples" / "nodes"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -113,8 +113,8 @@ def test_an_example_uses_the_type_that_it_is_named_after(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 async def test_an_example_gives_what_it_says(local, site, s3, shop, mail, file):
     given = {"http.request": shop, "email.send": mail}.get(file.stem)
-    if file.stem in SERVICES:
-        await keep_credential(local, site, SERVICES[file.stem])
+    if file.stem in SERVICES | MODELS:
+        await keep_credential(local, site, (SERVICES | MODELS)[file.stem])
     if file.stem.startswith("s3."):
         await open_bucket(local, s3)
     for called in CALLED.get(file.stem, ()):

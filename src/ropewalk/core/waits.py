@@ -80,7 +80,19 @@ class RateLimitWait(_Wait, frozen=True, tag="rateLimit"):
     held: tuple[str, ...] = ()
 
 
-Hold = BreakerWait | TypeWait | RateLimitWait
+class BudgetWait(_Wait, frozen=True, tag="budget"):
+    """Until the execution is resumed, which has paused itself: its models have `spent` all that is `allowed`.
+
+    The attempt then goes on and none is used up.
+    """
+
+    what: str
+    spent: float
+    allowed: float
+    due: int
+
+
+Hold = BreakerWait | TypeWait | RateLimitWait | BudgetWait
 """What keeps an attempt from beginning, rather than from ending: it goes on under its number."""
 Wait = Timer | Approval | EventWait | SignalWait | ChildWait | Hold
 

@@ -51,6 +51,8 @@ BUILTIN: Final = {
     "file.list": "ropewalk.nodes.file:FileList",
     "file.move": "ropewalk.nodes.file:FileMove",
     "file.delete": "ropewalk.nodes.file:FileDelete",
+    "llm.chat": "ropewalk.nodes.llm.chat:LlmChat",
+    "llm.embed": "ropewalk.nodes.llm.embed:LlmEmbed",
     "email.send": "ropewalk.nodes.email:EmailSend",
     **{
         name: f"ropewalk.nodes.presets:{name}"

@@ -43,3 +43,6 @@ class Executions(Protocol):
     async def cancel(self, speaker: Speaker, execution: str, reason: str | None) -> bool:
         """Has an execution end as cancelled; False if it is over in another way."""
         ...
+
+    async def pause(self, speaker: Speaker, reason: str) -> None:
+        """Has the speaker's own execution pause, unless it is about to end."""

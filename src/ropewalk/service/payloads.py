@@ -263,6 +263,7 @@ _REASONS: Final[Mapping[Cause, _Told]] = dict.fromkeys(
         has_command=False,
     ),
     Cause.RATE_LIMIT: _AS_IT_IS,
+    Cause.BUDGET: _AS_IT_IS,
     Cause.RETRY: _Told(
         "attempt {attempt} of {of} is due at {at}; the last failed {errorType}",
         _free("attempt", "of", "at", "errorType") | _said("error"),

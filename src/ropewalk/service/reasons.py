@@ -50,6 +50,7 @@ class Cause(StrEnum):
     CHILD = "CHILD"
     BREAKER = "BREAKER"
     RATE_LIMIT = "RATE_LIMIT"
+    BUDGET = "BUDGET"
     NODE_TYPE = "NODE_TYPE"
     RETRY = "RETRY"
     # A node that could run but for other executions

@@ -1,7 +1,7 @@
 """What nodes say to other executions, with the rights of the execution that they are part of."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from ropewalk.core import log
@@ -52,6 +52,11 @@ class SpokenExecutions:
 
     async def cancel(self, speaker: Speaker, execution: str, reason: str | None) -> bool:
         return await self._tell(speaker, execution, Cancel(speaker.name, reason))
+
+    async def pause(self, speaker: Speaker, reason: str) -> None:
+        async with _told_as_failures():
+            with suppress(InvalidTransition):
+                await self._service.of(speaker.workspace).pause(speaker.execution, speaker.name, reason)
 
     async def _tell(self, speaker: Speaker, execution: str, signal: Tell | Cancel) -> bool:
         """Whether it was told, now or by an earlier attempt; not if it refuses."""

@@ -10,6 +10,7 @@ from ropewalk.core.rate_limit import place
 from ropewalk.core.waits import (
     Approval,
     BreakerWait,
+    BudgetWait,
     ChildWait,
     EventWait,
     RateLimitWait,
@@ -41,6 +42,8 @@ def waiting(f: Facts, work: Work) -> Reason:
             return _breaker(f, work, wait)
         case RateLimitWait():
             return _rate_limit(f, wait)
+        case BudgetWait():
+            return _budget(f, wait)
         case TypeWait():
             return _unknown_type(f, wait)
         case _:
@@ -122,6 +125,13 @@ def _breaker(f: Facts, work: Work, wait: BreakerWait) -> Reason:
     action = "see to the target; once it is back, the breaker can be closed by hand"
     suggested = command("breakers", "reset", wait.target)
     return Reason(Cause.BREAKER, _breaker_sentence(f, wait, breaker, until), details, suggested, action)
+
+
+def _budget(f: Facts, wait: BudgetWait) -> Reason:
+    spent = f"its execution has spent {wait.spent:g} of {wait.allowed:g} {wait.what}"
+    why = f"{spent}; as much again is allowed when it is resumed"
+    details: Json = {"what": wait.what, "spent": wait.spent, "allowed": wait.allowed}
+    return Reason(Cause.BUDGET, why, details, command=command("resume", f.story.id))
 
 
 def _rate_limit(f: Facts, wait: RateLimitWait) -> Reason:
