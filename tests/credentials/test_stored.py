@@ -370,3 +370,13 @@ async def test_the_last_use_is_told(verbs: CredentialVerbs):
     await verbs.stored.get("default", "shop")
 
     assert (await verbs.get("shop"))["lastUsedAt"] is not None
+
+
+async def test_a_worker_that_died_while_it_renewed_a_token_holds_up_no_other(verbs: CredentialVerbs, store: Store):
+    found, issuer = await oauth(verbs), Issuer()
+    row = await credentials.get(store, "default", "shop")
+    assert row is not None
+    async with store.transaction() as tx:
+        assert await credentials.claim_renewal(tx, row, store.now(), store.now(), "dead")
+
+    assert await verbs.stored.token("default", found, issuer.renew) == "token 1"

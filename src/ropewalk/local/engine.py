@@ -10,6 +10,7 @@ from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.core.state import ExecutionState, TriggerType
 from ropewalk.engines.base import Version
+from ropewalk.local.credentials import CredentialVerbs
 from ropewalk.local.definitions import DefinitionVerbs, Source
 from ropewalk.local.dlq import DeadLetterVerbs
 from ropewalk.local.execution import LocalExecution
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ropewalk.client.answers import ExecutionSummary, QueueItem
 
 
-class LocalEngine(DefinitionVerbs, DeadLetterVerbs):
+class LocalEngine(DefinitionVerbs, DeadLetterVerbs, CredentialVerbs):
     """A store that this process executes on. The verbs have the names that the client has for them."""
 
     def __init__(self, service: Service) -> None:

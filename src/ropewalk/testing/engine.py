@@ -184,6 +184,11 @@ class EngineVerbs:
         await self._service.save(self._local.document_of(workflow))
 
     @verb
+    async def create_credential(self, name: str, type: str, values: Mapping[str, JSON]) -> None:  # noqa: A002
+        """Keep a credential, for workflows that name it: what is not there is refused when a workflow is saved."""
+        await self._local.create_credential(name, type, values)
+
+    @verb
     async def executions(self, state: str | None = None) -> list[Json]:
         """The executions there are, newest first; children too."""
         await self._time.quiet()
