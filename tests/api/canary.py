@@ -15,6 +15,7 @@ from ropewalk.core.expression.functions import FUNCTIONS
 from ropewalk.service.metrics import Sampler
 from ropewalk.store import breakers
 from ropewalk.telemetry.metrics import Metrics
+from tests.api.samples import A_FILE, CONTENT
 from tests.api.stories import EXECUTIONS, LETTERS, Json, Town
 from tests.engines.worlds import ONCE, flow, node
 from tests.store.samples import meddle
@@ -161,6 +162,7 @@ class Canaries:
         await self._break("held")
         await self._over("functions", _tried(_calls()))
         await self._over("succeeds", SUCCEEDS)
+        await self._file()
         await self._over("fails", FAILS)
         await self._wait("waits", WAITS, 9)
         await self._stop()
@@ -186,6 +188,12 @@ class Canaries:
         execution = await service.start(await service.save(document), GIVEN, overrides)
         await service.ended(execution)
         self._executions[name] = execution
+
+    async def _file(self) -> None:
+        """An execution that names a file."""
+        await self._town.tell("/workflow/files", content=CONTENT)
+        about = {**A_FILE["$file"], "name": f"{CANARY}.txt"}
+        self._executions["file"] = await self._town.run(flow(node("a"), name="filed"), {"$file": about})
 
     async def _wait(self, name: str, document: Json, count: int = 1) -> str:
         """An execution that has come to so many waits."""

@@ -5,6 +5,7 @@ may do with whom only one workflow is shared: WORKFLOW, something that belongs t
 one; PART, what every caller may have who has a part in the workspace (lists are narrowed to what is shared).
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any
@@ -14,6 +15,9 @@ from msgspec import Struct
 ONE = {"ropewalk": 1, "name": "one", "nodes": [{"id": "a", "type": "noop"}]}
 A_SUBJECT = "user:sample"
 A_CREDENTIAL = "sample-credential"
+CONTENT = b"sample"
+A_HASH = hashlib.sha256(CONTENT).hexdigest()
+A_FILE = {"$file": {"hash": A_HASH, "size": len(CONTENT), "name": "sample.txt", "type": "text/plain"}}
 TARGET = "http.request sample.test"
 
 
@@ -80,6 +84,7 @@ def _parameters(world: World) -> dict[str, str]:
         "workspaceId": "default",
         "version": "1",
         "type": "noop",
+        "hash": A_HASH,
     }
 
 
@@ -117,6 +122,9 @@ SAMPLES = {
     "listExecutions": of_part(),
     "getExecution": of_workflow(),
     "getExecutionOutput": of_workflow(path={"executionId": "done"}),
+    "listExecutionFiles": of_workflow(path={"executionId": "done"}),
+    "getExecutionFile": of_workflow(path={"executionId": "done"}),
+    "uploadFile": of_workspace(CONTENT),
     "listExecutionNodes": of_workflow(),
     "listExecutionEvents": of_workflow(),
     "listExecutionRuns": of_workflow(),

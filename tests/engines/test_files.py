@@ -14,10 +14,13 @@ from ropewalk.nodes.base import NodeContext, NodeType, Output, Registry
 from ropewalk.nodes.files import as_value, file_of
 from ropewalk.nodes.inputs import Inputs
 from ropewalk.service import Service
+from ropewalk.service.auditing import Audit
 from ropewalk.store import files as stored_files
+from ropewalk.store.sqlite import SqliteStore
 from ropewalk.wiring import Settings, open_service
 
 MIB = 2**20
+BLOBS = "I-39"
 
 
 class Make(NodeType):
@@ -145,3 +148,44 @@ async def test_a_result_that_names_a_file_is_made_anew(place: str, monkeypatch: 
         await second.result()
 
     assert made == [first.id, second.id]
+
+
+async def audited(service: Service) -> list[str]:
+    audit = Audit(service.store, load_blob=service.store.blobs.get, read_file=service.store.blobs.chunks)
+    return [each.invariant async for found in audit.executions() for each in found.violations]
+
+
+@pytest.mark.parametrize("beside", [0, 70_000], ids=["in the log", "inside a large value"])
+async def test_a_check_finds_a_file_whose_content_is_gone(place: str, beside: int):
+    document = {"name": "one", "nodes": [{"id": "make", "type": "make", "with": {"size": 2 * MIB, "beside": beside}}]}
+    async with opened(place) as service:
+        execution = await LocalEngine(service).start(document)
+        file = file_of((await execution.result())["make"]["file"])
+        assert file is not None
+        before = await audited(service)
+        if isinstance(service.store, SqliteStore):
+            (Path(f"{place}.blobs") / file.hash[:2] / file.hash).unlink()
+        else:
+            async with service.store.transaction() as tx:
+                await tx.execute("remove_blob_parts", file.hash)
+
+        assert (before, await audited(service)) == ([], [BLOBS])
+
+
+async def test_a_check_finds_a_file_that_the_store_does_not_know_to_be_named(place: str):
+    async with opened(place) as service:
+        execution = await LocalEngine(service).start(made_and_counted(size=9))
+        await execution.result()
+        async with service.store.transaction() as tx:
+            await tx.execute("remove_references_of", execution.id)
+
+        assert await audited(service) == [BLOBS]
+
+
+async def test_a_value_that_only_claims_to_be_a_file_is_no_fault_of_the_store(place: str):
+    claim = {"$file": {"hash": "0" * 64, "size": 10**15, "name": "x", "type": "y"}}
+    async with opened(place) as service:
+        execution = await LocalEngine(service).start({"name": "c", "nodes": [{"id": "a", "type": "noop"}]}, claim)
+        await execution.result()
+
+        assert await audited(service) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -174,18 +175,31 @@ async def test_a_sandbox_whose_interpreter_is_killed_has_a_new_one(facilities, c
     assert [await code("2"), await code("3")] == [2, 3]
 
 
-async def test_a_sandbox_that_hangs_is_killed_with_its_interpreter(monkeypatch):
-    monkeypatch.setattr(sandbox, "FIRST", 0.0)
-    monkeypatch.setattr(sandbox, "TO_AND_FRO", 0.0)
-    monkeypatch.setattr(sandbox, "PER_MIB", 0.0)
-    sandboxes = Sandboxes(1)
+async def test_a_sandbox_that_hangs_is_killed_within_its_time_and_replaced(sandboxes):
+    [(_, process)] = sandboxes._processes._idle
+    os.kill(process.pid, signal.SIGSTOP)
+    began = time.monotonic()
 
     with pytest.raises(NodeFailure) as caught:
-        await sandboxes.run(Code("1", {}, 0.001 - sandbox.GRACE, 64 * MIB, 200, MIB))
+        await sandboxes.run(Code("1", {}, 0.05, 64 * MIB, 200, MIB))
 
     assert caught.value.error.type is ErrorType.TIMEOUT
     assert "was killed" in caught.value.error.message
-    await sandboxes.close()
+    assert time.monotonic() - began < 5
+    assert process.returncode is not None
+    assert (await sandboxes.run(Code("2", {}, 1.0, 64 * MIB, 200, MIB))).value == 2
+
+
+async def test_the_time_until_a_sandbox_is_free_does_not_count(sandboxes, monkeypatch):
+    monkeypatch.setattr(sandbox, "TO_AND_FRO", 0.3)
+    busy = Code("while True: pass", {}, 0.5, 64 * MIB, 200, MIB)
+
+    first, second = await asyncio.gather(
+        sandboxes.run(busy), sandboxes.run(Code("1", {}, 0.05, 64 * MIB, 200, MIB)), return_exceptions=True
+    )
+
+    assert isinstance(first, NodeFailure)
+    assert second.value == 1
 
 
 async def test_a_sandbox_has_nothing_of_the_environment(facilities, code, monkeypatch):

@@ -19,6 +19,7 @@ from ropewalk.api.nouns import (
     execution_lists,
     executions,
     expressions,
+    files,
     first_api,
     health,
     keys,
@@ -40,7 +41,7 @@ from ropewalk.api.streaming import streams
 PREFIX = "/api/v1"
 NOUNS = (
     acl, activity, approvals, breakers, credential_types, credentials, execution_bulk, definitions, dead_letters,
-    events, execution_lists, executions, expressions, keys, leases, members, node_types, openapi, queue, runs,
+    events, execution_lists, executions, expressions, files, keys, leases, members, node_types, openapi, queue, runs,
     sessions, streams, triggers, verbs, workers, workspaces,
 )  # fmt: skip
 

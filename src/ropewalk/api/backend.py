@@ -47,6 +47,8 @@ class Backend:
         self.downloads = Downloads()
         self.waiters = Waiters()
         self.metrics: ServerMetrics | None = None
+        # How large a file may be that is brought.
+        self.file_bytes = 2**30
         # Whether the process is about to end: it still answers, and is not ready for more requests.
         self.is_leaving = False
         self._serve = serve

@@ -170,6 +170,8 @@ async def _carry_out(run: Run, desk: Desk, node_type: NodeType, parameters: Any)
         get_credentials=run.credentials,
     )
     try:
+        if node_type.only_shapes and node_type.credentials:
+            await context.fetch_credentials()
         running = node_type.run(parameters, context)
         is_long = node_type.only_shapes and (run.inputs_at is not None or node_type.takes_long(parameters))
         if is_long and not node_type.waits(parameters):

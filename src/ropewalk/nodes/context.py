@@ -50,6 +50,7 @@ class NodeContext(Struct, frozen=True, kw_only=True):
     get_bounds: Callable[[], tuple[str, ...]] = tuple
     get_files: "Callable[[], Files | None] | None" = None
     get_credentials: Callable[[], str | Mapping[str, str] | None] = lambda: None
+    fetched: "Mapping[str, Credential] | None" = None
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
@@ -87,6 +88,21 @@ class NodeContext(Struct, frozen=True, kw_only=True):
         """
         from ropewalk.nodes import credentials  # here, since most nodes have none
 
+        found = await self._fetched(slot) if self.fetched is None else self.fetched.get(slot)
+        if found is not None:
+            credentials.require_type(found, types)
+        return found
+
+    async def fetch_credentials(self) -> None:
+        """Looks up all the credentials that the node names: a type that only shapes values waits for nothing later."""
+        from ropewalk.nodes import credentials  # here, as above
+
+        found = {slot: await self._fetched(slot) for slot in credentials.slots_of(self.get_credentials())}
+        force_setattr(self, "fetched", found)
+
+    async def _fetched(self, slot: str) -> "Credential | None":
+        from ropewalk.nodes import credentials  # here, as above
+
         name = credentials.slots_of(self.get_credentials()).get(slot)
         if name is None:
             return None
@@ -98,7 +114,6 @@ class NodeContext(Struct, frozen=True, kw_only=True):
         found = await kept.get(self.workspace, name)
         for secret in found.secrets or credentials.texts_of(found.values):
             self.conceal(secret)
-        credentials.require_type(found, types)
         return found
 
     async def token(self, credential: "Credential", renew: "Callable[[], Awaitable[Token]]", refused: str = "") -> str:

@@ -4,16 +4,16 @@ A trial changes nothing at the counterpart. It gives what it saw, or fails as a 
 """
 
 import asyncio
-import base64
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from ropewalk.nodes.context import NodeContext
 from ropewalk.nodes.credentials import Credential
 from ropewalk.nodes.failure import NodeFailure
+from ropewalk.nodes.values import Output
 
 PATIENCE: Final = 15.0
 """How long a trial may take (s)."""
@@ -24,12 +24,10 @@ Json = Mapping[str, Any]
 
 
 class Question(Struct, frozen=True):
-    """One HTTP request: where, and what it has in its headers."""
+    """One GET request: where, and what it has in its headers."""
 
     url: str
     headers: Mapping[str, str] = {}
-    method: str = "GET"
-    form: Mapping[str, str] | None = None
 
 
 async def tried(credential: Credential, context: NodeContext) -> str:
@@ -60,9 +58,7 @@ async def _asked(asked: Question, credential: Credential, context: NodeContext) 
 
     credential.require_host(urlsplit(asked.url).hostname or "")
     try:
-        request = context.http.request(
-            asked.method, asked.url, headers=dict(asked.headers), data=asked.form, allow_redirects=False
-        )
+        request = context.http.get(asked.url, headers=dict(asked.headers), allow_redirects=False)
         async with request as response:
             return response.status, await response.content.read(LONGEST_ANSWER)
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -70,34 +66,41 @@ async def _asked(asked: Question, credential: Credential, context: NodeContext) 
         raise NodeFailure.transient(f"{host} cannot be reached: {context.masked(str(error))}") from None
 
 
-def _test_url(values: Json) -> str:
-    url = values.get("testUrl")
+async def _requested(credential: Credential, context: NodeContext) -> str:
+    """A trial by `http.request` itself, which logs in as it does for nodes."""
+    return await _answered(_test_url(credential), context)
+
+
+async def _answered(url: str, context: NodeContext) -> str:
+    from ropewalk.nodes.http.request import HttpRequest  # here, as in `_asked`
+
+    node = HttpRequest()
+    result = await node.run(node.accept({"url": url, "responseType": "text"}), context)
+    assert isinstance(result, Output), "a request waits for nothing"
+    return f"{url.partition('?')[0]} answers {result.value['status']}"
+
+
+def _test_url(credential: Credential) -> str:
+    url = credential.values.get("testUrl")
     if not url:
         raise NodeFailure.permanent("set its field testUrl: an address that answers a good credential with 2xx")
     return str(url)
 
 
-def _basic(name: str, password: str) -> str:
-    return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
+async def _with_token(credential: Credential, context: NodeContext) -> str:
+    """A trial that gets a token, and asks the address with it if one is set."""
+    from ropewalk.nodes.http.oauth2 import new_token  # here, as in `_asked`
+
+    if credential.values.get("testUrl"):
+        return await _requested(credential, context)
+    await context.token(credential, lambda: new_token(credential, context))
+    return f"{credential.values['tokenUrl']} gives a token"
 
 
-def _query(values: Json) -> Question:
-    url = _test_url(values)
-    joint = "&" if "?" in url else "?"
-    return Question(f"{url}{joint}{urlencode({values['name']: values['value']})}")
-
-
-def _token_form(values: Json) -> Question:
-    """The request for a token, by the client's own credentials or a refresh token."""
-    form = {"grant_type": "refresh_token" if "refreshToken" in values else "client_credentials"}
-    form |= {"refresh_token": values["refreshToken"]} if "refreshToken" in values else {}
-    form |= {name: values[name] for name in ("scope", "audience") if name in values}
-    identity = (values["clientId"], values.get("clientSecret", ""))
-    if values.get("sendAs") == "body" or not identity[1]:
-        form |= {"client_id": identity[0]} | ({"client_secret": identity[1]} if identity[1] else {})
-        return Question(values["tokenUrl"], {}, "POST", form)
-    headers = {"Authorization": _basic(quote(identity[0], safe=""), quote(identity[1], safe=""))}
-    return Question(values["tokenUrl"], headers, "POST", form)
+async def _aws(credential: Credential, context: NodeContext) -> str:
+    region, endpoint = credential.values["region"], credential.values.get("endpoint")
+    identity = f"https://sts.{region}.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15"
+    return await _answered(endpoint or identity, context)
 
 
 def _bearer(path: str, field: str = "token", **more: str) -> Callable[[Json], Question]:
@@ -142,16 +145,10 @@ async def _database(credential: Credential, context: NodeContext) -> str:
 
 
 TRIALS: Final[Mapping[str, Trial]] = {
-    "http.basic": _asks(
-        lambda v: Question(_test_url(v), {"Authorization": _basic(v["username"], v["password"])}),
-    ),
-    "http.bearer": _asks(lambda v: Question(_test_url(v), {"Authorization": f"Bearer {v['token']}"})),
-    "http.header": _asks(lambda v: Question(_test_url(v), {v["name"]: v["value"]})),
-    "http.query": _asks(_query),
-    "oauth2.client": _asks(_token_form),
-    "postgres": _database,
-    "mysql": _database,
-    "sqlite": _database,
+    **dict.fromkeys(("http.basic", "http.bearer", "http.header", "http.query", "http.digest"), _requested),
+    **dict.fromkeys(("oauth2.client", "oauth2.refresh", "google"), _with_token),
+    "aws": _aws,
+    **dict.fromkeys(("postgres", "mysql", "sqlite"), _database),
     "smtp": _smtp,
     "openai": _asks(_bearer("/models", "apiKey")),
     "anthropic": _asks(lambda v: Question(

@@ -1,7 +1,7 @@
 """`crypto.*`: hashes, message authentication and signatures.
 
-No error repeats a part of a key. A key is a parameter like any other, and is recorded with the inputs of the node:
-those who may read payloads can read it.
+No error repeats a part of a key. A key that is a parameter is recorded with the inputs of the node: those who may read
+payloads can read it. A key that is a secret belongs in a credential of the type generic.
 """
 
 import base64
@@ -9,6 +9,7 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
@@ -27,6 +28,7 @@ Scheme = Literal["ed25519", "ecdsa-sha256", "rsa-pss-sha256", "rsa-sha256"]
 LONGEST_KEY = 16_384
 PEM = "-----BEGIN PRIVATE KEY-----\n…"
 TEXT = {"type": "string"}
+KEY: Final = MappingProxyType({"": ("generic",)})
 _WRITERS: Final[dict[Encoding, Callable[[bytes], str]]] = {
     "hex": bytes.hex,
     "base64": lambda data: base64.b64encode(data).decode(),
@@ -112,17 +114,34 @@ class Hmac(Hash):
         output={**TEXT, "description": "The code."},
     )
 
+    credentials = KEY
+
     class Parameters(Hash.Parameters):
-        key: str = Field(min_length=1, max_length=LONGEST_KEY, repr=False, description="The secret.", examples=["…"])
+        key: str | None = Field(
+            None, min_length=1, max_length=LONGEST_KEY, repr=False, examples=["…"],
+            description="The secret, unless a credential holds it.",
+        )  # fmt: skip
         read_key: Reading = Field("text", description="What the secret is: text, or bytes.", examples=["base64"])
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:  # type: ignore[override]  # its own
-        return Output(_WRITERS[parameters.encoding](_code(parameters)))
+        return Output(_WRITERS[parameters.encoding](_code(parameters, await _key(parameters.key, context))))
 
 
-def _code(how: "Hmac.Parameters | Verify.Parameters") -> bytes:
-    key = as_bytes(how.key, how.read_key, "with.key")
-    return hmac.new(key, how.data(), _name(how.algorithm)).digest()
+def _code(how: "Hmac.Parameters | Verify.Parameters", key: str) -> bytes:
+    secret = as_bytes(key, how.read_key, "with.key")
+    return hmac.new(secret, how.data(), _name(how.algorithm)).digest()
+
+
+async def _key(written: str | None, context: NodeContext) -> str:
+    """The key: of the credential, or of the parameters."""
+    credential = await context.credential("", "generic")
+    if credential is None:
+        if written is None:
+            raise NodeFailure.permanent("with.key: there is none; name a credential of the type generic, or give it")
+        return written
+    if written is not None:
+        raise NodeFailure.permanent("with.key: the credential holds the key; leave one of them out")
+    return str(credential.values["value"])
 
 
 class Sign(NodeType):
@@ -137,11 +156,13 @@ class Sign(NodeType):
     )
     only_shapes = True
 
+    credentials = KEY
+
     class Parameters(Data):
         scheme: Scheme = Field("ed25519", description="The kind of key and signature.", examples=["rsa-pss-sha256"])
-        key: str = Field(
-            min_length=1, max_length=LONGEST_KEY, repr=False, description="The private key as PEM, without a password.",
-            examples=[PEM],
+        key: str | None = Field(
+            None, min_length=1, max_length=LONGEST_KEY, repr=False, examples=[PEM],
+            description="The private key as PEM, without a password, unless a credential holds it.",
         )  # fmt: skip
         encoding: Encoding = Field("base64", description="How the signature is written.", examples=["hex"])
 
@@ -151,7 +172,7 @@ class Sign(NodeType):
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
         from ropewalk.nodes.signatures import signature  # here, since the library is slow to import
 
-        made = signature(parameters.scheme, parameters.key, parameters.data())
+        made = signature(parameters.scheme, await _key(parameters.key, context), parameters.data())
         return Output(_WRITERS[parameters.encoding](made))
 
 
@@ -170,15 +191,16 @@ class Verify(NodeType):
     ports = ("valid", "invalid")
     takes_one_port = True
     has_rules = True
+    credentials = KEY
 
     class Parameters(Data):
         signature: str = Field(max_length=LONGEST_KEY, description="What is to be checked.", examples=["9f86d081…"])
         encoding: Encoding = Field("hex", description="How the signature is written.", examples=["base64"])
         scheme: Literal["hmac"] | Scheme = Field("hmac", description="The kind of signature.", examples=["ed25519"])
         algorithm: Digest = Field("sha256", description="The algorithm of an HMAC.", examples=["sha512"])
-        key: str = Field(
-            min_length=1, max_length=LONGEST_KEY, repr=False, examples=["…"],
-            description="The secret of an HMAC, or the public key as PEM.",
+        key: str | None = Field(
+            None, min_length=1, max_length=LONGEST_KEY, repr=False, examples=["…"],
+            description="The secret of an HMAC, or the public key as PEM, unless a credential holds it.",
         )  # fmt: skip
         read_key: Reading = Field("text", description="What the secret of an HMAC is.", examples=["base64"])
 
@@ -192,18 +214,18 @@ class Verify(NodeType):
         return True
 
     async def run(self, parameters: Parameters, context: NodeContext) -> Output:
-        is_valid = _is_genuine(parameters)
+        is_valid = _is_genuine(parameters, await _key(parameters.key, context))
         return Output(is_valid, ("valid" if is_valid else "invalid",))
 
 
-def _is_genuine(how: Verify.Parameters) -> bool:
+def _is_genuine(how: Verify.Parameters, key: str) -> bool:
     try:
         claimed = as_bytes(how.signature, how.encoding, "with.signature")
     except NodeFailure:
         # What is no signature at all comes from outside like a wrong one.
         return False
     if how.scheme == "hmac":
-        return hmac.compare_digest(_code(how), claimed)
+        return hmac.compare_digest(_code(how, key), claimed)
     from ropewalk.nodes.signatures import is_signature  # here, as in Sign
 
-    return is_signature(how.scheme, how.key, how.data(), claimed)
+    return is_signature(how.scheme, key, how.data(), claimed)

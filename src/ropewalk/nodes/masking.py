@@ -51,6 +51,11 @@ class Masking:
             return {self.text(key): self.value(part) for key, part in value.items()}
         return value
 
+    def _ports(self, ports: Any) -> Any:
+        """Ports without any of the secrets in their names; what is no tuple of names is refused later."""
+        is_named = type(ports) is tuple and all(type(port) is str for port in ports)
+        return tuple(map(self.text, ports)) if is_named else ports
+
     def error(self, error: RunError) -> RunError:
         """An error without any of the secrets in what it says."""
         detail, body = (None if text is None else self.text(text) for text in (error.detail, error.body))
@@ -59,7 +64,7 @@ class Masking:
     def result(self, result: Any) -> Any:
         """What a node returned without any of the secrets; a failure if that cannot be recorded anyway."""
         if isinstance(result, Output):
-            return Output(self.value(check_output(result.value)), result.ports, result.tokens)
+            return Output(self.value(check_output(result.value)), self._ports(result.ports), result.tokens)
         if isinstance(result, Wait):
             return msgspec.convert(self.value(msgspec.to_builtins(result)), type(result))
         return result

@@ -25,6 +25,7 @@ LENGTH_BYTES = 8
 LARGEST_ANSWER = LARGEST_OUTPUT + 1024 * 1024
 MOST_ROUNDS = 8
 LAST_BREATH = 2.0
+LONGEST_START = 10.0
 UNLIMITED = Limits()
 
 
@@ -66,14 +67,21 @@ class Processes:
         self._idle: list[tuple[Limits, Process]] = []
         self._is_closed_off = closed
 
-    async def call(self, function: str, arguments: Mapping[str, Any], limits: Limits | None = None) -> Any:
-        """What the function `module:name` returns; its failure as it classified it, ProcessDied if it could not."""
+    async def call(self, function: str, arguments: Mapping[str, Any], limits: Limits | None = None,
+                   longest: float | None = None) -> Any:  # fmt: skip
+        """What the function `module:name` returns; its failure as it classified it, ProcessDied if it could not.
+
+        TimeoutError if it takes longer than `longest` (s), the time until a process is free and has begun not counted.
+        """
         request = msgspec.json.encode(Call(function, dict(arguments)))
         limits = limits or UNLIMITED
         async with self._room:
-            process = self._kept(limits) or await self._start(limits)
+            kept = self._kept(limits)
+            process = kept or await self._start(limits)
+            beginning = 0.0 if kept else LONGEST_START
             try:
-                answer = await _exchange(process, request, limits)
+                async with asyncio.timeout(None if longest is None else longest + beginning):
+                    answer = await _exchange(process, request, limits)
             except BaseException:
                 await _end(process)
                 raise

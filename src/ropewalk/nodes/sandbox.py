@@ -3,7 +3,6 @@
 This is all that the rest of Ropewalk knows of it. The code is never in this process: see `sandboxed.py`.
 """
 
-import asyncio
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Final
@@ -22,8 +21,6 @@ OUTER: Final = Limits(memory=LARGEST_MEMORY + 768 * MIB, files=64)
 TO_AND_FRO: Final = 1.0
 """How long values may take on their way in and out, beside the time of the code (s)."""
 PER_MIB: Final = 1.0
-FIRST: Final = 10.0
-"""How much longer a process may take for its first call, since it has to start (s)."""
 MISSING: Final = "code.python needs the extra `code`: pip install 'ropewalk[code]'"
 
 
@@ -45,10 +42,10 @@ class Sandboxes:
         """
         if not is_there():
             raise NodeFailure.permanent(MISSING)
-        longest = code.seconds + GRACE + TO_AND_FRO + PER_MIB * size / MIB + FIRST
+        longest = code.seconds + GRACE + TO_AND_FRO + PER_MIB * size / MIB
+        given = {"code": to_builtins(code)}
         try:
-            async with asyncio.timeout(longest):
-                told = await self._processes.call("ropewalk.nodes.sandboxed:run", {"code": to_builtins(code)}, OUTER)
+            told = await self._processes.call("ropewalk.nodes.sandboxed:run", given, OUTER, longest)
         except TimeoutError:
             raise NodeFailure.timeout(f"the sandbox did not answer in {longest:g} s and was killed") from None
         return Ran(told["value"], told["printed"])

@@ -20,6 +20,7 @@ from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.plan import Plan, load_plan
 from ropewalk.engines.base import Custody
 from ropewalk.engines.custody import STORED
+from ropewalk.service.audited_files import AuditedFiles, ReadFile
 from ropewalk.service.comparing import differences
 from ropewalk.service.reading import Recorded, recorded
 from ropewalk.service.requests import Requests
@@ -52,16 +53,18 @@ class Audit:
 
     `at_rest` says that no worker executes on it and nothing was cut off, so that nothing may be half done; `limits` are
     the slots of workspaces; `effects` is what the outside world saw, by execution; `load_blob` reads a large value
-    by its hash; `custody` is that of the engine.
+    by its hash, `read_file` the content of a file in parts; `custody` is that of the engine.
     """
 
     def __init__(self, reader: Reader, *, at_rest: bool = False, limits: Limits | None = None,
                  effects: Mapping[str, Sequence[Effect]] | None = None,
-                 load_blob: LoadBlob | None = None, custody: Custody = STORED) -> None:  # fmt: skip
+                 load_blob: LoadBlob | None = None, read_file: ReadFile | None = None,
+                 custody: Custody = STORED) -> None:  # fmt: skip
         self._reader = reader
         self._at_rest = at_rest
         self._effects = effects or {}
         self._load_blob = load_blob
+        self._files = AuditedFiles(reader, read_file)
         self._sharing = Sharing(limits or {})
         self._custody = custody
         self._requests = Requests(reader, custody)
@@ -145,6 +148,9 @@ class Audit:
         for blob in blobs.values():
             if trouble := await self._trouble_with(execution, blob):
                 yield Violation(BLOBS, f"blob {blob.hash}: {trouble}", execution, len(history.events))
+        workspace = log.acceptance(story.events).workspace
+        async for trouble in self._files.troubles(execution, workspace, history.entries, bool(blobs)):
+            yield Violation(BLOBS, trouble, execution, len(history.events))
         for event in history.events[:2]:
             if isinstance(event, NodesCarriedOver):
                 for violation in await self._taken_over(execution, history, event.source):

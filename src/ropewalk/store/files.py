@@ -38,6 +38,11 @@ async def named_by(reader: Reader, execution: str) -> list[Blob]:
     return [Blob(digest, size) for digest, size in await reader.fetch("files_named_by", execution)]
 
 
+async def of_execution(reader: Reader, execution: str, workspace: str, limit: int) -> list[Blob]:
+    """The files of the workspace that the log of an execution names, or a large value does that the log names."""
+    return [Blob(*row) for row in await reader.fetch("files_of_execution", execution, workspace, INSIDE, limit)]
+
+
 def names_inside(blob: Blob, text: bytes) -> list[BlobReference]:
     """The files that a large value names; to be written before a log names the value."""
     return [BlobReference(digest, f"{INSIDE}{blob.hash}") for digest in files_named_in(text)]

@@ -82,7 +82,7 @@ def _known(nodes: Iterable[NodeType], project: str | Path | None) -> tuple[Catal
 
 async def _require_sound(store: Store, custody: Custody) -> None:
     """AssertionError if a log breaks an invariant, or a table says other than the logs: a fault of the engine."""
-    audit = Audit(store, load_blob=store.blobs.get, custody=custody)
+    audit = Audit(store, load_blob=store.blobs.get, read_file=store.blobs.chunks, custody=custody)
     found = [violation async for each in audit.executions() for violation in each.violations]
     found += await audit.together()
     assert not found, "the store breaks what Ropewalk guarantees; please report it: " + "; ".join(map(str, found[:10]))

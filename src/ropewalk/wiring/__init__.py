@@ -150,6 +150,7 @@ async def open_backend(
         about = (settings.access, settings.streams, _secret_key(settings), _keys_before(settings))
         backend = await Backend.open(service.store, service.of, *about)
         backend.metrics = None if metrics is None else ServerMetrics(metrics, Sampler(service.store))
+        backend.file_bytes = settings.file_bytes
         async with _scheduled(service):
             yield backend
 

@@ -26,12 +26,13 @@ from ropewalk.service import payloads
 from ropewalk.service.reasons import Cause
 from tests.api.asking import SOCKET, _scope, ask
 from tests.api.canary import CANARY, GIVEN, ONE_TITLE, SUCCEEDS, Canaries, Found, is_in
+from tests.api.samples import A_HASH
 from tests.api.stories import EXECUTIONS, LETTERS, Json, Town, town_on
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PATIENCE = 20.0
 OPEN = ("getHealth", "getReadiness", "getOpenApi")
-NEED_THE_RIGHT = ("getExecutionOutput", "getRunOutput")
+NEED_THE_RIGHT = ("getExecutionFile", "getExecutionOutput", "getRunOutput", "listExecutionFiles")
 """These are refused to a caller without it."""
 FREE = {
     "countExecutions", "diffDefinition", "getDefinition", "getDefinitionVersion", "getMe", "getMetrics", "getNodeType",
@@ -120,7 +121,7 @@ def _addresses(read: Read, found: Found) -> Iterator[str]:
 
 
 def _names(template: str, found: Found) -> Iterator[Mapping[str, str]]:
-    fixed = {"workspaceId": "default", "version": "1", "type": "noop", "credentialName": "absent"}
+    fixed = {"workspaceId": "default", "version": "1", "type": "noop", "credentialName": "absent", "hash": A_HASH}
     if "{runId}" in template:
         yield from ({**fixed, "runId": run, "runExecutionId": execution} for run, execution in found.runs.items())
     elif "{executionId}" in template or "{queueId}" in template:

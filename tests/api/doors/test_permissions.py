@@ -25,7 +25,7 @@ from ropewalk.store import acl, breakers, dlq, runs
 from ropewalk.telemetry.metrics import Metrics
 from tests.api.asking import SOCKET, ask
 from tests.api.house import House, opened
-from tests.api.samples import A_CREDENTIAL, SAMPLES, TARGET, About, World
+from tests.api.samples import A_CREDENTIAL, A_FILE, CONTENT, SAMPLES, TARGET, About, World
 
 OPEN_TO_ALL = {
     ("GET", "/api/v1/openapi.json"),
@@ -110,7 +110,8 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
 
 async def furnished(house: House) -> World:
     workflow, spare, store = await house.save(FAILING), await house.save(SPARE), house.backend.store
-    failed, done = await _ended(house, workflow), await _ended(house, spare)
+    await house.ask("POST", "/workflow/files", content=CONTENT)
+    failed, done = await _ended(house, workflow), await _ended(house, spare, A_FILE)
     letter = (await dlq.listed(store, "default"))[0]
     run = (await runs.listed(store, done))[0].id
     key = (await house.key(Role.VIEWER)).split("_")[1]
@@ -125,9 +126,9 @@ async def furnished(house: House) -> World:
     return World(workflow, spare, failed, *about, done, run, key, etag, *triggers)
 
 
-async def _ended(house: House, workflow: str) -> str:
+async def _ended(house: House, workflow: str, given: Any = None) -> str:
     """An execution that is over."""
-    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1))
+    execution = await house.service.start(await house.service.engine.versions.version(workflow, 1), given)
     await house.service.ended(execution)
     return execution
 

@@ -16,12 +16,16 @@ _log = logging.getLogger("ropewalk.api")
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
-    """How long a client may take (s), how slow it may be (bytes/s, once `grace` is over), how many there may be."""
+    """How long a client may take (s), how slow it may be (bytes/s, once `grace` is over), how many there may be.
+
+    A body has one more second for each `steady` bytes of it that have come.
+    """
 
     headers: float = 10.0
     body: float = 30.0
     grace: float = 5.0
     slowest: int = 1024
+    steady: int = 256 * 1024
     idle: float = 15.0
     writing: float = 20.0
     linger: float = 3.0

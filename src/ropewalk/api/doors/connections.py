@@ -212,7 +212,9 @@ class HttpConnection(HttpToolsProtocol):
             case Phase.HEADERS:
                 return taken > limits.headers
             case Phase.BODY:
-                return taken > limits.body or self._received < limits.slowest * (taken - limits.grace)
+                # A file may take as long as it is large, at a rate that costs a client as much as it costs us.
+                longest = limits.body + self._received / limits.steady
+                return taken > longest or self._received < limits.slowest * (taken - limits.grace)
             case Phase.IDLE:
                 return taken > limits.idle
             case Phase.LINGERING:

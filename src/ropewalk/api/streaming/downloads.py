@@ -6,9 +6,11 @@ Each download keeps a few parts in memory, so one caller has only some under way
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -31,6 +33,8 @@ PATIENCE: Final = 10.0
 RETRY_AFTER: Final = 5
 _SAFE: Final = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
 """Nothing of such a value is to be taken for a page of ours."""
+_PLAIN: Final = frozenset(ascii_letters + digits + " ._-()+,=@")
+"""What needs no escape in a quoted name, in any program."""
 _log = logging.getLogger("ropewalk.api")
 
 
@@ -71,11 +75,21 @@ def raw_json(call: "Call", found: bytes | Blob) -> Response:
     return _Streamed(call, found)
 
 
+def attachment(call: "Call", blob: Blob, name: str) -> Response:
+    """The answer that is the content of a file, to be saved under this name."""
+    plain = "".join(each if each in _PLAIN else "_" for each in name)
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+    return _Streamed(call, blob, "application/octet-stream", {"Content-Disposition": disposition})
+
+
 class _Streamed(Response):
     """A large value, read while it is sent."""
 
-    def __init__(self, call: "Call", blob: Blob) -> None:
-        super().__init__(headers={**_SAFE, "Content-Length": str(blob.size)}, media_type="application/json")
+    def __init__(
+        self, call: "Call", blob: Blob, media_type: str = "application/json", more: Mapping[str, str] | None = None
+    ) -> None:
+        headers = {**_SAFE, "Content-Length": str(blob.size), **(more or {})}
+        super().__init__(headers=headers, media_type=media_type)
         self._caller, self._downloads = call.actor.subject, call.backend.downloads
         self._chunks = call.backend.store.blobs.chunks(blob.hash)
         self._is_begun = False
@@ -93,7 +107,7 @@ class _Streamed(Response):
 
     async def _send(self, receive: Receive, send: Send) -> None:
         # Before the answer begins: what is missing is said with a status of its own.
-        chunk: bytes | None = await anext(self._chunks)
+        chunk = await anext(self._chunks, None)
         self._is_begun = True
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         leaving = asyncio.ensure_future(_left(receive))

@@ -19,7 +19,7 @@ MOST_SHOWN = 100
 MOST_TOLD = 10_000
 PROGRESS_EVERY = 1000
 _SENTENCES = {name: invariant.sentence for name, invariant in INVARIANTS.items()} | {
-    BLOBS: "Every large value is kept, and is what was recorded.",
+    BLOBS: "Every large value and every file is kept, and is what was recorded.",
     **SENTENCES,
 }
 
@@ -35,7 +35,8 @@ def check(project: Project) -> int:
 
     async def show() -> Code:
         async with reading_from(project) as reader:
-            seen, found = await _checked(Audit(reader, load_blob=blobs_of(project, reader).get))
+            blobs = blobs_of(project, reader)
+            seen, found = await _checked(Audit(reader, load_blob=blobs.get, read_file=blobs.chunks))
             rewinds = await audit.rewinds(reader, MOST_SHOWN)
         if project.is_json:
             told = [{"at": rfc3339(each.at), "worker": each.worker, "message": each.why} for each in rewinds]

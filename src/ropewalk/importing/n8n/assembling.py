@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.definition.node_type import NodeTypeInfo
 from ropewalk.core.errors import InvalidDefinition, Problem
-from ropewalk.importing.n8n import control, data, reach, triggers  # noqa: F401 -- each enters its translations
+from ropewalk.importing.n8n import control, data, files, reach, services, triggers  # noqa: F401 -- each enters its translations
 from ropewalk.importing.n8n.before import Before
 from ropewalk.importing.n8n.flows import Flow, Scope
 from ropewalk.importing.n8n.graph import graph_of, is_trigger
@@ -299,7 +300,7 @@ def _joined(flows: list[Flow]) -> Flow:
     if len(flows) == 1:
         return flows[0]
     if len({(flow.value, flow.is_many, flow.each) for flow in flows}) == 1:
-        return Flow(flows[0].value, flows[0].is_many, flows[0].each, flows[0].lineage)
+        return replace(flows[0], guard="")
     if any(flow.is_many for flow in flows):
         return Flow(f"({' ?? '.join(flow.list_or_null() for flow in flows)} ?? [])", True, "", flows[0].value)
     return Flow(f"({' ?? '.join(flow.taken(flow.value) for flow in flows)})")

@@ -23,7 +23,7 @@ def fields(desk: Desk) -> Made:
         return _raw(desk)
     rows = _assignments(desk)
     asked: dict[str, Any] = {}
-    item = f"item{desk.flow.each}" if desk.flow.is_many else desk.flow.value
+    item = desk.item
     kept = _kept(desk)
     if kept is not None:
         asked["from"] = braces(f"{item} ?? {{}}")
@@ -96,7 +96,7 @@ def code(desk: Desk) -> Made:
         raise Untranslatable("it is code in JavaScript: write it anew as code.python, or as expressions")
     source = desk.get("pythonCode", default="")
     is_each = desk.get("mode") == "runOnceForEachItem"
-    item = f"item{desk.flow.each}" if desk.flow.is_many else desk.flow.value
+    item = desk.item
     if is_each:
         given = {"_item": braces(f"{{json: {item}}}"), "_json": braces(item)}
     else:
@@ -261,7 +261,7 @@ def markdown(desk: Desk) -> Made:
 
 @translates("xml")
 def xml(desk: Desk) -> Made:
-    item = f"item{desk.flow.each}" if desk.flow.is_many else desk.flow.value
+    item = desk.item
     name = str(desk.get("dataPropertyName", default="data"))
     asked = {"value": braces(lookup(item, name))}
     if desk.get("mode", default="xmlToJson") != "xmlToJson":

@@ -21,6 +21,8 @@ class Flow(Struct, frozen=True):
 
     `each` leads from an element of the list to what n8n calls its `json`. Lists of one `lineage` have their items in
     the same places. `guard` is true if the way to them was taken, where the value alone does not tell.
+    `file` is the file that comes with an item, if it is known: of one, the expression; of many, what leads to it from
+    an element.
     """
 
     value: str
@@ -28,6 +30,7 @@ class Flow(Struct, frozen=True):
     each: str = ""
     lineage: str = ""
     guard: str = ""
+    file: str | None = None
 
     def taken(self, written: str) -> str:
         """An expression of these items; null if the way to them was not taken."""

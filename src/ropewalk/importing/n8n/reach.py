@@ -28,6 +28,8 @@ def http(desk: Desk) -> Made:
     if _object(options).get("fullResponse") is True:
         desk.differs("the status of the answer is called `status`, not `statusCode`")
         return Made([made], {0: desk.each()})
+    if asked.get("responseType") == "file":
+        return Made([made], {0: desk.each(".body", file=".body")})
     if asked.get("responseType") != "text":
         desk.differs(_LISTS)
     return Made([made], {0: desk.each(".body")})
@@ -137,7 +139,7 @@ def email(desk: Desk) -> Made:
     if not asked.keys() & {"text", "html"}:
         asked["text"] = ""
     if desk.get("attachments") or desk.get("options", "attachments"):
-        desk.differs("attachments are left out")
+        asked["attachments"] = [braces(desk.file)]
     if desk.source.credentials and not desk.types["email.send"].credentials:
         desk.differs("the mail server is that of the settings")
     return Made([desk.node("email.send", asked, reaches=True)], {0: desk.each()})
@@ -162,44 +164,6 @@ def sql(desk: Desk) -> Made:
     asked = {"table": str(name), "rows": braces(desk.flow.items())}
     desk.differs("every field of an item is a column")
     return Made([desk.node("sql.insert", asked, per_item=False, reaches=True)], {0: desk.passed()})
-
-
-@translates("readWriteFile", "readBinaryFile", "readBinaryFiles", "writeBinaryFile")
-def files(desk: Desk) -> Made:
-    desk.differs("the path is one of the workspace's folder")
-    is_read = desk.source.kind.startswith("readBinary") or desk.get("operation", default="read") == "read"
-    if is_read and desk.source.kind != "writeBinaryFile":
-        asked = {"path": (desk.text("fileSelector") or desk.text("filePath")).lstrip("/")}
-        return Made([desk.node("file.read", asked, reaches=True)], {0: desk.each()})
-    item = f"item{desk.flow.each}" if desk.flow.is_many else desk.flow.value
-    asked = {"path": desk.text("fileName").lstrip("/"), "file": braces(item)}
-    return Made([desk.node("file.write", asked, reaches=True)], {0: desk.passed()})
-
-
-@translates("awsS3", "s3")
-def s3(desk: Desk) -> Made:
-    operation = str(desk.get("operation", default="upload"))
-    types = {"upload": "s3.put", "download": "s3.get", "delete": "s3.delete", "getAll": "s3.list", "search": "s3.list"}
-    if desk.get("resource", default="file") != "file" or operation not in types:
-        raise Untranslatable(f"the operation {operation!r} has no equal here")
-    asked: dict[str, Any] = {"bucket": desk.text("bucketName")}
-    if operation in ("download", "delete"):
-        asked["key"] = desk.text("fileKey")
-    elif operation == "upload":
-        item = f"item{desk.flow.each}" if desk.flow.is_many else desk.flow.value
-        asked |= {"key": desk.text("fileName"), "file": braces(item)}
-    made = desk.node(types[operation], asked, reaches=True)
-    return Made([made], {0: desk.lists() if types[operation] == "s3.list" else desk.each()})
-
-
-@translates("slack")
-def slack(desk: Desk) -> Made:
-    if desk.get("resource", default="message") != "message" or desk.get("operation", default="post") != "post":
-        raise Untranslatable("only sending a message has an equal here")
-    channel = desk.get("channelId", default=desk.get("channel", default=""))
-    named = channel.get("value") if isinstance(channel, dict) else channel
-    asked = {"channel": str(desk.translator.value(str(named))), "text": desk.text("text")}
-    return Made([desk.node("slack.send", asked, reaches=True)], {0: desk.each()})
 
 
 @translates("openAi", "chainLlm", "agent")

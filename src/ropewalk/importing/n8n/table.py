@@ -112,6 +112,18 @@ class Desk:
         made["credentials"] = credential_name(name)
         self.differs(f"it needs a credential {made['credentials']!r} in the place of {name!r} ({kind})")
 
+    @property
+    def item(self) -> str:
+        """What n8n calls `json` of the item that is worked on."""
+        return f"item{self.flow.each}" if self.flow.is_many else self.flow.value
+
+    @property
+    def file(self) -> str:
+        """The file of the item that is worked on."""
+        if self.flow.file is None:
+            raise Untranslatable("which file is meant is not known here: name the node that gives it")
+        return f"item{self.flow.file}" if self.flow.is_many else self.flow.file
+
     def rule(self) -> Translator:
         """Translates for a rule `x => …` over the items."""
         own = self.translator
@@ -123,12 +135,12 @@ class Desk:
         """The items that came in go on as they are."""
         return Out(replace(self.flow, guard=guard or self.flow.guard), self.id, port)
 
-    def each(self, accessor: str = "", port: str | None = None) -> Out:
-        """One item goes out for each that came in."""
+    def each(self, accessor: str = "", port: str | None = None, *, file: str | None = None) -> Out:
+        """One item goes out for each that came in; `file` leads to the file that it has."""
         output = f"nodes.{self.id}.output"
         if not self.flow.is_many:
-            return Out(Flow(output + accessor), self.id, port)
-        return Out(Flow(output, True, accessor, self.flow.lineage), self.id, port)
+            return Out(Flow(output + accessor, file=None if file is None else output + file), self.id, port)
+        return Out(Flow(output, True, accessor, self.flow.lineage, file=file), self.id, port)
 
     def added(self, name: str) -> Out:
         """The item that came in goes out, with the output under a name."""
@@ -137,9 +149,10 @@ class Desk:
             return self.each()
         return Out(Flow(f"merge({self.flow.value} ?? {{}}, {{{quoted(name)}: nodes.{self.id}.output}})"), self.id)
 
-    def one(self, accessor: str = "", port: str | None = None) -> Out:
+    def one(self, accessor: str = "", port: str | None = None, *, file: str | None = None) -> Out:
         """One item goes out."""
-        return Out(Flow(f"nodes.{self.id}.output{accessor}"), self.id, port)
+        output = f"nodes.{self.id}.output"
+        return Out(Flow(output + accessor, file=None if file is None else output + file), self.id, port)
 
     def lists(self, accessor: str = "") -> Out:
         """A list of items goes out for each that came in."""

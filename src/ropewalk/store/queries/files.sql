@@ -37,3 +37,19 @@ select blob.hash, blob.size
  inner join execution on execution.id = blob_reference.execution and execution.workspace = file_owner.workspace
  where blob_reference.execution = $1
  order by blob.hash;
+
+-- files_of_execution: the files of a workspace that the log of an execution names, or a large value does that the log
+-- names ($3: what stands before the hash of a large value that names files).
+select blob.hash, blob.size
+  from blob
+ inner join file_owner on file_owner.hash = blob.hash and file_owner.workspace = $2
+ where blob.hash in (select hash
+                       from blob_reference
+                      where execution = $1 and until is null
+                      union
+                     select inside.hash
+                       from blob_reference as inside
+                      inner join blob_reference as named on inside.execution = $3 || named.hash
+                      where named.execution = $1 and named.until is null)
+ order by blob.hash
+ limit $4;
