@@ -202,9 +202,9 @@ share ([security](security.md)), to those of workflows that are shared. The audi
 _TRIGGERS: Final = """\
 ## Triggers
 
-`triggers` start a workflow by itself: schedules (`cron`, `every`), each with `overlap`, `misfire`, `zone` and more, are
-fired by `ropewalk up` ([triggers.md](triggers.md)). Events, webhooks and queues are checked and kept, and not fired.
-Every field is in [workflow.schema.json](workflow.schema.json).
+`triggers` start a workflow by itself: schedules (`cron`, `every`) and webhooks, fired by `ropewalk up`
+([triggers.md](triggers.md)). Events and queues are checked and kept, and not fired. Every field is in
+[workflow.schema.json](workflow.schema.json).
 """
 
 _TYPES: Final = """\

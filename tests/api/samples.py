@@ -81,6 +81,8 @@ def _parameters(world: World) -> dict[str, str]:
         "keyId": world.key,
         "credentialName": A_CREDENTIAL,
         "triggerId": world.trigger,
+        "token": "a-token-of-no-webhook",
+        "path": "sample",
         "workspaceId": "default",
         "version": "1",
         "type": "noop",

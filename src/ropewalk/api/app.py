@@ -22,6 +22,7 @@ from ropewalk.api.nouns import (
     files,
     first_api,
     health,
+    hooks,
     keys,
     leases,
     members,
@@ -71,6 +72,7 @@ def assemble(version: str) -> FastAPI:
         noun.routes.install(app, PREFIX)
     for others in (first_api.routes, streams.seed_routes, health.routes, metrics.routes):
         others.install(app)
+    app.router.routes.extend(hooks.routes())
     openapi.install(app, (*NOUNS, health, metrics, first_api))
     middleware.install(app)
     return app

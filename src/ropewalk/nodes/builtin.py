@@ -7,6 +7,7 @@ BUILTIN: Final = {
     "switch": "ropewalk.nodes.control:Switch",
     "noop": "ropewalk.nodes.control:Noop",
     "note": "ropewalk.nodes.control:Note",
+    "respond": "ropewalk.nodes.control:Respond",
     "fail": "ropewalk.nodes.control:Fail",
     "log": "ropewalk.nodes.control:Log",
     "set": "ropewalk.nodes.shaping:Set",

@@ -1,5 +1,6 @@
 """Nodes that choose the way an execution goes, end it, or tell of it; they reach nothing outside."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeAlias
 
@@ -18,6 +19,7 @@ JSON: TypeAlias = Any
 LONGEST_NOTE = 10_000
 FEW_CONDITIONS = 10
 ROW = {"left": "{{ nodes.order.output.total }}", "operator": "greater", "right": 100}
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class If(NodeType):
@@ -192,6 +194,49 @@ class Noop(NodeType):
 
     async def run(self, parameters: JSON, context: NodeContext) -> Output:
         return Output(parameters)
+
+
+class Respond(NodeType):
+    name = "respond"
+    summary = "Answers the caller of a webhook that says `answer: respond`; the nodes after it go on."
+    about = About(
+        title="Respond to a webhook",
+        category="control",
+        icon="reply",
+        keywords=("webhook", "answer", "response", "reply", "http", "return"),
+        output={
+            "type": "object",
+            "properties": {
+                "status": {"type": "integer", "description": "The status of the answer."},
+                "headers": {"type": "object", "description": "Its headers."},
+                "body": {"description": "Its body."},
+            },
+        },
+    )
+    only_shapes = True
+    has_rules = True
+
+    class Parameters(Inputs):
+        status: int = Field(200, ge=200, le=599, description="The status of the answer.", examples=[201])
+        headers: dict[str, str] = Field(
+            {}, max_length=50, description="Headers by name.", examples=[{"Content-Type": "text/csv"}]
+        )
+        body: JSON = Field(
+            None,
+            description="A text is sent as it is, all else as JSON.",
+            examples=[{"orderId": "{{ input.orderId }}"}],
+        )
+
+        @field_validator("headers")
+        @classmethod
+        def _clean(cls, headers: dict[str, str]) -> dict[str, str]:
+            for name, value in headers.items():
+                if not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
+                    raise ValueError(f"the header {name[:64]!r} has a character that is not allowed")
+            return headers
+
+    async def run(self, parameters: Parameters, context: NodeContext) -> Output:
+        return Output({"status": parameters.status, "headers": parameters.headers, "body": parameters.body})
 
 
 class Note(NodeType):

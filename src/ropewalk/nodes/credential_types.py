@@ -221,6 +221,11 @@ class Generic(Fields):
     value: str = secret("The secret: a key, a token, a password.", "…")
 
 
+class Webhook(Fields):
+    key: str = secret("The key that deliveries are signed with.", "whsec_…")
+    previous_key: str | None = secret("The key before, which is good until it is taken away.", "…", None)
+
+
 class CredentialType(Struct, frozen=True):
     """One kind of credential."""
 
@@ -262,6 +267,7 @@ _ROWS: Final[tuple[tuple[str, str, str, type[Fields]], ...]] = (
     ("google", "Google", "A service account of Google.", Google),
     ("notion", "Notion", "A token of Notion.", Notion),
     ("airtable", "Airtable", "A token of Airtable.", Airtable),
+    ("webhook", "Webhook key", "The key that the sender of a webhook signs with.", Webhook),
     ("generic", "Secret", "One secret text, such as a key to sign with.", Generic),
 )
 

@@ -7,6 +7,7 @@ from ropewalk.core.canonical import Path
 from ropewalk.core.closing_nodes import placed_nodes
 from ropewalk.core.definition import Definition
 from ropewalk.core.definition.slots import types_for
+from ropewalk.core.definition.triggers import credential_types
 from ropewalk.core.errors import InvalidDefinition, Problem
 from ropewalk.nodes.base import Registry
 from ropewalk.nodes.credentials import misfit, slots_of
@@ -22,12 +23,18 @@ async def require_credentials(
     reader: Reader, workspace: str, definition: Definition, types: Registry, may_use: MayUse | None = None
 ) -> None:
     """Refuses a definition, naming every place, whose nodes name credentials that they cannot get."""
-    named = list(_named(definition))
-    if not named:
+    named, of_triggers = list(_named(definition)), list(_of_triggers(definition))
+    if not named and not of_triggers:
         return
-    known = await credentials.types_of(reader, workspace, dict.fromkeys(name for _, _, name, _ in named))
+    names = dict.fromkeys([*(name for _, _, name, _ in named), *(name for _, name, _ in of_triggers)])
+    known = await credentials.types_of(reader, workspace, names)
     allowed = {name: may_use is None or await may_use(key) for name, (_, key) in known.items()}
     problems = []
+    for path, name, wanted_types in of_triggers:
+        if name not in known or not allowed[name]:
+            problems.append(Problem(path, f"there is no credential {name!r} that you may use here"))
+        elif known[name][0] not in wanted_types:
+            problems.append(Problem(path, misfit(name, known[name][0], wanted_types)))
     for path, node, name, slot in named:
         if name not in known or not allowed[name]:
             # Foreign and absent are the same to an actor that may not use it.
@@ -45,6 +52,13 @@ def _named(definition: Definition) -> Iterator[tuple[Path, dict[str, Any], str, 
         for slot, name in slots_of(named).items():
             path: Path = (*place, "credentials")
             yield path if isinstance(named, str) else (*path, slot), node, name, slot
+
+
+def _of_triggers(definition: Definition) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """The place, the name and the types of each credential that a webhook checks its senders by."""
+    for place, trigger in enumerate(definition.triggers):
+        if "credential" in trigger and (types := credential_types(trigger)):
+            yield ("triggers", place, "credential"), trigger["credential"], types
 
 
 def _misfit(types: Registry, node: dict[str, Any], slot: str, name: str, found: str) -> str | None:

@@ -17,6 +17,8 @@ from ropewalk.access.settings import AccessSettings
 from ropewalk.api.app import assemble
 from ropewalk.api.doors.authorization import PUBLIC
 from ropewalk.api.doors.fast_path import fast_routes
+from ropewalk.api.nouns import hooks
+from ropewalk.api.nouns.hooks import METHODS
 from ropewalk.api.nouns.metrics import ServerMetrics
 from ropewalk.api.routes import SocketAuthorization
 from ropewalk.core.breaker import Breaker
@@ -27,6 +29,7 @@ from tests.api.asking import SOCKET, ask
 from tests.api.house import House, opened
 from tests.api.samples import A_CREDENTIAL, A_FILE, CONTENT, SAMPLES, TARGET, About, World
 
+HOOKS = tuple(each.path.replace(":path", "") for each in hooks.routes())
 OPEN_TO_ALL = {
     ("GET", "/api/v1/openapi.json"),
     ("GET", "/healthz"),
@@ -34,7 +37,9 @@ OPEN_TO_ALL = {
     ("HEAD", "/readyz"),
     ("GET", "/readyz"),
     ("POST", "/api/v1/session"),
+    *((method, path) for method in (*METHODS, "HEAD") for path in HOOKS),
 }
+"""A webhook has a check of its own, which `tests/api/nouns/test_hooks.py` tries out."""
 SHAREABLE = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.ADMIN)
 FAILING = {"ropewalk": 1, "name": "shared", "nodes": [{"id": "a", "type": "fail", "with": {"message": "as it should"}}]}
 SPARE = {"ropewalk": 1, "name": "spare", "nodes": [{"id": "a", "type": "noop"}]}
@@ -58,7 +63,7 @@ def operations() -> Iterator[Operation]:
     app = assemble("test")
     assert not getattr(app.router, "_low_priority_routes", []), "files are served that this test does not look at"
     for context in iter_route_contexts(app.routes):
-        route, path = context.original_route, str(context.path)
+        route, path = context.original_route, str(context.path).replace(":path", "")
         match route:
             case APIWebSocketRoute():
                 gates = [

@@ -23,8 +23,8 @@ from ropewalk.service.credential_checks import MayUse
 from ropewalk.service.reading.recorded import current_caller
 from ropewalk.store import acl, dlq, executions, workflows
 
-PUBLIC: Final = frozenset({"getHealth", "getReadiness", "getOpenApi", "openSession"})
-"""The operations that answer without a token. There are no others."""
+PUBLIC: Final = frozenset({"getHealth", "getReadiness", "getOpenApi", "openSession", "deliverWebhook"})
+"""The operations that answer without a token. There are no others. A webhook has a check of its own."""
 WORKSPACE: Final = "workspaceId"
 MOST_SHARED: Final = 1_000
 """If more workflows of a workspace are shared with one actor, lists show the first; by id all of them are open."""

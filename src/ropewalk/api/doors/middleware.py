@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ropewalk.access.rights import Right
 from ropewalk.api.doors.authentication import authenticate
+from ropewalk.api.doors.authorization import PUBLIC
 from ropewalk.api.doors.fast_path import FastRoute, fast_route, fast_routes
 from ropewalk.api.doors.rate_limits import refusal
 from ropewalk.api.doors.whole_answers import ANSWER, WHOLE, in_parts
@@ -63,7 +64,8 @@ def _is_protected(route: BaseRoute) -> bool:
     if isinstance(route, APIWebSocketRoute):
         return any(isinstance(each.dependency, SocketAuthorization) for each in route.dependencies)
     # The class sees to it that its routes name a right, or are PUBLIC; routes of another class have to name one.
-    return isinstance(route, AuthorizedRoute) or isinstance(getattr(route, "right", None), Right)
+    is_public = getattr(route, "operation_id", None) in PUBLIC
+    return isinstance(route, AuthorizedRoute) or is_public or isinstance(getattr(route, "right", None), Right)
 
 
 async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,6 +1,7 @@
 """What a document may say of triggers: their fields as tables, their kinds and names, and what is wrong with them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_network
 from typing import Any, Final
 
 from ropewalk.core.canonical import JSON, Path, shown
@@ -18,7 +19,7 @@ from ropewalk.core.definition.kinds import (
     Whole,
 )
 from ropewalk.core.definition.report import Report
-from ropewalk.core.duration import DAY, HOUR, SECOND
+from ropewalk.core.duration import DAY, HOUR, MINUTE, SECOND
 from ropewalk.core.schedule import LONGEST_JITTER, LONGEST_PERIOD, MOST_RULES, Schedule
 from ropewalk.core.state import TriggerType
 from ropewalk.core.subject import is_pattern
@@ -95,15 +96,39 @@ EVENT = Record(
 
 WEBHOOK = Record(
     {
-        "webhook": Field(_name, "The name of the hook; its path is made when it is saved.", is_required=True),
+        "webhook": Field(_name, "The name of the hook; its address is made when it is published.", is_required=True),
         "methods": Field(
             ListOf(Choice("GET", "POST", "PUT", "PATCH", "DELETE"), longest=5), "Methods answered. Default POST."
         ),
-        "auth": Field(Choice("hmac", "bearer", "none"), "How callers prove themselves. Default hmac."),
-        "credential": Field(_name, "The credential that holds the key or token."),
+        "path": Field(
+            Text(256, r"[A-Za-z0-9_.{}/-]*", "a path like orders/{id}"),
+            "What follows the address; a step in braces is a parameter, in `event.params`. Default: nothing.",
+        ),
+        "auth": Field(
+            Choice("hmac", "stripe", "github", "slack", "shopify", "header", "bearer", "basic", "none"),
+            "How senders prove themselves: `hmac` is Standard Webhooks, `header` the HMAC of the body in a header. "
+            "Default hmac.",
+        ),
+        "credential": Field(_name, "The credential that holds the keys, the token, or name and password."),
+        "header": Field(_name, "The header of `auth: header`. Default X-Signature."),
+        "algorithm": Field(Choice("sha256", "sha512", "sha1"), "The hash of `auth: header`. Default sha256."),
+        "encoding": Field(Choice("hex", "base64"), "How `auth: header` writes the HMAC. Default hex."),
+        "prefix": Field(Text(32), "What stands before the HMAC of `auth: header`, like `sha256=`."),
         "replayWindow": Field(Duration(longest=HOUR), "How old a signed call may be. Default 5m."),
-        "dedupeKey": Field(_expression, "An expression over the call; a second call with its value starts nothing."),
-        "answer": Field(Choice("accepted", "result", "respond"), "At once, when done, or by a respond node."),
+        "dedupeKey": Field(_expression, "An expression over `event`; a second call with its value starts nothing."),
+        "answer": Field(
+            Choice("accepted", "result", "respond"),
+            "At once, with the result when it is done, or with what a `respond` node says. Default accepted.",
+        ),
+        "timeout": Field(Duration(SECOND, MINUTE), "How long a caller waits for `result` or `respond`. Default 30s."),
+        "allowFrom": Field(
+            ListOf(Text(64, r"[0-9a-fA-F:./]+", "an address or a network"), longest=100),
+            "The addresses and networks that may deliver. Default: any.",
+        ),
+        "cors": Field(
+            ListOf(Text(256), longest=50), "The origins whose pages may call it; `*` for any. Default: none."
+        ),
+        "maxBody": Field(Whole(1, 4 * 1024 * 1024), "How many bytes a body may have. Default 1 MiB."),
         **_any_trigger,
     }
 )
@@ -171,10 +196,22 @@ def _check(path: Path, trigger: Mapping[str, Any], report: Report) -> None:
             Schedule(trigger)
         except ValueError as error:
             report.add((*path, _field_of(trigger, str(error))), str(error))
+    if "webhook" in trigger:
+        _check_webhook(path, trigger, report)
     if "event" in trigger and not is_pattern(trigger["event"]) and report.count == known:
         report.add(
             (*path, "event"), f"{shown(trigger['event'])} is no pattern; write it like order.paid, order.* or order.>"
         )
+
+
+def _check_webhook(path: Path, trigger: Mapping[str, Any], report: Report) -> None:
+    if trigger.get("auth", "hmac") != "none" and "credential" not in trigger:
+        report.add(path, "needs the field 'credential', which holds the key of its senders, or `auth: none`")
+    for i, each in enumerate(trigger.get("allowFrom", ())):
+        try:
+            ip_network(each, strict=False)
+        except ValueError:
+            report.add((*path, "allowFrom", i), f"{shown(each)} is no address and no network")
 
 
 def _field_of(trigger: Mapping[str, Any], message: str) -> str:
@@ -190,3 +227,9 @@ def _check_names(names: Iterable[str], report: Report) -> None:
     for i, name in enumerate(names):
         if first.setdefault(name, i) != i:
             report.add(("triggers", i, "name"), f"{shown(name)} is the name of triggers[{first[name]}] already")
+
+
+def credential_types(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The types of credentials that can hold what the sender has; none, if it proves nothing."""
+    auth = settings.get("auth", "hmac")
+    return {"none": (), "bearer": ("http.bearer",), "basic": ("http.basic",)}.get(auth, ("webhook",))
