@@ -19,7 +19,7 @@ from ropewalk.core.signals import Cancel, Due, Pause, Retry, Start, Suspended
 from ropewalk.core.state import ExecutionState
 from ropewalk.core.waits import Approval
 from tests.checker.forgeries import Forgery, flow
-from tests.checker.stories import change, drop, exchange, place, story, with_events
+from tests.checker.stories import change, drop, exchange, place, repeat, story, with_events
 from tests.core.executions import NOON, bad, ok, once
 
 UNDO = {"compensate": {"type": "noop", "retry": {"maxAttempts": 1}}}
@@ -106,6 +106,7 @@ CLOSING_FORGERIES = [
     Forgery("I-43", "another output than decided", SUCCEEDED, change(SUCCEEDED, OutcomeDecided, output={"c": 8})),
     Forgery("I-43", "a success that finally made a cancellation", SUCCEEDED,
             exchange(SUCCEEDED, ExecutionSucceeded, ExecutionCancelled(NOON))),
+    Forgery("I-43", "decided twice", FAILED, repeat(FAILED, OutcomeDecided)),
     Forgery("I-43", "a hurried end without a limit", PARKED, change(PARKED, OutcomeDecided, until=None)),
     Forgery("I-43", "reopened after something was undone", FAILED, _reopened(FAILED)),
     Forgery("I-40", "decided otherwise than it was told", PARKED,

@@ -3,12 +3,13 @@
 import pytest
 
 from ropewalk.core.commands import NeedSlot, StopRun, WakeAt
-from ropewalk.core.definition import parse_definition
+from ropewalk.core.definition import NodeTypeInfo, parse_definition
 from ropewalk.core.duration import HOUR, SECOND
 from ropewalk.core.errors import InvalidDefinition, InvalidTransition
 from ropewalk.core.events import ExecutionAccepted, ExecutionFailed, ExecutionTimedOut, OutcomeDecided
 from ropewalk.core.execution import Execution
 from ropewalk.core.execution.view import inputs_of
+from ropewalk.core.reach import needs
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.rows import rows
 from ropewalk.core.signals import (
@@ -418,3 +419,30 @@ def test_what_undoes_sees_its_node_and_what_that_saw_and_finally_sees_all():
     definition = parse_definition(document, NODE_TYPES)
 
     assert list(definition.index) == ["a", "b", "x", "y", "b.compensate"]
+
+
+def test_what_closes_has_the_retry_of_its_type_written_down_with_it():
+    types = {**NODE_TYPES, "paid": NodeTypeInfo("paid", retry={"maxAttempts": 1})}
+    nodes = [{"id": "a", "type": "noop", "compensate": {"type": "paid"}}, {"id": "b", "type": "noop"}]
+    document = {"ropewalk": 1, "name": "test", "nodes": nodes, "finally": [{"id": "x", "type": "paid"}]}
+
+    kept = parse_definition(document, types).document
+
+    once_only = {"type": "paid", "retry": {"maxAttempts": 1}}
+    assert kept["nodes"] == [{**nodes[0], "compensate": once_only}, nodes[1]]
+    assert kept["finally"] == [{"id": "x", **once_only}]
+
+
+def test_what_closes_reaches_what_it_names():
+    limited = {"type": "noop", "rateLimit": "shop"}
+    document = {"nodes": [{"id": "a", "type": "noop", "compensate": limited}], "finally": [{"id": "x", **limited}]}
+
+    assert [need.path for need in needs(document, {})] == [
+        ("finally", 0, "rateLimit"), ("nodes", 0, "compensate", "rateLimit"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [7, {"nodes": 7, "finally": 7}, {"nodes": [7], "finally": [7]}])
+def test_what_is_no_document_is_refused_as_ever(document):
+    with pytest.raises(InvalidDefinition):
+        parse_definition(document, NODE_TYPES)

@@ -11,6 +11,7 @@ from ropewalk.core.state import ExecutionState, Resolution
 from tests.engines.scenarios.children import begun_child
 from tests.engines.worlds import ONCE, World, act, flow, node
 
+LARGE = 200_000
 ASK = node("ask", "approval", title="Really?")
 
 
@@ -196,6 +197,17 @@ async def a_child_that_its_parent_calls_off_undoes_what_it_did(world: World) -> 
     assert (await world.ended(child)).state is ExecutionState.CANCELLED
     assert (await world.ended(execution)).state is ExecutionState.CANCELLED
     assert world.outside.order(child) == ["a", "ask", "a.compensate"]
+
+
+async def large_values_are_undone_and_handed_on_as_ever(world: World) -> None:
+    large = {**act("a", "x" * LARGE), "compensate": _without_id(act("", "{{ length(nodes.a.output) }}"))}
+
+    failed = await world.run(saga(large, BROKEN, last=(act("x", "{{ length(nodes.a.output) }}"),)))
+    ended = await world.run(saga(large, last=(act("x"),)))
+
+    assert await output_of(world, failed.execution, "a.compensate") == LARGE
+    assert await output_of(world, failed.execution, "x") == LARGE
+    assert (await world.details(ended.execution))["output"] == {"a": "x" * LARGE}
 
 
 async def a_parent_that_is_retried_calls_another_child_where_the_first_has_undone_its_work(world: World) -> None:

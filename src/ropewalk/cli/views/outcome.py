@@ -9,6 +9,7 @@ from ropewalk.cli.exit_codes import Code, code_for
 from ropewalk.cli.views.console import console, print_json
 from ropewalk.cli.views.progress import View
 from ropewalk.cli.views.text import json_text, one_line, plain
+from ropewalk.core.closing_nodes import UNDOES
 from ropewalk.core.state import ExecutionState
 
 MOST_COUNTED: Final = 1000
@@ -76,6 +77,8 @@ async def _next_steps(project: Project, queries: Queries, execution: dict[str, A
                       owner: Executor | None) -> list[Step]:  # fmt: skip
     name = execution["id"]
     match execution["state"]:
+        case "FAILED" | "TIMEOUT" if _has_undone(execution):
+            return [("what it did is undone; do it all again with", project.hint("replay", name))]
         case "FAILED":
             return _failure_steps(project, name, await queries.pending_letters(name, MOST_COUNTED))
         case "TIMEOUT":
@@ -90,6 +93,12 @@ async def _next_steps(project: Project, queries: Queries, execution: dict[str, A
             return [("unfinished; go on with", project.hint("resume", name))]
         case _:
             return []
+
+
+def _has_undone(execution: dict[str, Any]) -> bool:
+    """Whether nodes were undone: then it is over for good."""
+    undoing = (node for node in execution["nodes"] if node["id"].endswith(UNDOES))
+    return any(node["state"] in ("SUCCESS", "FAILED", "CANCELLED") for node in undoing)
 
 
 def _failure_steps(project: Project, execution: str, pending: list[str]) -> list[Step]:
