@@ -11,8 +11,8 @@ _INTRODUCTION: Final = """\
 
 YAML or JSON, at most 4 MiB. Everything wrong with a document is said at once, with its place; nothing of a refused one
 is kept. The same as JSON Schema: [workflow.schema.json](workflow.schema.json), which `ropewalk init` writes into a new
-project so that editors complete and check the fields. Texts may hold [expressions](expressions.md). Durations are like
-`30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
+project so that editors complete and check the fields. Texts may hold [expressions](expressions.md), and
+values may be [files](files.md). Durations are like `30s`, `5m`, `1h30m`, `2d`, `PT30S`, or a number of seconds.
 
 An edge is taken when its source succeeded by the port that `on` names (any, if it names none); `on: error` is taken
 when it failed, and may say [which failures](#errors-by-kind) it is for.

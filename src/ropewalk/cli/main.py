@@ -35,6 +35,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Look": {
         "executions": ("executions:executions", "List executions, show one, or read its events."),
+        "files": ("files:files", "List the files of an execution, or save one."),
         "approvals": ("approvals:approvals", "List what waits for a person, and who may answer."),
         "workflows": ("workflows:workflows", "List workflows, show one, compare and publish versions."),
         "explain": ("explain:explain", "Say why an execution is not running, and what it waits for."),

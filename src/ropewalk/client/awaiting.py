@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from io import BufferedReader
 from typing import Any, Self, TypeVar
 
 import aiohttp
@@ -13,6 +14,7 @@ from ropewalk.client.address import PATIENCE, Settings, content, settings, targe
 from ropewalk.client.connecting import UNSENT, patience_of, session
 from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
+from ropewalk.client.files import CHUNK, Saving
 from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
 from ropewalk.client.talking import (
@@ -23,7 +25,9 @@ from ropewalk.client.talking import (
     Read,
     Reply,
     Request,
+    Save,
     Send,
+    SendFile,
     Series,
     Sleep,
     Step,
@@ -87,6 +91,12 @@ class Line:
             case Send(request):
                 async with self._asked(request) as response:
                     return Reply(response.status, response.headers, await response.read())
+            case SendFile(request, path):
+                with open(path, "rb") as file:
+                    async with self._asked(request, _read(file)) as response:
+                        return Reply(response.status, response.headers, await response.read())
+            case Save(request, path, digest):
+                return await self._saved(request, path, digest)
             case Open(request):
                 return await self._opened(request, streams)
             case Read(stream):
@@ -96,6 +106,16 @@ class Line:
             case Sleep(seconds):
                 return await asyncio.sleep(seconds)
 
+    async def _saved(self, request: Request, path: str, digest: str) -> Reply:
+        async with self._asked(request) as response:
+            if response.status >= 400:
+                return Reply(response.status, response.headers, await response.read())
+            with Saving(path, digest) as saving:
+                async for chunk in response.content.iter_chunked(CHUNK):
+                    await asyncio.to_thread(saving.add, chunk)
+                saving.finish()
+            return Reply(response.status, response.headers)
+
     async def _opened(self, request: Request, streams: AsyncExitStack) -> Reply:
         response = await self._asked(request)
         streams.callback(response.close)
@@ -103,12 +123,18 @@ class Line:
             return Reply(response.status, response.headers, await response.read())
         return Reply(response.status, response.headers, stream=_Stream(response, self._to.largest))
 
-    def _asked(self, request: Request) -> Any:
+    def _asked(self, request: Request, chunks: AsyncIterator[bytes] | None = None) -> Any:
         body, headers = content(request)
+        sent = body if chunks is None else chunks
         where = URL(self._base + target(request, self._to), encoded=True)
         return self._http.request(
-            request.method, where, data=body, headers=headers, allow_redirects=False, timeout=patience_of(request)
+            request.method, where, data=sent, headers=headers, allow_redirects=False, timeout=patience_of(request)
         )
+
+
+async def _read(file: BufferedReader) -> AsyncIterator[bytes]:
+    while chunk := await asyncio.to_thread(file.read, CHUNK):
+        yield chunk
 
 
 class _Stream:

@@ -11,6 +11,7 @@ import httpx2
 from ropewalk.client.address import CONNECT, PATIENCE, Settings, content, settings, silence, target
 from ropewalk.client.definition_answers import Saved
 from ropewalk.client.executions import ExecutionVerbs
+from ropewalk.client.files import CHUNK, Saving
 from ropewalk.client.messages import Message, Messages
 from ropewalk.client.runs import LeaseVerbs, RunnerVerbs, leased, runner_name
 from ropewalk.client.talking import (
@@ -21,7 +22,9 @@ from ropewalk.client.talking import (
     Read,
     Reply,
     Request,
+    Save,
     Send,
+    SendFile,
     Series,
     Sleep,
     Step,
@@ -77,6 +80,12 @@ class Line:
             case Send(request):
                 response = self._http.send(self._request(request))
                 return Reply(response.status_code, response.headers, response.content)
+            case SendFile(request, path):
+                with open(path, "rb") as file:
+                    response = self._http.send(self._request(request, iter(lambda: file.read(CHUNK), b"")))
+                return Reply(response.status_code, response.headers, response.content)
+            case Save(request, path, digest):
+                return self._saved(request, path, digest)
             case Open(request):
                 return self._opened(request, streams)
             case Read(stream):
@@ -86,6 +95,18 @@ class Line:
             case Sleep(seconds):
                 return time.sleep(seconds)
 
+    def _saved(self, request: Request, path: str, digest: str) -> Reply:
+        with ExitStack() as closing:
+            response = self._http.send(self._request(request), stream=True)
+            closing.callback(response.close)
+            if response.status_code >= 400:
+                return Reply(response.status_code, response.headers, response.read())
+            with Saving(path, digest) as saving:
+                for chunk in response.iter_bytes(CHUNK):
+                    saving.add(chunk)
+                saving.finish()
+        return Reply(response.status_code, response.headers)
+
     def _opened(self, request: Request, streams: ExitStack) -> Reply:
         response = self._http.send(self._request(request), stream=True)
         streams.callback(response.close)
@@ -93,11 +114,12 @@ class Line:
             return Reply(response.status_code, response.headers, response.read())
         return Reply(response.status_code, response.headers, stream=_Stream(response, self._to.largest))
 
-    def _request(self, request: Request) -> httpx2.Request:
+    def _request(self, request: Request, chunks: Iterator[bytes] | None = None) -> httpx2.Request:
         body, headers = content(request)
         timeout = httpx2.Timeout(silence(request), connect=CONNECT)
         where = target(request, self._to)
-        return self._http.build_request(request.method, where, content=body, headers=headers, timeout=timeout)
+        sent = body if chunks is None else chunks
+        return self._http.build_request(request.method, where, content=sent, headers=headers, timeout=timeout)
 
 
 class _Stream:

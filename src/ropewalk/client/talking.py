@@ -74,6 +74,21 @@ class Open(Struct, frozen=True):
     request: Request
 
 
+class SendFile(Struct, frozen=True):
+    """Gives the reply, whole, to a request whose body is the content of a file."""
+
+    request: Request
+    path: str
+
+
+class Save(Struct, frozen=True):
+    """Gives the reply; if it is a good one, its body is in the file afterwards, and is what the hash says."""
+
+    request: Request
+    path: str
+    hash: str
+
+
 class Read(Struct, frozen=True):
     """Gives the next message of a stream; None at its end."""
 
@@ -104,7 +119,7 @@ class End(Struct, Generic[Answer], frozen=True):
     value: Answer
 
 
-Step: TypeAlias = Send | Open | Read | Close | Sleep
+Step: TypeAlias = Send | SendFile | Save | Open | Read | Close | Sleep
 Talk: TypeAlias = Generator[Step, Any, Answer]
 """A talk with an answer at its end."""
 Series: TypeAlias = Generator[Step | Item[Answer], Any, None]
@@ -185,7 +200,7 @@ def ask(request: Request, patience: float) -> Talk[Any]:
     return reply.json()
 
 
-def insist(step: Send | Open, patience: float) -> Talk[Reply]:
+def insist(step: Send | SendFile | Save | Open, patience: float) -> Talk[Reply]:
     """A good reply, asked for as often as patience and prudence allow; else the refusal is raised.
 
     What may have been done already is asked for again only if that does no harm.

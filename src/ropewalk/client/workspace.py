@@ -12,6 +12,7 @@ from ropewalk.client.definition_answers import Saved
 from ropewalk.client.definitions import DefinitionVerbs, saved
 from ropewalk.client.dlq import DeadLetterVerbs
 from ropewalk.client.executions import PATH
+from ropewalk.client.files import FileVerbs
 from ropewalk.client.keys import KeyVerbs
 from ropewalk.client.many import ManyVerbs, filters
 from ropewalk.client.members import MemberVerbs
@@ -29,8 +30,8 @@ _ELSEWHERE: Final = (
 )
 
 
-class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, CredentialVerbs, KeyVerbs, MemberVerbs, SharingVerbs,
-                     TriggerVerbs):  # fmt: skip
+class WorkspaceVerbs(ManyVerbs, DefinitionVerbs, DeadLetterVerbs, FileVerbs, CredentialVerbs, KeyVerbs, MemberVerbs,
+                     SharingVerbs, TriggerVerbs):  # fmt: skip
     """What both clients can do."""
 
     @listing

@@ -14,7 +14,7 @@ from ropewalk.cli.views.progress import now
 from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import NotFound, RopewalkError, Unavailable
 from ropewalk.core.state import ENDED, ExecutionState, Resolution
-from ropewalk.service import breakers, dead_letter_bulk, dead_letters, reading
+from ropewalk.service import breakers, dead_letter_bulk, dead_letters, files, reading
 from ropewalk.service.dead_letter_bulk import DeadLetterVerbs, Pace, Progress
 from ropewalk.service.reading import Recorded
 from ropewalk.service.reading.workers import worker_of
@@ -66,6 +66,8 @@ class Queries(Protocol):
     def follow(self, execution: str, after: int) -> AsyncIterator[Json]: ...
     async def over(self, execution: str) -> None: ...
     async def explanation(self, execution: str, node: str | None) -> Json: ...
+    async def files(self, execution: str) -> list[Json]: ...
+    async def save_file(self, execution: str, digest: str, path: str) -> None: ...
     async def letters(self, resolution: Resolution, fingerprint: str | None, limit: int) -> list[Json]: ...
     async def letters_named(self, id_part: str, limit: int) -> list[Json]: ...
     async def letter(self, letter: str) -> Json: ...
@@ -186,6 +188,18 @@ class StoreQueries:
 
     async def execution(self, execution: str) -> Json:
         return await reading.get_execution(self.reader, self._blobs, WORKSPACE, execution)
+
+    async def files(self, execution: str) -> list[Json]:
+        return await files.list_files(self.reader, WORKSPACE, execution)
+
+    async def save_file(self, execution: str, digest: str, path: str) -> None:
+        from ropewalk.client.files import Saving  # here, since most commands save nothing
+
+        blob = await files.find_file(self.reader, WORKSPACE, execution, digest)
+        with Saving(path, blob.hash) as saving:
+            async for chunk in self._blobs.chunks(blob.hash):
+                saving.add(chunk)
+            saving.finish()
 
     async def state(self, execution: str) -> ExecutionState | None:
         row = await executions.get(self.reader, WORKSPACE, execution)

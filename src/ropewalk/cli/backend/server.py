@@ -67,6 +67,12 @@ class ServerQueries:
             details["output"] = await handle.output()
         return {**details, "nodes": [_as_stored(each) async for each in handle.nodes()]}
 
+    async def files(self, execution: str) -> list[Json]:
+        return [each async for each in self.client.files(execution)]
+
+    async def save_file(self, execution: str, digest: str, path: str) -> None:
+        await self.client.download(execution, digest, path)
+
     async def state(self, execution: str) -> ExecutionState | None:
         try:
             return ExecutionState((await self.client.execution(execution).details())["state"])
