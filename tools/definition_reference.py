@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ropewalk.cli.views.node_types import field_in_words, kind_in_words
-from ropewalk.core.definition.fields import CACHE, COMPENSATE, EDGE, NODE, RETRY, TOP
+from ropewalk.core.definition.fields import CACHE, COMPENSATE, EDGE, NODE, REPEAT, RETRY, TOP
 
 _INTRODUCTION: Final = """\
 # Workflow documents
@@ -132,6 +132,32 @@ A dead letter of such a node cannot be requeued or fixed by itself; it counts as
 reopened. A child that its parent cancels undoes what it did before it is CANCELLED; the parent waits 10 s for that. A
 parent that is retried calls another child in the place of one that has undone what it did.
 
+## Repeating a node
+
+```yaml
+  - id: pages
+    type: subworkflow
+    with: { workflow: one-page, input: { cursor: "{{ last.next }}", page: "{{ index }}" } }
+    repeat: { until: "{{ last.next == null }}", delay: 2s, max: 500 }
+```
+
+A node with `repeat` runs round after round. After each round its condition is asked: with `until` it is over when that
+is true, with `while` when it is not, so there is one round at least. In the condition `last` is what the round gave and
+`index` its number, from 0; in `with`, which is evaluated for each round, `last` is what the round *before* gave (null
+in the first) and `index` the number of this one. What a round has to know of all rounds before it, each hands on. The
+output of the node is that of its last round, and `nodes.<id>.rounds` says how many there were. To repeat several nodes,
+make them a workflow and repeat the `subworkflow`: each round is a child of its own.
+
+Each round is recorded (`RoundEnded`) and is a run of its own; attempts are counted on from round to round, and each
+round has all of its `retry` and its own idempotency key. After a crash the execution goes on in the round it was in,
+and so does a retry or a requeue after a failure; a fix ends the node. Between two rounds the node keeps its place
+(`maxParallel`), a pause or a cancel holds, and a `delay` of more than 10 s needs no slot.
+
+After `max` rounds (100, if it is not said) the node takes the port `exhausted`, if an edge names that; else it fails
+with PERMANENT, and `retry` is not asked. A condition that cannot be evaluated, takes more than 2,000 steps, or looks at
+a large value that a child or another worker has brought, fails the node too. A wait that expires ends the node in
+any case. `repeat` is not for nodes with `forEach` or `cache`.
+
 ## What becomes of items that fail
 
 A map (a node with `forEach`) succeeds when no more items have failed for good than `failureTolerance` says; its output
@@ -218,8 +244,8 @@ def render() -> str:
     """The whole page."""
     tables = (
         *(("The document", TOP.schema()), ("A node", NODE.schema()), ("An edge", EDGE.schema())),
-        *(("`retry` of a node", RETRY.schema()), ("`cache` of a node", CACHE.schema())),
-        ("`compensate` of a node", COMPENSATE.schema()),
+        *(("`retry` of a node", RETRY.schema()), ("`repeat` of a node", REPEAT.schema())),
+        *(("`cache` of a node", CACHE.schema()), ("`compensate` of a node", COMPENSATE.schema())),
     )
     fields = [line for title, schema in tables for line in (f"## {title}\n", *_table(schema), "")]
     return "\n".join([_INTRODUCTION, *fields, _RULES + _TRIGGERS, _TYPES]).rstrip() + "\n"

@@ -36,9 +36,11 @@ taken as they are. For a literal `{{` write `{{ "{{" }}`.
 | `nodes.<id>.state` | how it ended |
 | `nodes.<id>.error` | if it failed: `{type, message, attempts, status, detail, body, child}`; `child`: how that ended |
 | `nodes.<id>.errors` | the failed items of a map: `{type, message, attempts, status, index}` each |
+| `nodes.<id>.rounds` | how many rounds a node with `repeat` has made |
+| `last` | in a node with `repeat`: what the round before gave; in its condition, what the round gave |
 | `error` | in `when` of an error edge or of a retry: the failure, as above |
 | `attempt` | in `when` of a retry: the number of the attempt that failed |
-| `item`, `index` | inside `forEach`: the item and its place, from 0 |
+| `item`, `index` | inside `forEach`: the item and its place, from 0; with `repeat`, `index` is the round |
 | `execution` | `{id, startedAt, workflow}` (a name); in `compensate` and `finally` also `outcome`, `error`, `failed` |
 | `now` | when this node started, as RFC 3339 text; a retry sees the same. In nodes only |
 | `workspace`, `env` | as they were when the execution was accepted; an error in what is bounded by a share |

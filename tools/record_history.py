@@ -69,6 +69,7 @@ RULES_OF: dict[str, int] = {
     "error_edge_under_rules_2": 2,
     "execution_named_under_rules_3": 3,
     "errors_by_kind_under_rules_4": 4,
+    "rounds_under_rules_4": 4,
 }
 """The rules under which a story was accepted; 0 where none are said."""
 STORIES: dict[str, Story] = {
@@ -88,6 +89,13 @@ STORIES: dict[str, Story] = {
             ],
         },
         [(Start(), 0), (Failed("a", 1, TOLD), 1), (Due(), 2), (Failed("a", 2, BOOM), 3), (Succeeded("c", 1), 4)],
+    ),
+    "rounds_under_rules_4": (
+        workflow([{"id": "a", "repeat": {"until": "{{ last == 'c' }}", "delay": "1m"}, "with": {"it": "{{ last }}"}},
+                  {"id": "b"}], [("a", "b", "exhausted")], output="{{ nodes.a.rounds }}"),
+        [(Start(), 0), (Succeeded("a", 1, "a"), 1), (Due(), 61), (Start(), 62), (Lost("a", 2), 63),
+         (Succeeded("a", 3, "b", inputs={"it": "a"}), 64), (Pause("ann"), 65), (Resume("ann"), 66), (Due(), 130),
+         (Start(), 131), (Succeeded("a", 4, "c", tokens=7), 132)],
     ),
     "branch_retry_and_approval": (
         workflow(

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ropewalk.authoring import execution, index, item
+    from ropewalk.authoring import execution, index, item, last
     from ropewalk.client import AsyncClient, Client
     from ropewalk.core.errors import (
         Conflict,
@@ -48,6 +48,7 @@ __all__ = [
     "execution",
     "index",
     "item",
+    "last",
     "load_node_types",
     "node",
     "open",
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ropewalk.authoring": ("execution", "index", "item"),
+    "ropewalk.authoring": ("execution", "index", "item", "last"),
     "ropewalk.client": ("AsyncClient", "Client"),
     "ropewalk.core.errors": (
         "Conflict",

@@ -72,7 +72,10 @@ item = Reference("item")
 """The item that a run of a node with `for_each` works on."""
 
 index = Reference("index")
-"""The place of that item in the list, from 0."""
+"""The place of that item in the list, or the number of a round, from 0."""
+
+last = Reference("last")
+"""What the round before gave, in a node with `repeat`; null in the first."""
 
 execution = Reference("execution")
 """The execution itself: its `id` and `startedAt`."""

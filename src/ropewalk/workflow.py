@@ -73,9 +73,7 @@ class Node:
         return self
 
     def on_error(self, when: str | None = None) -> "Port":
-        """The way that is taken when the node fails for good; with `when`, like `{{ error.status == 404 }}`, only if
-        that is true and no way that was written before is taken.
-        """
+        """The way of a failure; with `when`, like `{{ error.status == 404 }}`, if that is true and none before is."""
         return Port(self, "error", when)
 
     def __rshift__(self, targets: Targets) -> Targets:
@@ -227,6 +225,7 @@ class Workflow:
         on_item_failure: Literal["stop", "continue"] | None = None,
         dead_letters: Literal["beyondTolerance", "always"] | None = None,
         retry: Mapping[str, JSON] | None = None,
+        repeat: Mapping[str, Value] | None = None,
         timeout: Length | None = None,
         cache: Mapping[str, JSON] | None = None,
         pool: str | None = None,
@@ -250,6 +249,7 @@ class Workflow:
             on_item_failure=on_item_failure,
             dead_letters=dead_letters,
             retry=retry,
+            repeat=repeat,
             timeout=timeout,
             cache=cache,
             pool=pool,

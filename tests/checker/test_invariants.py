@@ -18,11 +18,13 @@ from tests.checker.forgeries import CHAIN, DIAMOND, RERUN, RETRIED, Forgery
 from tests.checker.kind_forgeries import KIND_FORGERIES, KINDS_HONEST
 from tests.checker.limit_forgeries import LIMIT_FORGERIES, LIMITS_HONEST
 from tests.checker.map_forgeries import MAP_FORGERIES, MAPS_HONEST
+from tests.checker.round_forgeries import ROUND_FORGERIES, ROUNDS_HONEST
 from tests.checker.stories import change, drop, story
 from tests.core.executions import NOON, ok, workflow
 
 FORGERIES = [*forgeries.FORGERIES, *LIMIT_FORGERIES, *MAP_FORGERIES, *KIND_FORGERIES, *CLOSING_FORGERIES]
-HONEST = {**forgeries.HONEST, **LIMITS_HONEST, **MAPS_HONEST, **KINDS_HONEST, **CLOSING_HONEST}
+FORGERIES += ROUND_FORGERIES
+HONEST = {**forgeries.HONEST, **LIMITS_HONEST, **MAPS_HONEST, **KINDS_HONEST, **CLOSING_HONEST, **ROUNDS_HONEST}
 
 
 def told(history: History) -> list[str]:

@@ -300,7 +300,7 @@ def test_a_node_may_refer_to_every_ancestor(text):
         ("{{ nodes.c.output }}", "refers to c, which does not come before this node"),
         ("{{ nodes.x.output }}", "there is no node 'x'"),
         ("{{ item }}", "cannot use item here: only a node with forEach has it"),
-        ("{{ index }}", "cannot use index here: only a node with forEach has it"),
+        ("{{ index }}", "cannot use index here: only a node with forEach or repeat has it"),
     ],
 )
 def test_a_reference_that_can_have_no_value_is_refused(text, reason):
@@ -325,7 +325,7 @@ def test_a_filter_may_use_the_names_of_its_node_and_the_event_as_item(text):
     [
         ("item.of == nodes.d.output", "refers to d, which does not come before this node"),
         ("item.of == nodes.x.output", "there is no node 'x'"),
-        ("item.of == index", "cannot use index here: only a node with forEach has it"),
+        ("item.of == index", "cannot use index here: only a node with forEach or repeat has it"),
         ("item.of == inptu.of", "at 11: unknown name 'inptu'; did you mean input? there are "),
         ("item.of ==", "at 10: "),
     ],

@@ -13,7 +13,7 @@ from ropewalk.service import reading
 from ropewalk.store import auditing
 from ropewalk.store.access import Reader
 
-_TIMES = {"at", "due", "retryAt", "deadline", "graceUntil", "slot", "until"}
+_TIMES = {"at", "due", "retryAt", "nextAt", "deadline", "graceUntil", "slot", "until"}
 _IDS = {"trace", "once", "source", "hash"}
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

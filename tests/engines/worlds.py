@@ -43,7 +43,7 @@ def node(id: str, type: str = "noop", /, **given: Any) -> Json:  # noqa: A002 (t
     """A node; what is no field of a node is one of its parameters."""
     fields = (
         "forEach", "concurrency", "failureTolerance", "onItemFailure", "deadLetters", "retry", "timeout", "cache",
-        "rateLimit",
+        "rateLimit", "repeat",
     )  # fmt: skip
     parameters = {name: value for name, value in given.items() if name not in fields}
     # A child is tried again only where its node asks for it.

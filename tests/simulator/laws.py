@@ -25,6 +25,7 @@ from ropewalk.core.events import (
     NodesStarted,
     NodeSucceeded,
     OutcomeDecided,
+    RoundEnded,
     RunStarted,
     SignalReceived,
     StopRequested,
@@ -35,6 +36,7 @@ from ropewalk.core.signals import BY_PARENT
 from tests.simulator.outside import TOLD, is_output, output_of, told_by
 
 Log = list[Event]
+ENDED_WELL = (NodeSucceeded, ItemSucceeded, RoundEnded)
 ENDS = (ExecutionCancelled, ExecutionTimedOut, ExecutionFailed, OutcomeDecided)
 
 
@@ -55,7 +57,7 @@ def broken_laws(plan: Plan, log: Log) -> Iterator[str]:
 def outputs_are_their_own(plan: Plan, log: Log) -> Iterator[str]:
     """What a node or item gave is what that very attempt at it reported, or the answer to that very wait."""
     for event in log:
-        if isinstance(event, NodeSucceeded | ItemSucceeded) and is_output(told := told_by(event.output)):
+        if isinstance(event, ENDED_WELL) and is_output(told := told_by(event.output)):
             item = event.item if isinstance(event, ItemSucceeded) else None
             if told != output_of((event.node, item, event.attempt)):
                 yield f"not the result of its own attempt: {event}"
@@ -66,7 +68,7 @@ def signals_are_used_once(plan: Plan, log: Log) -> Iterator[str]:
     names = {event.payload: event.name for event in log if isinstance(event, SignalReceived)}
     last: dict[str, int] = {}
     for event in log:
-        output = event.output if isinstance(event, NodeSucceeded | ItemSucceeded) else None
+        output = event.output if isinstance(event, ENDED_WELL) else None
         if not isinstance(output, str) or output not in names:
             continue
         number = int(output.removeprefix(TOLD))

@@ -44,6 +44,14 @@ KINDS_HANDLED = (
     "{{ input.items[0] == 0 and error.attempts > 1 }}",
 )
 """What edges and retries ask of an error; some cannot be evaluated for every error."""
+CONDITIONS = (
+    {"until": "{{ index >= 1 }}"},
+    {"until": "{{ last != null and index > 1 }}"},
+    {"while": "{{ index < 2 }}"},
+    {"while": "{{ input.items[index] != null }}"},
+    {"until": "{{ last == 'never' }}"},
+    {"until": "{{ input.missing + index > 1 }}"},
+)
 BROKEN_OUTPUT = "{{ input.missing + 1 }}"
 
 
@@ -112,7 +120,28 @@ def document(chance: Random, kinds: tuple[str, ...], largest: int, smallest: int
     made = {"ropewalk": 1, "name": "random", "nodes": nodes, "edges": edges, **_settings(chance, nodes)}
     # By a chance of its own: what was drawn before stays as it is.
     _ask_for_kinds(Random(repr(made)), made)
+    _repeat(Random(f"rounds {made!r}"), made)
     return made
+
+
+def _repeat(chance: Random, made: dict[str, Any]) -> None:
+    """Let some nodes be repeated, and some that follow them ask how often they were, or if in vain."""
+    for node in made["nodes"] if chance.random() < 0.4 else ():
+        if "forEach" in node or chance.random() > 0.5:
+            continue
+        node["repeat"] = {
+            **chance.choice(CONDITIONS),
+            "delay": chance.choice((0, 0, 1, 30)),
+            "max": chance.choice((2, 3, 5)),
+        }
+        if chance.random() < 0.6:
+            node["with"] = {**node.get("with", {}), "round": "{{ index }}", "last": "{{ last }}"}
+        for edge in made["edges"]:
+            follower = made["nodes"][int(edge["to"][1:])]
+            if edge["from"] == node["id"] and chance.random() < 0.5:
+                follower["with"] = {**follower.get("with", {}), "rounds": f"{{{{ nodes.{node['id']}.rounds }}}}"}
+            if edge["from"] == node["id"] and "on" not in edge and chance.random() < 0.3:
+                edge["on"] = "exhausted"
 
 
 def _ask_for_kinds(chance: Random, made: dict[str, Any]) -> None:

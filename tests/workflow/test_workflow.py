@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from ropewalk.authoring import item
+from ropewalk.authoring import index, item, last
 from ropewalk.core.definition import parse_definition
 from ropewalk.core.errors import InvalidDefinition
 from ropewalk.nodes.base import Registry
@@ -135,6 +135,15 @@ def test_the_ways_of_a_failure_may_ask_which_it_is():
         ("b", None),
     ]
     assert {edge["on"] for edge in workflow.document()["edges"]} == {"error"}
+
+
+def test_a_node_may_be_repeated():
+    workflow = Workflow("again")
+
+    workflow.node("a", "set", values={"x": last.x, "n": index}, repeat={"until": "{{ last.x }}"})
+
+    assert workflow.document()["nodes"][0]["repeat"] == {"until": "{{ last.x }}"}
+    assert workflow.document()["nodes"][0]["with"] == {"values": {"x": "{{ last.x }}", "n": "{{ index }}"}}
 
 
 def test_after_makes_edges_too():

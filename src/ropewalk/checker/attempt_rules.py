@@ -1,7 +1,7 @@
 """Rules about attempts: I-13, I-17, I-18, I-20, I-22, I-23.
 
-Handed back or on hold, an attempt goes on under its number. A retry, a requeue, and a reopening that finds
-the attempt cut short give its node or item a fresh budget; attempt numbers go on for life.
+Handed back or on hold, an attempt goes on under its number. A retry, a requeue, a reopening that finds the attempt cut
+short, and the end of a round give its node or item a fresh budget; attempt numbers go on for life.
 """
 
 from collections.abc import Iterator
@@ -170,7 +170,7 @@ def _is_after_the_end(before: Mark, mark: Mark) -> bool:
     if before.kind is Kind.GIVE_UP or before.kind is Kind.QUARANTINE:
         is_permanent = before.kind is Kind.GIVE_UP and not is_retryable(before.event.error.type)
         return mark.kind in HALTS or (mark.kind is Kind.START and not is_permanent)
-    if before.kind is Kind.RETRY:
+    if before.kind is Kind.RETRY or before.kind is Kind.ROUND:
         return mark.kind in HALTS or (mark.kind is Kind.START and mark.number == before.number)
     if before.kind in UNDER_WAY and before.opening != mark.opening:
         return mark.kind in HALTS or mark.kind in ENDS
@@ -211,7 +211,7 @@ def is_closed_again(mark: Mark) -> bool:
 
 def is_renewed(before: Mark, mark: Mark) -> bool:
     """Whether a fresh budget begins between two marks."""
-    if mark.kind is Kind.RENEW:
+    if mark.kind is Kind.RENEW or before.kind is Kind.ROUND:
         return True
     is_over = before.kind in (Kind.SUCCEED, Kind.GIVE_UP, Kind.QUARANTINE, Kind.FIX, Kind.RENEW)
     return before.opening != mark.opening and not is_over

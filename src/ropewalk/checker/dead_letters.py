@@ -88,6 +88,8 @@ def _is_for_good(t: Trace, mark: Mark, before: Mark, used: int, worth: Worth) ->
     event: NodeFailed | ItemFailed = mark.event
     if not worth.is_given(mark) or used >= t.plan.retries[mark.node].max_attempts:
         return True
+    if mark.node in t.plan.repeats and event.error.message.startswith("repeat"):
+        return True  # the round itself ended well: there is nothing to try again
     is_expired = before.kind is Kind.WAIT and before.event.due is not None and before.event.due <= event.at
     return is_expired and event.error.type is ErrorType.TIMEOUT
 

@@ -1,7 +1,7 @@
 """The rule about what runs were given, I-12: every recorded value is worked out again from what the log says."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -9,21 +9,17 @@ from typing import Any
 from ropewalk.checker.attempt_rules import budgets, is_renewed
 from ropewalk.checker.graph import Graph
 from ropewalk.checker.history import History, Violation
-from ropewalk.checker.lanes import Kind, Lane, Mark, Step
+from ropewalk.checker.lanes import Kind, Lane, Mark, handed_on
+from ropewalk.checker.recorded_nodes import ElsewhereError, RecordedNodes
 from ropewalk.checker.trace import Trace
 from ropewalk.core.canonical import content_hash
-from ropewalk.core.errors import RunError
 from ropewalk.core.events import (
     NAMES_WORKFLOW,
-    TELLS_CHILD,
-    TELLS_ERRORS,
     Blob,
     ExecutionReopened,
     ExecutionStarted,
     ExecutionSucceeded,
-    NodeFailed,
     NodeRequeued,
-    NodesCarriedOver,
     OutcomeDecided,
     given,
 )
@@ -31,13 +27,9 @@ from ropewalk.core.expression import ExpressionError, Scope, Template, is_true
 from ropewalk.core.expression.chance import Chance
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
-from ropewalk.core.state import ExecutionState, NodeState
+from ropewalk.core.state import NodeState
 
 _POINT = re.compile(r"(?<=[0-9])\.0(?![0-9])")
-
-
-class _ElsewhereError(Exception):
-    """The value is in a blob, and not for the log to tell."""
 
 
 def inputs_are_what_the_log_says(t: Trace, graph: Graph) -> Iterator[Violation]:
@@ -67,10 +59,14 @@ def _lane_inputs(t: Trace, lane: Lane, recorded: "RecordedValues") -> Iterator[V
     first: Mark | None = None
     overrides: dict[str, Any] | None = None
     started: int | None = None
+    rounds = 0
+    last: Any = None
     for before, mark in lane.pairs():
         if before is not None and is_renewed(before, mark):
             first = started = None
             overrides = mark.event.overrides if isinstance(mark.event, NodeRequeued) else None
+        if before is not None and before.kind is Kind.ROUND:
+            rounds, last = rounds + 1, handed_on(before.event)
         if mark.kind is Kind.START and started is None:
             started = mark.seq
         has_inputs = mark.kind not in (Kind.START, Kind.RENEW) and hasattr(mark.event, "inputs")
@@ -83,7 +79,7 @@ def _lane_inputs(t: Trace, lane: Lane, recorded: "RecordedValues") -> Iterator[V
             continue
         first = mark
         seen = recorded if lane.node < t.plan.ordinary else recorded.as_of(started or mark.seq)
-        yield from _first_inputs(t, mark, inputs, seen.inputs(lane, overrides, started or mark.seq))
+        yield from _first_inputs(t, mark, inputs, seen.inputs(lane, overrides, started or mark.seq, rounds, last))
 
 
 def _are_same(inputs: Any, others: Any) -> bool:
@@ -127,10 +123,10 @@ class RecordedValues:
         self._items: dict[int, list[Any] | None] = {}
 
     @cached_property
-    def _nodes(self) -> "_Nodes":
-        return _Nodes(self._trace, self._graph)
+    def _nodes(self) -> RecordedNodes:
+        return RecordedNodes(self._trace, self._graph)
 
-    def nodes(self, seq: int) -> "_Nodes":
+    def nodes(self, seq: int) -> RecordedNodes:
         """What is known of nodes at an event; of those that were not mended it is the same at any."""
         if not self._graph.mended:
             return self._nodes
@@ -209,8 +205,9 @@ class RecordedValues:
         part = next(part for part in parts if any(mark.kind is Kind.SUCCEED for mark in part))
         return next((mark.seq for mark in part if mark.kind is Kind.START), part[0].seq)
 
-    def inputs(self, lane: Lane, overrides: dict[str, Any] | None, started: int) -> tuple[Any, ...]:
-        """The node's `with` for this lane, as it was at its start."""
+    def inputs(self, lane: Lane, overrides: dict[str, Any] | None, started: int, rounds: int = 0,
+               last: Any = None) -> tuple[Any, ...]:  # fmt: skip
+        """The node's `with` for this lane, as it was at its start, after so many rounds; the last of them gave that."""
         template = self._trace.plan.with_template(lane.node)
         item = None
         if lane.item is not None and not template.is_constant:
@@ -218,7 +215,11 @@ class RecordedValues:
             if items is None or lane.item >= len(items):
                 return ()
             item = items[lane.item]
-        known = self._resolved(template, self._scope(started, item, lane.item, lane.node))
+        if isinstance(last, Blob) and any(path[0] == "last" for path in template.references):
+            return ()
+        scope = self._scope(started, item, rounds if lane.node in self._trace.plan.repeats else lane.item, lane.node)
+        scope.last = last
+        known = self._resolved(template, scope)
         return ({**known[0], **overrides},) if known and overrides else known
 
     def output(self, seq: int) -> tuple[Any, ...]:
@@ -230,8 +231,19 @@ class RecordedValues:
         try:
             sinks = [sink for sink in plan.sinks if nodes.states[sink] is NodeState.SUCCESS]
             return ({plan.ids[sink]: nodes.output(sink) for sink in sinks},)
-        except _ElsewhereError:
+        except ElsewhereError:
             return ()
+
+    def is_round_true(self, mark: Mark, rounds: int) -> bool | None:
+        """Whether the condition of a node holds after the round that ended so; None if the log cannot tell."""
+        condition = self._trace.plan.repeats[mark.node].condition
+        last = handed_on(mark.event)
+        if isinstance(last, Blob) and any(path[0] == "last" for path in condition.references):
+            return None
+        scope = self._scope(self._seen_from(mark), None, rounds)
+        scope.last = last
+        known = self._resolved(condition, scope)
+        return is_true(known[0]) if known else None
 
     def is_true(self, when: Template, mark: Mark) -> bool | None:
         """Whether a `when` holds of the failure that a mark is; None if the log cannot tell."""
@@ -253,92 +265,5 @@ class RecordedValues:
     def _resolved(self, template: Any, scope: Scope) -> tuple[Any, ...]:
         try:
             return (template.resolve(scope),)
-        except (_ElsewhereError, ExpressionError):
+        except (ElsewhereError, ExpressionError):
             return ()
-
-
-class _Nodes(Mapping[str, Any]):
-    """`nodes`, from the recorded outcomes."""
-
-    def __init__(self, t: Trace, graph: Graph) -> None:
-        self._trace = t
-        self.states = graph.states
-        # Of a map that was mended, only what happened to items before this event.
-        self.until: int | None = None
-        self._mended = graph.mended
-        self._outputs: dict[int, Any] = {}
-        self._errors: dict[int, NodeFailed] = {}
-        for fact in t.facts:
-            if fact.step is Step.CARRY and isinstance(fact.event, NodesCarriedOver):
-                name = t.plan.ids[fact.node]
-                self._outputs[fact.node] = fact.event.output(name) if name in fact.event.outputs else None
-            elif fact.step in (Step.SUCCEED, Step.FIX):
-                self._outputs[fact.node] = fact.event.output if fact.event.blob is None else fact.event.blob
-            elif fact.step is Step.FAIL:
-                self._errors[fact.node] = fact.event
-
-    def __getitem__(self, node: str) -> dict[str, Any]:
-        index = self._trace.plan.index[node]
-        state = self.states[index]
-        record: dict[str, Any] = {"output": self.output(index), "state": str(state), "error": None}
-        if state is NodeState.FAILED:
-            failure = self._errors[index]
-            record["error"] = self.error(failure.error, failure.attempt, child=failure.child)
-        if index in self._trace.expanded:
-            record["errors"] = self._item_errors(index)
-        return record
-
-    def output(self, index: int) -> Any:
-        """What the node gave; of a map, the list of what its items gave."""
-        if index in self._trace.expanded:
-            return self._item_outputs(index) if self.states[index] is NodeState.SUCCESS else None
-        output = self._outputs.get(index)
-        if isinstance(output, Blob):
-            raise _ElsewhereError
-        return output
-
-    def _item_outputs(self, index: int) -> list[Any]:
-        outputs = [None] * self._trace.expanded[index][1].count
-        for item, lane in self._trace.items.get(index, {}).items():
-            for mark in self._marks(index, lane):
-                if mark.kind in (Kind.SUCCEED, Kind.FIX) and item < len(outputs):
-                    if mark.event.blob is not None:
-                        raise _ElsewhereError
-                    outputs[item] = mark.event.output
-        return outputs
-
-    def _marks(self, index: int, lane: Lane) -> list[Mark]:
-        if self.until is None or index not in self._mended:
-            return lane.marks
-        return [mark for mark in lane.marks if mark.seq < self.until]
-
-    def _item_errors(self, index: int) -> list[dict[str, Any]]:
-        lanes = self._trace.items.get(index, {}).values()
-        last = [
-            _last([mark for mark in self._marks(index, lane) if mark.kind is not Kind.QUARANTINE]) for lane in lanes
-        ]
-        marks = [mark for mark in last if mark is not None and mark.kind is Kind.GIVE_UP]
-        marks.sort(key=lambda mark: mark.seq)
-        return [self.error(mark.event.error, mark.number, mark.item) for mark in marks]
-
-    def error(self, error: RunError, attempts: int, item: int | None = None, *,
-              child: ExecutionState | None = None) -> dict[str, Any]:  # fmt: skip
-        """An error as the rules of the execution tell it; only a node that is no map tells its detail and body."""
-        accepted = self._trace.accepted
-        record: dict[str, Any] = {"type": str(error.type), "message": error.message, "attempts": attempts}
-        if accepted is not None and accepted.rules >= TELLS_ERRORS:
-            record["status"] = error.status
-            record |= {"detail": error.detail, "body": error.body} if item is None else {}
-        if accepted is not None and accepted.rules >= TELLS_CHILD and item is None:
-            record["child"] = None if child is None else str(child)
-        return record if item is None else {**record, "index": item}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._trace.plan.ids)
-
-    def __len__(self) -> int:
-        return len(self._trace.plan)
-
-
-def _last(marks: list[Mark]) -> Mark | None:
-    return marks[-1] if marks else None

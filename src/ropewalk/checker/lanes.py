@@ -19,6 +19,7 @@ class Kind(Enum):
     RETURN = auto()
     RELEASE = auto()
     RETRY = auto()
+    ROUND = auto()
     SUCCEED = auto()
     GIVE_UP = auto()
     QUARANTINE = auto()
@@ -29,7 +30,7 @@ class Kind(Enum):
 
 HALTS: Final = (Kind.WAIT, Kind.RETURN, Kind.RELEASE)
 UNDER_WAY: Final = (Kind.START, *HALTS)
-ENDS: Final = (Kind.RETRY, Kind.SUCCEED, Kind.GIVE_UP)
+ENDS: Final = (Kind.RETRY, Kind.ROUND, Kind.SUCCEED, Kind.GIVE_UP)
 
 
 class Step(Enum):
@@ -97,3 +98,8 @@ class Lane:
         for mark in self.marks:
             yield before, mark
             before = mark
+
+
+def handed_on(event: Any) -> Any:
+    """What an attempt gave that ended so: the value, or where it lies."""
+    return event.output if event.blob is None else event.blob

@@ -181,6 +181,7 @@ _RUN_AFTER: Final = {
     Kind.RETURN: RunState.PENDING,
     Kind.RELEASE: RunState.PENDING,
     Kind.RETRY: RunState.FAILED,
+    Kind.ROUND: RunState.SUCCESS,
     Kind.SUCCEED: RunState.SUCCESS,
 }
 

@@ -16,6 +16,7 @@ from ropewalk.checker import (
     kinds,
     log_rules,
     replay,
+    rounds,
     seals,
 )
 from ropewalk.checker.graph import Graph
@@ -70,6 +71,7 @@ GRAPH: Final[dict[str, Invariant]] = {
     "I-24": Invariant("Dead letters are for what gave up unhandled.", dead_letters.dead_letters_are_for_what_gave_up),
     "I-26": Invariant("What failed for good is not tried again.", final_failures.permanent_failures_are_final),
     "I-43": Invariant("A failure goes the way its kind says.", kinds.failures_go_their_way),
+    "I-44": Invariant("A node is repeated as its condition says.", rounds.rounds_follow_their_condition),
 }
 """Rules that look at the graph too: `check(trace, graph)`."""
 

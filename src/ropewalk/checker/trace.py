@@ -218,6 +218,12 @@ def _run(kind: Kind) -> Callable[[Trace, int, Any], None]:
     return read
 
 
+def _round_ended(t: Trace, seq: int, event: events.RoundEnded) -> None:
+    index = t.index(seq, event.node)
+    if index is not None:
+        t.mark(seq, Kind.ROUND, index, None, event, event.attempt)
+
+
 # People's verbs
 
 
@@ -298,6 +304,7 @@ READ: Final[dict[type, Callable[[Trace, int, Any], None]]] = {
     events.ItemsGivenUp: _items_given_up,
     events.RunStarted: _run(Kind.START),
     events.RunFailed: _run(Kind.RETRY),
+    events.RoundEnded: _round_ended,
     events.RunWaiting: _run(Kind.WAIT),
     events.RunReturned: _run(Kind.RETURN),
     events.RunReleased: _run(Kind.RELEASE),

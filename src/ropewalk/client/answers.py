@@ -36,6 +36,7 @@ class Node(TypedDict):
     type: str
     state: str
     attempts: int
+    rounds: int | None
     startedAt: str | None
     finishedAt: str | None
     error: Failure | None

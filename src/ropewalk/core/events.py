@@ -14,7 +14,13 @@ from ropewalk.core.closing_events import OutcomeDecided as OutcomeDecided
 from ropewalk.core.errors import RunError
 from ropewalk.core.event_base import Blob as Blob
 from ropewalk.core.event_base import EventBase
+from ropewalk.core.map_events import ItemFailed as ItemFailed
+from ropewalk.core.map_events import ItemsGivenUp as ItemsGivenUp
+from ropewalk.core.map_events import ItemsStarted as ItemsStarted
+from ropewalk.core.map_events import ItemSucceeded as ItemSucceeded
+from ropewalk.core.map_events import MapExpanded as MapExpanded
 from ropewalk.core.run_events import ChildResumed as ChildResumed
+from ropewalk.core.run_events import RoundEnded as RoundEnded
 from ropewalk.core.run_events import RunFailed as RunFailed
 from ropewalk.core.run_events import RunReleased as RunReleased
 from ropewalk.core.run_events import RunReturned as RunReturned
@@ -98,6 +104,7 @@ class NodesCarriedOver(EventBase, frozen=True):
     ports: dict[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     large: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    rounds: dict[str, int] = field(default_factory=dict)
 
     def output(self, node: str) -> Any:
         """What the node handed on, blobs as such also after the log was read."""
@@ -260,57 +267,6 @@ class NodeFixed(EventBase, frozen=True):
     blob: Blob | None = None
 
 
-# Maps
-
-
-class MapExpanded(EventBase, frozen=True):
-    node: str
-    attempt: int
-    count: int
-
-
-class ItemsStarted(EventBase, frozen=True):
-    node: str
-    items: tuple[int, ...]
-
-
-class ItemSucceeded(EventBase, frozen=True):
-    node: str
-    item: int
-    attempt: int
-    output: Any = None
-    inputs: Any = None
-    blob: Blob | None = None
-    tokens: int | None = None
-    inputs_blob: Blob | None = None
-
-
-class ItemFailed(EventBase, frozen=True):
-    """The item has failed for good; within the map's tolerance it makes no dead letter, unless the map keeps all."""
-
-    node: str
-    item: int
-    attempt: int
-    error: RunError
-    gave_up: GaveUp | None = None
-    inputs: Any = None
-    child: ExecutionState | None = None
-    inputs_blob: Blob | None = None
-    opening: int | None = None
-    faults: tuple[str, ...] = ()
-    undone: bool = False
-
-
-class ItemsGivenUp(EventBase, frozen=True):
-    """These earlier failures are dead letters: more failed than the map tolerates, or it succeeds and keeps all.
-
-    No new item starts, unless the map goes on after failures.
-    """
-
-    node: str
-    items: tuple[int, ...] = ()
-
-
 Event = (
     ExecutionAccepted
     | NodesCarriedOver
@@ -342,6 +298,7 @@ Event = (
     | ItemsGivenUp
     | RunStarted
     | RunFailed
+    | RoundEnded
     | RunWaiting
     | RunReturned
     | RunReleased

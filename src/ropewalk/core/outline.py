@@ -25,6 +25,7 @@ from ropewalk.core.events import (
     NodesCarriedOver,
     NodeSucceeded,
     OutcomeDecided,
+    RoundEnded,
     RunFailed,
     RunWaiting,
     SignalReceived,
@@ -41,6 +42,7 @@ VALUES: Final[dict[type[Struct], tuple[str, ...]]] = {
     ItemSucceeded: ("output", "inputs"),
     ItemFailed: ("inputs",),
     RunFailed: ("inputs",),
+    RoundEnded: ("output", "inputs"),
     RunWaiting: ("inputs",),
     SignalReceived: ("payload",),
 }
@@ -62,6 +64,7 @@ class _CarriedOver(Struct, frozen=True, rename="camel", tag_field="type", tag="N
     outputs: dict[str, Raw]
     ports: dict[str, tuple[str, ...]] = {}
     skipped: tuple[str, ...] = ()
+    rounds: dict[str, int] = {}
 
 
 def _without_values(event: type[Struct], left_out: tuple[str, ...]) -> type[Struct]:
@@ -131,7 +134,7 @@ def _shortened(found: Any) -> Event:
     """An outline as the event it is of; the values it has not are null."""
     if type(found) is _CarriedOver:
         outputs = dict.fromkeys(found.outputs)
-        return NodesCarriedOver(found.at, found.source, outputs, found.ports, found.skipped)
+        return NodesCarriedOver(found.at, found.source, outputs, found.ports, found.skipped, rounds=found.rounds)
     kind = _whole.get(type(found))
     if kind is None:
         event: Event = found

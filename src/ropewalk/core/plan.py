@@ -13,6 +13,7 @@ from ropewalk.core.duration import MINUTE, parse_duration
 from ropewalk.core.error_ways import error_ways
 from ropewalk.core.errors import VersionLost
 from ropewalk.core.expression import Template, compile_template
+from ropewalk.core.repeat import Repeat, repeat_of
 from ropewalk.core.retry import DEFAULT_RETRY, RetryPolicy
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ DEFAULT_ATTEMPT_TIMEOUT = 5 * MINUTE
 """For attempts of nodes that set none; waits have none by default."""
 
 # What decides a node's work. Retry, timeout, name and drawing may change without making its result another one.
-WORK_FIELDS = ("type", "with", "forEach", "pool", "credentials")
+WORK_FIELDS = ("type", "with", "forEach", "repeat", "pool", "credentials")
 
 
 class Tolerance(Struct, frozen=True, gc=False):
@@ -47,8 +48,9 @@ class Plan:
         "_config_hashes", "_inputs", "cache_ttl", "cancel_on_failure", "compensations", "concurrency",
         "concurrency_key", "definition", "error_ways", "followers", "for_each", "goes_on", "has_closing",
         "has_error_edge", "has_maps", "ids", "indegree", "index", "keeps_letters", "last", "max_parallel",
-        "order", "ordinary", "output", "pools", "port_names", "ports", "rate_limits", "retries", "retry_when",
-        "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance", "trail", "types",
+        "order", "ordinary", "output", "pools", "port_names", "ports", "rate_limits", "repeats", "retries",
+        "retry_when", "roots", "sinks", "stop_on_failure", "targets", "timeout", "timeouts", "tolerance",
+        "trail", "types",
     )  # fmt: skip
 
     def __init__(self, definition: Definition) -> None:
@@ -115,6 +117,8 @@ class Plan:
         self.cache_ttl: list[int | None] = [None] * size
         self.pools: list[str | None] = [None] * size
         self.rate_limits: list[str | None] = [None] * size
+        # How the nodes go on that are repeated.
+        self.repeats: dict[int, Repeat] = {}
         self._inputs: list[Template | None] = [None] * size
         for i, node in enumerate(nodes):
             if len(node) > 2:
@@ -126,6 +130,8 @@ class Plan:
             self.retries[i] = retry_policy(node["retry"])
             if "when" in node["retry"]:
                 self.retry_when[i] = compile_template(node["retry"]["when"])
+        if "repeat" in node:
+            self.repeats[i] = repeat_of(node["repeat"])
         if "timeout" in node:
             self.timeouts[i] = parse_duration(node["timeout"])
         if "forEach" in node:

@@ -72,6 +72,7 @@ def _event(source: Progress, names: list[str], plan: Plan, now: int) -> NodesCar
         {name: ports for name in succeeded if (ports := _ports(source, plan, name))},
         tuple(name for name in names if source.nodes[index[name]] is NodeState.SKIPPED),
         {name: places for name, output in outputs.items() if (places := _blobs_in(output)) is not None},
+        {name: source.rounds.get(index[name], 0) + 1 for name in succeeded if index[name] in source.plan.repeats},
     )
 
 

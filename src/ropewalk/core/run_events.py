@@ -33,6 +33,22 @@ class RunFailed(EventBase, frozen=True):
     child: ExecutionState | None = None
 
 
+class RoundEnded(EventBase, frozen=True):
+    """An attempt at a node that is repeated ended well, and with it a round; the next begins at `next_at`.
+
+    None: none does, the execution is ending. The last round ends with its node.
+    """
+
+    node: str
+    attempt: int
+    output: Any = None
+    next_at: int | None = None
+    inputs: Any = None
+    blob: Blob | None = None
+    tokens: int | None = None
+    inputs_blob: Blob | None = None
+
+
 class RunWaiting(EventBase, frozen=True):
     """An attempt waits; `due` is when its timer fires or its patience ends."""
 

@@ -52,6 +52,7 @@ class Offered(msgspec.Struct, frozen=True, omit_defaults=True):
     reserved: RateLimitWait | None = None
     credentials: str | dict[str, str] | None = None
     """Names alone: a worker that takes the offer looks the credentials up itself, and a runner gets none."""
+    round: int = 0
 
 
 class LeasedRun(Run, eq=False):
@@ -61,6 +62,10 @@ class LeasedRun(Run, eq=False):
     bounds: tuple[str, ...] = ()
     slots: RateLimitWait | None = None
     named: str | dict[str, str] | None = None
+    turn: int = 0
+
+    def round(self) -> int:
+        return self.turn
 
     def reserved(self) -> RateLimitWait | None:
         return self.slots
@@ -133,7 +138,7 @@ class LeasedRuns:
             attempt=offer.attempt, item=item_of(offer.item), inputs=work.inputs, now=now, deadline=now + work.timeout,
             held_since=work.held_since, cache_ttl=work.cache_ttl, rate_limit=work.rate_limit,
             inputs_at=work.inputs_blob, is_little=False, config=work.config_hash, bounds=work.bounded_by,
-            slots=work.reserved, named=work.credentials,
+            slots=work.reserved, named=work.credentials, turn=work.round,
         )  # fmt: skip
         in_hand = self._leased[offer.id] = InHand(offer, loop.create_task(self._run_node(run)))
         in_hand.telling = loop.create_task(self._see_through(in_hand, run, work.timeout))

@@ -84,7 +84,8 @@ class Leased(Struct, frozen=True):
     def idempotency_key(self) -> str:
         offer, work = self.offer, self.work
         inputs = content_hash(work.inputs) if work.inputs_blob is None else work.inputs_blob.hash
-        return idempotency_key(offer.workspace, offer.execution, offer.node, self.item, inputs, work.config_hash)
+        place = work.round or self.item
+        return idempotency_key(offer.workspace, offer.execution, offer.node, place, inputs, work.config_hash)
 
 
 class Kept(Struct, frozen=True):

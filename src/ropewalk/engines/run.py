@@ -68,10 +68,13 @@ class Run(Struct, eq=False):
     def inputs_hash(self) -> str:
         return content_hash(self.inputs) if self.inputs_at is None else self.inputs_at.hash
 
+    def round(self) -> int:
+        """Which round it is, of a node that is repeated; the first is 0."""
+        return 0
+
     def idempotency_key(self) -> str:
-        return idempotency_key(
-            self.workspace, self.execution, self.node, self.item, self.inputs_hash(), self.config_hash()
-        )
+        place = self.round() or self.item
+        return idempotency_key(self.workspace, self.execution, self.node, place, self.inputs_hash(), self.config_hash())
 
 
 class Breakers(Protocol):

@@ -16,6 +16,7 @@ OPTIONS = {
     "on_item_failure": "onItemFailure",
     "dead_letters": "deadLetters",
     "retry": "retry",
+    "repeat": "repeat",
     "timeout": "timeout",
     "cache": "cache",
     "pool": "pool",

@@ -52,13 +52,13 @@ EXECUTION: Final[Shape] = _said("error") | _free(
     "finishedAt", "traceId", "workspaceId", "priority", "waitingFor", "outcome", "sourceExecutionId", "sameOutput",
     "metrics",
 )  # fmt: skip
-NODE: Final[Shape] = _free("id", "type", "state", "attempts", "startedAt", "finishedAt") | {
+NODE: Final[Shape] = _free("id", "type", "state", "attempts", "rounds", "startedAt", "finishedAt") | {
     "error": _free("type") | _said("message")
 }
 RUN: Final[Shape] = _said("error") | _free(
     "id", "executionId", "node", "item", "attempt", "state", "startedAt", "finishedAt", "durationMs", "retryAfter",
     "errorType", "traceId", "configHash", "waitingFor", "worker", "pool", "leasedBy", "leaseUntil", "fence",
-    "heartbeatAt", "tokenCost",
+    "heartbeatAt", "tokenCost", "round",
 )  # fmt: skip
 DEAD_LETTER: Final[Shape] = _said("reason", "notes") | _free(
     "id", "executionId", "workflowId", "runId", "node", "item", "attempt", "failureType", "errorType", "fingerprint",
@@ -177,6 +177,7 @@ EVENTS: Final[Mapping[str, Shape]] = {
     "ItemsGivenUp": _free("node", "items"),
     "RunStarted": _ATTEMPT,
     "RunFailed": _FAILED,
+    "RoundEnded": _free("node", "attempt", "tokens", "nextAt"),
     "RunWaiting": {**_ATTEMPT, **_free("due"), "wait": _WAIT},
     "RunReturned": _ATTEMPT,
     "RunReleased": _ATTEMPT,
@@ -264,6 +265,7 @@ _REASONS: Final[Mapping[Cause, _Told]] = dict.fromkeys(
     ),
     Cause.RATE_LIMIT: _AS_IT_IS,
     Cause.BUDGET: _AS_IT_IS,
+    Cause.ROUND: _AS_IT_IS,
     Cause.RETRY: _Told(
         "attempt {attempt} of {of} is due at {at}; the last failed {errorType}",
         _free("attempt", "of", "at", "errorType") | _said("error"),

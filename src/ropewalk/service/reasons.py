@@ -53,6 +53,7 @@ class Cause(StrEnum):
     BUDGET = "BUDGET"
     NODE_TYPE = "NODE_TYPE"
     RETRY = "RETRY"
+    ROUND = "ROUND"
     # A node that could run but for other executions
     PREDECESSORS = "PREDECESSORS"
     EXECUTION = "EXECUTION"

@@ -183,6 +183,8 @@ def _rate(breaker: Breaker) -> str:
 
 def retrying(f: Facts, work: Work) -> Reason:
     """Why an attempt that is to follow a failed one has not begun."""
+    if not work.tries:
+        return _between_rounds(f, work)
     node = f.story.plan.ids[work.node]
     most = f.story.plan.retries[work.node].max_attempts
     run = f.runs.get((node, work.item))
@@ -191,9 +193,9 @@ def retrying(f: Facts, work: Work) -> Reason:
     when = f"starts at {clock(due, f.now)}" if due > f.now else f"is due since {clock(due, f.now)}"
     return Reason(
         Cause.RETRY,
-        f"attempt {work.used + 1} of {most} {when}; the last failed: {brief(error.message if error else 'unknown')}",
+        f"attempt {work.tries + 1} of {most} {when}; the last failed: {brief(error.message if error else 'unknown')}",
         {
-            "attempt": work.used + 1,
+            "attempt": work.tries + 1,
             "of": most,
             "at": moment(due),
             "errorType": None if error is None else str(error.type),
@@ -201,3 +203,11 @@ def retrying(f: Facts, work: Work) -> Reason:
             "detail": None if error is None else error.detail,
         },
     )
+
+
+def _between_rounds(f: Facts, work: Work) -> Reason:
+    """Why the next round of a node has not begun."""
+    due, most = work.due if work.due is not None else f.now, f.story.plan.repeats[work.node].most
+    when = f"begins at {clock(due, f.now)}" if due > f.now else f"is due since {clock(due, f.now)}"
+    about = {"round": work.round, "of": most, "at": moment(due)}
+    return Reason(Cause.ROUND, f"{work.round} rounds are done, of {most} at most; the next {when}", about)

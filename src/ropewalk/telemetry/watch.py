@@ -18,6 +18,7 @@ from ropewalk.core.events import (
     NodeFailed,
     NodesStarted,
     NodeSucceeded,
+    RoundEnded,
     RunFailed,
     RunStarted,
 )
@@ -137,6 +138,8 @@ class Watch:
             self._ended(known.accepted, _ENDS[kind], event.at)
         elif kind is RunFailed:
             known.started.pop((event.node, event.item), None)
+        elif kind is RoundEnded:
+            known.started.pop((event.node, None), None)
         elif kind is RunStarted:
             # One that was handed back or held goes on as the run it was.
             known.started.setdefault((event.node, event.item), event.at)

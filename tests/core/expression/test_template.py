@@ -121,7 +121,7 @@ def test_every_bad_text_is_named_with_its_place_in_the_tree():
         Problem(
             ("nodes", 2, "with", "b", 1),
             "at 3: unknown name 'other'; there are input, vars, nodes, item, index, execution, workspace, env, now, "
-            "event, error, attempt",
+            "event, error, attempt, last",
         ),
     ]
 

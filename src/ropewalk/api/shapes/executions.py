@@ -165,6 +165,7 @@ class ExecutionNode(Answer):
             "type": "http.request",
             "state": "FAILED",
             "attempts": 3,
+            "rounds": None,
             "startedAt": A_MOMENT,
             "finishedAt": A_MOMENT,
             "error": {
@@ -182,6 +183,7 @@ class ExecutionNode(Answer):
     type: str
     state: NodeState
     attempts: int
+    rounds: int | None = Field(description="Of a node that is repeated: how many rounds have ended well.")
     started_at: str | None
     finished_at: str | None
     error: NodeError | None

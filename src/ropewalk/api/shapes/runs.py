@@ -29,7 +29,7 @@ A_RUN_IN_DETAIL: Final = A_RUN | {
     "inputs": {"url": "https://shop.example/refunds"}, "inputsHash": A_HASH, "configHash": A_HASH,
     "idempotencyKey": A_HASH, "output": None, "outputReference": None, "errorDetail": None, "errorStatus": None,
     "errorBody": None, "waitingFor": None, "worker": None, "pool": None, "leasedBy": None, "leaseUntil": None,
-    "fence": None, "heartbeatAt": None, "tokenCost": None, "payloads": True,
+    "fence": None, "heartbeatAt": None, "tokenCost": None, "round": None, "payloads": True,
 }  # fmt: skip
 
 
@@ -74,5 +74,6 @@ class RunDetails(RunSummary):
     lease_until: str | None
     fence: int | None
     heartbeat_at: str | None
+    round: int | None = Field(description="Of a node that is repeated: the round it was part of, from 0.")
     token_cost: int | None = Field(description="The tokens of a language model it used up, if its node counted them.")
     payloads: bool

@@ -32,6 +32,8 @@ def sentence(envelope: Json) -> str | None:
             return f"{_work(data)}: FAILED: {one_line(data['error']['message'], 300)}"
         case "RunFailed":
             return f"{_work(data)}: attempt {data['attempt']} failed{_retry(envelope)}: {_message(data)}"
+        case "RoundEnded":
+            return f"{data['node']}: a round ended (attempt {data['attempt']})"
         case "RunWaiting":
             return f"{_work(data)}: {waits_for(data['wait'], data.get('due'), moment(envelope['at']) or 0)}"
         case "NodeRequeued" | "NodeFixed":

@@ -116,6 +116,7 @@ class Snapshot:
             "state": str(row.state),
             "phase": str(work.phase) if work is not None and is_open else None,
             "attempts": row.attempts,
+            "rounds": row.rounds,
             "startedAt": row.started,
             "finishedAt": row.finished,
             "error": row.error.message if row.error is not None else self._last_errors.get(name) if is_open else None,

@@ -87,6 +87,8 @@ def _row(node: Json, begin: int, end: int, now: int) -> tuple[Cell, ...]:
     name = Text.assemble(indent, (SYMBOLS.get(node["state"], " "), style), " ", plain(node["id"]))
     # Only from the second attempt on is there something to say.
     attempts = f"×{node['attempts']}" if node["attempts"] > 1 else ""
+    if rounds := node.get("rounds"):
+        attempts = f"{rounds} round{'' if rounds == 1 else 's'}"
     drawn = partial(bar, node, begin, end)
     return name, state(node["state"]), attempts, took(node, now), drawn, note(node, now)
 

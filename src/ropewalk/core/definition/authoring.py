@@ -16,15 +16,17 @@ from ropewalk.core.expression import (
     compile_expression,
     has_expression,
 )
-from ropewalk.core.expression.run import OF_FAILURES, ROOTS, TIMELY
+from ropewalk.core.expression.run import OF_FAILURES, OF_ROUNDS, ROOTS, TIMELY
 from ropewalk.core.schema import Certainty
 
 ITEM_NAMES = ("item", "index")
-_NO_ITEM: Final = dict.fromkeys(ITEM_NAMES, "only a node with forEach has it")
+_NO_ITEM: Final = {"item": "only a node with forEach has it", "index": "only a node with forEach or repeat has it"}
 _NO_FAILURE: Final = {
     "error": "only `when` has it; a node that failed has nodes.<id>.error",
     "attempt": "only `when` of a retry has it",
 }
+_NO_ROUND: Final = {"last": "only a node with repeat has it"}
+ONE_EXPRESSION: Final = "must be one {{ expression }}, and nothing else"
 _UNRECORDED: Final = dict.fromkeys(TIMELY, "use it in a node, and refer to the node's output")
 MADE_OF_TEXT = (
     "must not be made of text with {{ }}: write the expression itself, which sees input, vars and nodes by value, "
@@ -33,7 +35,7 @@ MADE_OF_TEXT = (
 TRIGGER_EXPRESSIONS = ("filter", "when", "dedupeKey", "input")
 
 _OF_TRIGGERS: Final = {
-    **dict.fromkeys(("nodes", "execution", *ITEM_NAMES, *OF_FAILURES), "nothing has run yet"),
+    **dict.fromkeys(("nodes", "execution", *ITEM_NAMES, *OF_FAILURES, *OF_ROUNDS), "nothing has run yet"),
     **dict.fromkeys(("input", "workspace", "env", *TIMELY), "a trigger sees event and vars"),
 }
 
@@ -83,12 +85,14 @@ class Expressions:
         """Where the document has a node."""
         return self.closing.get(node) or ("nodes", node)
 
-    def check_parameters(self, node: int, parameters: JSON, is_map: bool) -> None:
-        """`with` of a node: `item` and `index` only in a map."""
+    def check_parameters(self, node: int, parameters: JSON, is_map: bool, *, is_repeated: bool = False) -> None:
+        """`with` of a node: `item` and `index` only in a map, `last` and `index` only in one that is repeated."""
         # Most parameters are constant, and their bytes, unlike a walk, show it in no time.
         if b"{{" not in canonical(parameters):
             return
-        refused = _NO_FAILURE if is_map else {**_NO_ITEM, **_NO_FAILURE}
+        refused = {**_NO_FAILURE, **({} if is_map else _NO_ITEM), **_NO_ROUND}
+        if is_repeated:
+            refused = {**_NO_FAILURE, "item": _NO_ITEM["item"]}
         self._check_plain(parameters, Place((*self.path_of(node), "with"), node, refused))
 
     def check_source(self, node: int, name: str, source: str, is_map: bool) -> None:
@@ -102,29 +106,39 @@ class Expressions:
         except ExpressionError as error:
             self.report.add(path, str(error))
             return
-        refused = {**_UNRECORDED, **_NO_FAILURE} | ({} if is_map else {"index": _NO_ITEM["index"]})
+        refused = {**_UNRECORDED, **_NO_FAILURE, **_NO_ROUND} | ({} if is_map else {"index": _NO_ITEM["index"]})
         self._check_names(_names(expression), source, Place(path, node, refused))
+
+    def check_repeat(self, node: int, word: str, source: JSON) -> None:
+        """`until` or `while` of a node that is repeated."""
+        path: Path = ("nodes", node, "repeat", word)
+        if isinstance(source, str) and certainty_of(source) is not Certainty.UNKNOWN:
+            self.report.add(path, ONE_EXPRESSION)
+        elif isinstance(source, str):
+            self._check(source, Place(path, node, {**_NO_FAILURE, **_UNRECORDED, "item": _NO_ITEM["item"]}))
 
     def check_when(self, node: int, path: Path, source: JSON, *, is_retry: bool = False) -> None:
         """A `when` about a failure of the node: an edge's, or that of its retry."""
         if not isinstance(source, str):
             return
         if certainty_of(source) is not Certainty.UNKNOWN:
-            self.report.add(path, "must be one {{ expression }}, and nothing else")
+            self.report.add(path, ONE_EXPRESSION)
             return
-        refused = {**dict.fromkeys(ITEM_NAMES, "it is about the error"), **_UNRECORDED}
+        refused = {**dict.fromkeys(ITEM_NAMES, "it is about the error"), **_UNRECORDED, **_NO_ROUND}
         self._check(source, Place(path, node, refused if is_retry else {**refused, "attempt": _NO_FAILURE["attempt"]}))
 
     def check_for_each(self, node: int, items: JSON) -> None:
         """`forEach` of a node: there is no item yet."""
         self._check_evaluates(items, ("nodes", node, "forEach"))
-        refused = {**dict.fromkeys(ITEM_NAMES, "forEach makes the items"), **_NO_FAILURE}
+        refused = {**dict.fromkeys(ITEM_NAMES, "forEach makes the items"), **_NO_FAILURE, **_NO_ROUND}
         self._check(items, Place(("nodes", node, "forEach"), node, refused))
 
     def check_document(self, document: dict[str, Any]) -> None:
         """`output`, `concurrencyKey` and what triggers hold."""
         if "output" in document:
-            self._check(document["output"], Place(("output",), None, {**_NO_ITEM, **_UNRECORDED, **_NO_FAILURE}))
+            self._check(
+                document["output"], Place(("output",), None, {**_NO_ITEM, **_UNRECORDED, **_NO_FAILURE, **_NO_ROUND})
+            )
         if "concurrencyKey" in document:
             others = dict.fromkeys((*ROOTS[1:], *TIMELY), "it sees input only")
             self._check(document["concurrencyKey"], Place(("concurrencyKey",), None, others))

@@ -56,6 +56,17 @@ RETRY = Record(
     }
 )
 
+REPEAT = Record(
+    {
+        "until": Field(_expression, "An expression that is true after the last round; `last` is what the round gave."),
+        "while": Field(_expression, "An expression that is true after every round but the last."),
+        "delay": Field(Duration(), "The wait between two rounds. Default none."),
+        "max": Field(
+            Whole(1, MOST_ITEMS), "The most rounds; after them the node fails, or takes `exhausted`. Default 100."
+        ),
+    }
+)
+
 CACHE = Record({"ttl": Field(_positive, "How long a result may be reused in the workspace.", is_required=True)})
 
 CREDENTIALS = Either(str, _name, MapOf(_name, _name, longest=32))
@@ -82,6 +93,7 @@ NODE = Record(
             needs="forEach",
         ),
         "retry": Field(RETRY, "When and how often a failed attempt is repeated."),
+        "repeat": Field(REPEAT, "Runs the node again and again, until or while an expression is true."),
         "timeout": Field(_positive, "The longest an attempt, or a wait, may take. Default 5m; none for waits."),
         "cache": Field(CACHE, "Reuses the result of the same work with the same inputs, also across executions."),
         "rateLimit": Field(_limit, "The rate limit, of the workspace or of the configuration, that its calls keep."),

@@ -11,6 +11,8 @@ from ropewalk.core.reach import Reached
 ARRIVED_PORT = "arrived"
 """What a wait takes that was answered, unless its type has ports of its own for the answer."""
 EXPIRED_PORT = "expired"
+EXHAUSTED_PORT = "exhausted"
+"""What a node takes that was repeated as often as it may be, if an edge names it."""
 
 
 CATEGORIES = ("data", "control", "wait", "reach", "code", "custom")

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.core.canonical import shown, step
-from ropewalk.core.definition.node_type import ARRIVED_PORT, EXPIRED_PORT, NodeTypeInfo
+from ropewalk.core.definition.node_type import ARRIVED_PORT, EXHAUSTED_PORT, EXPIRED_PORT, NodeTypeInfo
 from ropewalk.core.definition.topology import ERROR_PORT
 
 MOST_PORTS_SHOWN = 20
@@ -39,7 +39,8 @@ def ports_of(node: dict[str, Any], node_type: NodeTypeInfo) -> Ports:
     if "forEach" in node:
         # Its items may each take another port, so that the node as a whole takes none.
         return Ports("a node with forEach", {}, (ERROR_PORT,), wrong)
-    return Ports(node_type.name, own, _common_ports(node_type), wrong)
+    repeated = (EXHAUSTED_PORT,) if "repeat" in node else ()
+    return Ports(node_type.name, own, (*_common_ports(node_type), *repeated), wrong)
 
 
 def _common_ports(node_type: NodeTypeInfo) -> tuple[str, ...]:

@@ -126,10 +126,23 @@ class _Checks:
             self.report.extend(
                 slot_problems(node_type, node["credentials"], (*self.expressions.path_of(i), "credentials"))
             )
+        if isinstance(repeat := node.get("repeat"), dict) and i < self.ordinary:
+            self._check_repeat(i, node, repeat)
         if isinstance(retry := node.get("retry"), dict) and "when" in retry:
             self.expressions.check_when(
                 i, (*self.expressions.path_of(i), "retry", "when"), retry["when"], is_retry=True
             )
+
+    def _check_repeat(self, i: int, node: dict[str, Any], repeat: dict[str, Any]) -> None:
+        path: Path = ("nodes", i, "repeat")
+        asked = [word for word in ("until", "while") if word in repeat]
+        if len(asked) != 1:
+            self.report.add(path, "needs exactly one of the fields until, while")
+        for word in asked:
+            self.expressions.check_repeat(i, word, repeat[word])
+        for other in ("forEach", "cache"):
+            if other in node:
+                self.report.add(path, f"cannot be together with {other} on one node")
 
     def _why_unknown(self, name: str) -> str:
         why = self.missing.get(name)
@@ -160,7 +173,8 @@ class _Checks:
                 if isinstance(source := parameters.get(name), str) and (*path, name) not in known:
                     self.expressions.check_source(i, name, source, is_map="forEach" in node)
         if parameters:
-            self.expressions.check_parameters(i, parameters, is_map="forEach" in node)
+            is_map, is_repeated = "forEach" in node, "repeat" in node
+            self.expressions.check_parameters(i, parameters, is_map, is_repeated=is_repeated)
 
     def _check_ports(self, i: int, node_type: NodeTypeInfo, told: list[Problem]) -> None:
         """The ports that parameters name; those of every other type were looked at with the type."""

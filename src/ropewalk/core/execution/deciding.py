@@ -23,17 +23,9 @@ from ropewalk.core.execution.filtering import with_scope
 from ropewalk.core.execution.items import settle_map
 from ropewalk.core.execution.kinds import is_worth_retrying
 from ropewalk.core.execution.mending import may_mend
+from ropewalk.core.execution.outcomes import arrive, give_up, retry_later, succeed
 from ropewalk.core.execution.progress import PENDING, Progress
-from ropewalk.core.execution.settling import (
-    arrive,
-    begin,
-    fail,
-    give_up,
-    release,
-    retry_later,
-    succeed,
-    succeed_whole,
-)
+from ropewalk.core.execution.settling import begin, fail, release, succeed_whole
 from ropewalk.core.execution.work import MAX_ITEMS, RUNNING, Phase, Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.reach import refusal
@@ -105,8 +97,8 @@ def failed(x: Progress, report: Failed, now: int) -> None:
     is_worth_it, faults = is_worth_retrying(x, work, report.error)
     if not is_worth_it:
         give_up(x, work, report, gave_up_for(report.error.type), now, None, faults)
-    elif work.used < policy.max_attempts or _was_told_to_stop(x):
-        retry_later(x, work, report, delay_after(policy, work.used, report.jitter, report.error.retry_after), now)
+    elif work.tries < policy.max_attempts or _was_told_to_stop(x):
+        retry_later(x, work, report, delay_after(policy, work.tries, report.jitter, report.error.retry_after), now)
     else:
         give_up(x, work, report, gave_up_for(report.error.type), now)
 
@@ -128,10 +120,10 @@ def lost(x: Progress, report: Lost, now: int) -> None:
         return
     failure = Failed(report.node, report.attempt, WORKER_LOST, report.item)
     policy = x.plan.retries[work.node]
-    if work.used >= policy.max_attempts:
+    if work.tries >= policy.max_attempts:
         give_up(x, work, failure, GaveUp.MAX_RETRIES, now)
     else:
-        delay = delay_after(policy, work.used, report.jitter) if work.lost else 0
+        delay = delay_after(policy, work.tries, report.jitter) if work.lost else 0
         retry_later(x, work, failure, delay, now, lost=True)
 
 
@@ -280,7 +272,7 @@ def child_ended(x: Progress, signal: ChildEnded, now: int) -> None:
         return
     is_tried_again, faults = _is_tried_again(x, work, error, signal.state)
     if is_tried_again:
-        delay = delay_after(x.plan.retries[work.node], work.used, signal.jitter)
+        delay = delay_after(x.plan.retries[work.node], work.tries, signal.jitter)
         retry_later(x, work, failure, delay, now, child=signal.state)
     else:
         give_up(x, work, failure, None, now, signal, faults)
@@ -293,7 +285,7 @@ def _is_known(work: Work, signal: ChildEnded) -> bool:
 def _is_tried_again(x: Progress, work: Work, error: RunError, ended: ExecutionState) -> tuple[bool, tuple[str, ...]]:
     """Whether another child follows one that ended so; one that a person cancelled is not replaced."""
     is_asked_for = ended.is_reopenable and x.plan.has_retry(work.node)
-    if not is_asked_for or work.used >= x.plan.retries[work.node].max_attempts:
+    if not is_asked_for or work.tries >= x.plan.retries[work.node].max_attempts:
         return False, ()
     has_kinds = x.plan.retries[work.node].on is not None or work.node in x.plan.retry_when
     return is_worth_retrying(x, work, error, ended) if has_kinds else (True, ())

@@ -232,6 +232,18 @@ def run_failed(x: Progress, event: events.RunFailed) -> None:
         x.set_timer(work, event.retry_at)
 
 
+def round_ended(x: Progress, event: events.RoundEnded) -> None:
+    index = x.plan.index[event.node]
+    work = x.works[index]
+    x.leave(work)
+    _use_signal(x, work)
+    work.end_round(value_of(event.output, event.blob))
+    x.rounds[index] = work.round
+    if event.next_at is not None:
+        x.rest(work, Phase.BACKOFF)
+        x.set_timer(work, event.next_at)
+
+
 def run_waiting(x: Progress, event: events.RunWaiting) -> None:
     work = _work(x, event)
     x.leave(work)

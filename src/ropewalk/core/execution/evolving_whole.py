@@ -51,6 +51,8 @@ def _carried_over(x: Progress, event: events.NodesCarriedOver) -> None:
             x.leave(x.works.pop(index))
             node.settle_node(x, index, event.output(name), event.ports.get(name, ()))
             x.carried[index] = None
+            if name in event.rounds:
+                x.rounds[index] = event.rounds[name] - 1
             if event.large.get(name):
                 x.large_lists[index] = None
     # What the rerun starts from, or has changed, may be behind dead edges only: that is skipped yet.
@@ -281,6 +283,7 @@ EVOLVE: Final[dict[type, Callable[[Progress, Any], None]]] = {
     events.ItemsGivenUp: node.items_given_up,
     events.RunStarted: node.run_started,
     events.RunFailed: node.run_failed,
+    events.RoundEnded: node.round_ended,
     events.RunWaiting: node.run_waiting,
     events.RunReturned: node.run_returned,
     events.RunReleased: node.run_released,

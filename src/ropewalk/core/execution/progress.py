@@ -35,7 +35,7 @@ class Progress:
         "grace_until", "has_slot", "is_ended", "is_paused_by_parent", "is_simple", "is_started", "is_timed",
         "large_lists", "listeners", "maps", "mends", "new_failures", "nodes", "now", "open_nodes", "opening",
         "output_asked", "outputs", "place", "plan", "ports", "ready", "ready_count", "ready_first", "remaining",
-        "resting", "room", "running", "seq", "signals", "started_at", "state", "steps", "timers", "to_skip",
+        "resting", "room", "rounds", "running", "seq", "signals", "started_at", "state", "steps", "timers", "to_skip",
         "told_once", "unhandled", "waiting", "was_resumed", "works",
     )  # fmt: skip
 
@@ -98,6 +98,8 @@ class Progress:
         self.carried: dict[int, None] = {}
         # How often an item of a map has changed after its map had succeeded.
         self.mends = 0
+        # How many rounds of each node that is repeated have ended, apart from the last.
+        self.rounds: dict[int, int] = {}
         self.ports: dict[int, tuple[str, ...]] = {}
         self.errors: dict[int, NodeError] = {}
         self.unhandled: dict[int, None] = {}
@@ -296,7 +298,7 @@ class Progress:
         if work.again:
             work.again = False
         else:
-            if not work.used:
+            if work.used == work.used_before:
                 work.as_of = self.mends
                 work.first_at = at
             work.attempt += 1

@@ -16,27 +16,23 @@ from ropewalk.core.events import (
     ExecutionSucceeded,
     ExecutionTimedOut,
     ItemsStarted,
-    ItemSucceeded,
-    NodeFailed,
     NodesSkipped,
     NodesStarted,
-    NodeSucceeded,
-    RunFailed,
     RunReleased,
     RunStarted,
     SlotReleased,
     StopRequested,
 )
 from ropewalk.core.execution import closing
-from ropewalk.core.execution.evolving import ARRIVED, EXPIRED, first_starts, succeed_node
+from ropewalk.core.execution.evolving import EXPIRED, first_starts
 from ropewalk.core.execution.evolving_whole import record
-from ropewalk.core.execution.items import end_of, give_up_item, settle_map
-from ropewalk.core.execution.kinds import UNHANDLED, Handling, handling_of
+from ropewalk.core.execution.items import settle_map
+from ropewalk.core.execution.outcomes import arrive, give_up, succeed
 from ropewalk.core.execution.progress import Progress
 from ropewalk.core.execution.view import TooMuch, output_of
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.expression import ExpressionError
-from ropewalk.core.signals import ChildEnded, Failed, Succeeded
+from ropewalk.core.signals import Failed, Succeeded
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
 from ropewalk.core.waits import Hold, Timer
 
@@ -173,62 +169,6 @@ def _settle_maps(x: Progress, works: list[Work], now: int) -> None:
 def begin(x: Progress, now: int) -> None:
     """Its first slot is there, and its time begins to run."""
     record(x, ExecutionStarted(now, None if x.plan.timeout is None else now + x.plan.timeout))
-
-
-# Outcomes
-
-
-def succeed(x: Progress, work: Work, report: Succeeded, now: int) -> None:
-    """An attempt ended well, and with it its node or item."""
-    if work.item is None:
-        event = NodeSucceeded(
-            now, report.node, report.attempt, report.output, report.ports, report.inputs, report.blob, report.tokens,
-            report.inputs_blob,
-        )  # fmt: skip
-        x.events.append(event)
-        succeed_node(x, work, event)
-    else:
-        event_of_item = ItemSucceeded(
-            now, report.node, work.item, report.attempt, report.output, report.inputs, report.blob, report.tokens,
-            report.inputs_blob,
-        )  # fmt: skip
-        record(x, event_of_item)
-        settle_map(x, work.node, now)
-
-
-def arrive(x: Progress, work: Work, output: Any, now: int, blob: Blob | None = None) -> None:
-    """What the attempt waited for has come. Its port is recorded where an edge names it: nothing else depends on it."""
-    ports = ARRIVED if ARRIVED[0] in x.plan.port_names[work.node] else ()
-    succeed(x, work, Succeeded(x.plan.ids[work.node], work.attempt, output, ports, blob=blob), now)
-
-
-def retry_later(x: Progress, work: Work, report: Failed, delay: int, now: int, *, lost: bool = False,
-                child: ExecutionState | None = None) -> None:  # fmt: skip
-    """An attempt failed; another follows, unless the execution is ending."""
-    retry_at = now + delay if x.ending is None else None
-    node = x.plan.ids[work.node]
-    about = (now, node, work.attempt, report.error, retry_at, work.item)
-    record(x, RunFailed(*about, report.inputs, lost, report.inputs_blob, child))
-
-
-def give_up(x: Progress, work: Work, report: Failed, why: GaveUp | None, now: int,
-            child: ChildEnded | None = None, faults: tuple[str, ...] = ()) -> None:  # fmt: skip
-    """A node or item has failed for good; a dead letter unless an error edge or a map's tolerance handles it."""
-    if x.ending is ExecutionState.CANCELLED:
-        retry_later(x, work, report, 0, now)
-    elif work.item is None:
-        way = UNHANDLED if why is GaveUp.MANUAL else _way_on(x, work, report, child)
-        node = x.plan.ids[work.node]
-        letter = None if way.is_handled else why
-        about = (now, node, report.error, work.attempt, way.is_handled, letter, report.inputs)
-        undone = child is not None and child.undone
-        record(x, NodeFailed(*about, *end_of(child, report), way.edge, (*faults, *way.faults), undone))
-    else:
-        give_up_item(x, work, work.item, report, why, now, child, faults)
-
-
-def _way_on(x: Progress, work: Work, report: Failed, child: ChildEnded | None) -> Handling:
-    return handling_of(x, work.node, report.error, work.attempt, None if child is None else child.state)
 
 
 # Time

@@ -83,7 +83,7 @@ class Trail:
         self.room = MOST_REMEMBERED // max(size, 1)
         self._works: dict[tuple[int, Phase], Work] = {}
         is_same_for_all = size <= MOST_NODES and not x.plan.has_maps and not x.plan.is_timely
-        is_same_for_all = is_same_for_all and not x.plan.has_closing
+        is_same_for_all = is_same_for_all and not x.plan.repeats and not x.plan.has_closing
         self.start = Place(x, self) if is_same_for_all else None
 
     def shared(self, work: Work) -> Work:

@@ -21,8 +21,9 @@ from ropewalk.core.execution.closing import is_closing, require_not_undone
 from ropewalk.core.execution.evolving_whole import record
 from ropewalk.core.execution.items import settle_map
 from ropewalk.core.execution.mending import may_mend
+from ropewalk.core.execution.outcomes import give_up
 from ropewalk.core.execution.progress import Progress
-from ropewalk.core.execution.settling import GRACE, give_up
+from ropewalk.core.execution.settling import GRACE
 from ropewalk.core.execution.work import Phase, Work
 from ropewalk.core.signals import BY_PARENT, Abandon, Cancel, Failed, Fix, GiveUp, Pause, Requeue, Resume, Retry
 from ropewalk.core.state import ExecutionState, GaveUp, NodeState
@@ -136,7 +137,8 @@ def give_up_by_hand(x: Progress, request: GiveUp, now: int) -> None:
     _known(x, request.node)
     work = x.work(request.node, request.item)
     is_begun = work is not None and work.used and x.nodes[work.node] in (NodeState.RUNNING, NodeState.SUCCESS)
-    if work is None or not is_begun or work.phase is Phase.ENDED or x.ending is not None:
+    is_between_rounds = work is not None and work.phase in (Phase.BACKOFF, Phase.READY) and not work.tries
+    if work is None or not is_begun or is_between_rounds or work.phase is Phase.ENDED or x.ending is not None:
         raise InvalidTransition(f"cannot give up {_name(request)}: no run of it is under way")
     if work.phase is Phase.RUNNING:
         x.commands.append(StopRun(request.node, work.attempt, request.item))

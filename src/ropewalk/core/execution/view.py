@@ -21,6 +21,7 @@ from ropewalk.core.expression.chance import Chance
 from ropewalk.core.expression.run import BRIEF_STEPS
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.reach import BoundedScope
+from ropewalk.core.state import NodeState
 
 
 class TooMuch(RopewalkError):
@@ -52,7 +53,9 @@ class NodesView(Mapping[str, Any]):
             "error": None,
         }
         if x.place is not None:
-            return record  # where nothing has failed
+            return record  # where nothing has failed, and nothing is repeated
+        if index in x.plan.repeats:
+            record["rounds"] = x.rounds.get(index, 0) + (x.nodes[index] is NodeState.SUCCESS)
         if index in x.errors:
             record["error"] = error_record(x.errors[index], rules_of(x))
         if index in x.maps:
@@ -190,10 +193,18 @@ def _scope_of_list(x: Progress, node: int, template: Template) -> Scope:
 
 
 def _scope_of_inputs(x: Progress, work: Work, item: Any, template: Template) -> Scope:
-    around = scope(x, item, work.item, work.as_of)
+    place = work.round if work.node in x.plan.repeats else work.item
+    around = scope(x, item, place, work.as_of)
     if template.is_timely:
-        around.chance = _chance(x, work.node, work.item, work.first_at)
+        around.chance = _chance(x, work.node, place, work.first_at)
+    if work.last is not None and any(path[0] == "last" for path in template.references):
+        around.last = value_at_hand(x, work.last)
     return around
+
+
+def value_at_hand(x: Progress, value: Any) -> Any:
+    """The value, or that of the blob it is; Unfinished if the worker has to load it first."""
+    return _loaded(x, value) if type(value) is Blob else value
 
 
 def _chance(x: Progress, node: int, item: int | None, at: int) -> Chance:

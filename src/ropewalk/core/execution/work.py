@@ -47,7 +47,10 @@ class NodeError(Struct, frozen=True, gc=False):
 
 
 class Work(Struct, eq=False, gc=False):
-    """The attempts at one node or item. Numbers go on for life; `used` and `lost` restart with a reopening."""
+    """The attempts at one node or item. Numbers go on for life; `used` and `lost` restart with a reopening.
+
+    Of a node that is repeated, `round` is the one it is in, counted from 0, and `last` what the round before gave.
+    """
 
     node: int
     item: int | None = None
@@ -73,7 +76,16 @@ class Work(Struct, eq=False, gc=False):
     as_of: int = 0
     """How many changes to maps that were done it sees: those before its first start."""
     first_at: int = 0
-    """When it first started since it was last begun anew: what `now` is."""
+    """When it first started since it was last begun anew, or in this round: what `now` is."""
+    used_before: int = 0
+    """How many attempts the rounds before have used: each has a budget of its own."""
+    round: int = 0
+    last: Any = None
+
+    @property
+    def tries(self) -> int:
+        """How many attempts of the budget are used."""
+        return self.used - self.used_before
 
     @property
     def next_attempt(self) -> int:
@@ -86,14 +98,20 @@ class Work(Struct, eq=False, gc=False):
 
     def renew(self, overrides: dict[str, Any] | None = None) -> None:
         """Begin again after a reopening: a fresh budget and fresh inputs."""
-        self.used = self.lost = 0
+        self.used = self.lost = self.used_before = 0
         self.again = self.gave_up = False
         self.due = self.wait = self.child = self.opening = self.inputs = self.held_since = self.reserved = None
         self.overrides = overrides
 
     def revive(self) -> None:
         """Begin again after the execution ended around it; inputs a person chose stand until they were tried."""
-        self.renew(None if self.used else self.overrides)
+        self.renew(None if self.tries else self.overrides)
+
+    def end_round(self, output: Any) -> None:
+        """The next round has a fresh budget and fresh inputs; what has begun keeps its place."""
+        self.used_before, self.lost, self.gave_up = self.used, 0, False
+        self.wait = self.inputs = self.held_since = self.reserved = self.opening = self.overrides = None
+        self.round, self.last = self.round + 1, output
 
 
 _UNSTARTED, _ACTIVE, _SUCCEEDED, _FAILED = range(4)

@@ -34,10 +34,12 @@ OF_TRIGGERS: Final = ("event",)
 """What has happened: a name that means something only where a trigger decides what it starts."""
 OF_FAILURES: Final = ("error", "attempt")
 """The names that mean something only where it is decided what follows from a failure."""
-ROOTS: Final = (*_HELD, "now", *OF_TRIGGERS, *OF_FAILURES)
+OF_ROUNDS: Final = ("last",)
+"""What the round before gave: a name that means something only in a node that is repeated."""
+ROOTS: Final = (*_HELD, "now", *OF_TRIGGERS, *OF_FAILURES, *OF_ROUNDS)
 TIMELY: Final = ("now", "uuid", "random")
 """The name and the functions that give something else each time."""
-NODE_FIELDS: Final = ("output", "state", "error", "errors")
+NODE_FIELDS: Final = ("output", "state", "error", "errors", "rounds")
 
 
 class Scope:
@@ -47,7 +49,7 @@ class Scope:
     `chance` is there where the names in `TIMELY` may be used, `error` and `attempt` where a failure is looked at.
     """
 
-    __slots__ = (*_HELD, *OF_TRIGGERS, *OF_FAILURES, "chance", "is_brief", "steps")
+    __slots__ = (*_HELD, *OF_TRIGGERS, *OF_FAILURES, *OF_ROUNDS, "chance", "is_brief", "steps")
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class Scope:
         self.event: Any = None
         self.error: Any = None
         self.attempt: int | None = None
+        self.last: Any = None
         self.chance = chance
         self.steps = MAX_TREE_STEPS
         self.is_brief = False

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from ropewalk.core.errors import RunError
-from ropewalk.core.events import ItemFailed, ItemSucceeded, MapExpanded, NodeFailed, NodeSucceeded, given
+from ropewalk.core.events import ItemFailed, ItemSucceeded, MapExpanded, NodeFailed, NodeSucceeded, RoundEnded, given
 from ropewalk.core.graph import Frontier
 from ropewalk.core.plan import Plan
 from ropewalk.core.rows.tables import Changes, ExecutionRow, LetterRow, NodeRow, Rows, RunRow, letter_id, run_id
@@ -20,7 +20,7 @@ OPEN: Final = (NodeState.READY, NodeState.RUNNING)
 class Lane:
     """The last attempt at a node or item, and what the next ones and a dead letter need to know of it."""
 
-    __slots__ = ("child", "inputs", "letter", "opening", "run", "waits_for_child")
+    __slots__ = ("child", "inputs", "is_round_over", "letter", "opening", "run", "waits_for_child")
 
     def __init__(self, run: RunRow, opening: int) -> None:
         self.run = run
@@ -29,6 +29,8 @@ class Lane:
         self.child: ExecutionState | None = None
         self.letter: LetterRow | None = None
         self.waits_for_child = False
+        # Whether it was a round of a node that is repeated, so that the next attempt is given something else.
+        self.is_round_over = False
 
 
 class Books:
@@ -159,7 +161,7 @@ class Books:
         execution = "" if self._row is None else self._row.id
         run = RunRow(run_id(execution, node, item, attempt, at), node, item, attempt, at)
         lane = self.lanes[key] = Lane(run, self.opening)
-        if before is not None and before.opening == self.opening:
+        if before is not None and before.opening == self.opening and not before.is_round_over:
             self.note_inputs(lane, before.inputs)
         if item is None:
             self.node(index).attempts = attempt
@@ -207,6 +209,13 @@ class Books:
             self.note_inputs(lane, given(event))
         if key[0] < self.plan.ordinary:
             del self.lanes[key]
+
+    def end_round(self, key: Key, event: RoundEnded) -> None:
+        """The run ended well, and another follows: attempts at the node are counted on."""
+        lane = self.end(key, RunState.SUCCESS, event.at)
+        self.note_inputs(lane, given(event))
+        lane.is_round_over = True
+        self.node(key[0]).rounds += 1
 
     def fail(self, key: Key, event: NodeFailed | ItemFailed) -> None:
         """The run was the last one; it is a dead letter if the event says so."""

@@ -95,6 +95,8 @@ def _carried_over(p: Books, event: events.NodesCarriedOver) -> None:
             p.settle(index, NodeState.SKIPPED, event.at)
         elif name in event.outputs:
             p.settle(index, NodeState.SUCCESS, event.at)
+            if name in event.rounds:
+                p.node(index).rounds = event.rounds[name]
             p.decide(index, event.ports.get(name, ()))
 
 
@@ -203,6 +205,8 @@ def _node_succeeded(p: Books, event: events.NodeSucceeded) -> None:
     if index not in p.expanded:
         p.succeed((index, None), event)
     p.settle(index, NodeState.SUCCESS, event.at)
+    if index in p.plan.repeats:
+        p.node(index).rounds += 1
     p.decide(index, event.ports)
 
 
@@ -255,6 +259,10 @@ def _run_failed(p: Books, event: events.RunFailed) -> None:
     p.note_inputs(lane, given(event))
 
 
+def _round_ended(p: Books, event: events.RoundEnded) -> None:
+    p.end_round((p.plan.index[event.node], None), event)
+
+
 def _run_waiting(p: Books, event: events.RunWaiting) -> None:
     key = (p.plan.index[event.node], event.item)
     p.wait(key, given(event), is_for_child=isinstance(event.wait, ChildWait))
@@ -296,6 +304,7 @@ FOLD: Final[dict[type, Callable[[Books, Any], None]]] = {
     events.ItemsGivenUp: _items_given_up,
     events.RunStarted: _run_started,
     events.RunFailed: _run_failed,
+    events.RoundEnded: _round_ended,
     events.RunWaiting: _run_waiting,
     events.RunReturned: _run_pending,
     events.RunReleased: _run_pending,

@@ -43,7 +43,10 @@ class ExecutionRow(Struct, rename="camel"):
 
 
 class NodeRow(Struct, rename="camel"):
-    """One node. `started` is its first start, `finished` its last outcome; a map counts evaluations of its list."""
+    """One node. `started` is its first start, `finished` its last outcome; a map counts evaluations of its list.
+
+    `rounds` are those that ended well, of a node that is repeated.
+    """
 
     node: str
     state: NodeState = NodeState.WAITING
@@ -51,6 +54,7 @@ class NodeRow(Struct, rename="camel"):
     finished: int | None = None
     attempts: int = 0
     error: RunError | None = None
+    rounds: int = 0
 
 
 class RunRow(Struct, rename="camel", gc=False):

@@ -29,7 +29,7 @@ from ropewalk.core.execution.view import Later, TooMuch, inputs_briefly, inputs_
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import ExpressionError
 from ropewalk.core.plan import DEFAULT_ATTEMPT_TIMEOUT
-from ropewalk.core.signals import Expanded, Failed, Signal, Suspended
+from ropewalk.core.signals import Expanded, Failed, Signal, Succeeded, Suspended
 from ropewalk.engines.native.evaluating import Evaluating
 from ropewalk.engines.native.large import LargeValues
 from ropewalk.engines.native.live import Live, Load, Running
@@ -177,7 +177,7 @@ class Hands:
                     signal = await run_node(running, self._desk)
                 if running.inputs_at is not None and isinstance(signal, Outcome):
                     signal = with_inputs_at(signal, running.inputs_at)
-                if type(signal) is Suspended:
+                if type(signal) is Suspended or (type(signal) is Succeeded and signal.blob is not None):
                     await live.expect(self._load, signal)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- it ends one way or another
                 signal = _failed(running, _why(error))

@@ -16,7 +16,7 @@ from ropewalk.core.execution.view import blobs_of
 from ropewalk.core.execution.work import Work
 from ropewalk.core.expression import Expression, ExpressionError, Template, compile_expression
 from ropewalk.core.rows.ledger import RunLedger
-from ropewalk.core.signals import Signal, Suspended
+from ropewalk.core.signals import Signal, Succeeded, Suspended
 from ropewalk.core.state import ExecutionState, NodeState
 from ropewalk.core.trace import trace_id
 from ropewalk.core.waits import EventWait, RateLimitWait
@@ -41,6 +41,9 @@ class Running(Run, eq=False):
 
     def reserved(self) -> RateLimitWait | None:
         return self.work.reserved
+
+    def round(self) -> int:
+        return self.work.round
 
     def config_hash(self) -> str:
         return self.live.execution.plan.config_hash(self.work.node)
@@ -171,7 +174,11 @@ class Live:
         """The large values an attempt needs: those it was given before, or those its expressions look at."""
         if isinstance(work.inputs, Blob):
             return [work.inputs]
-        return self.blobs_of(self.execution.plan.with_template(work.node))
+        template = self.execution.plan.with_template(work.node)
+        found = self.blobs_of(template)
+        if isinstance(work.last, Blob) and any(path[0] == "last" for path in template.references):
+            found.append(work.last)
+        return found
 
     def blobs_of(self, *templates: Template | Expression | None) -> list[Blob]:
         """The large outputs these expressions look at."""
@@ -200,7 +207,13 @@ class Live:
         return list({blob.hash: blob for sink in x.plan.sinks for blob in blobs_of(x.outputs.get(sink))}.values())
 
     async def expect(self, load: Load, signal: object) -> None:
-        """Bring into memory what the machine looks at when it is told this: what the filter of a wait names."""
+        """Bring into memory what the machine looks at when it is told this: what the filter of a wait names, or what a
+        round gave that a condition looks at.
+        """
+        if isinstance(signal, Succeeded) and signal.blob is not None:
+            repeat = self.execution.plan.repeats.get(self.execution.plan.index[signal.node])
+            if repeat is not None and any(path[0] == "last" for path in repeat.condition.references):
+                self.execution.blobs[signal.blob.hash] = await load(signal.blob)
         if isinstance(signal, Suspended) and isinstance(signal.wait, EventWait) and self.has_large:
             with suppress(ExpressionError):  # the machine says what is wrong with it
                 for blob in () if signal.wait.filter is None else self.blobs_of(compile_expression(signal.wait.filter)):

@@ -139,6 +139,7 @@ class Offers:
             plan.rate_limits[work.node],
             work.reserved,
             plan.credentials(work.node),
+            work.round,
         )
         live.offered.add((command.node, command.item, command.attempt))
         about = (live.id, live.accepted.workspace, command.node, place_of(command.item), command.attempt)

@@ -46,6 +46,7 @@ def node_of(row: NodeRow, story: Recorded, items: Mapping[str, RunRow] = Mapping
         "type": story.plan.types[story.plan.index[row.node]],
         "state": str(row.state),
         "attempts": row.attempts,
+        "rounds": row.rounds if story.plan.index[row.node] in story.plan.repeats else None,
         "startedAt": moment(row.started),
         "finishedAt": moment(row.finished),
         "error": shown,

@@ -19,6 +19,7 @@ from ropewalk.core.events import (
     NodeFailed,
     NodesCarriedOver,
     NodeSucceeded,
+    RoundEnded,
     RunFailed,
 )
 from ropewalk.core.execution import Execution
@@ -183,7 +184,7 @@ async def value_of(blobs: Blobs, digest: str) -> Any:
 def tokens_of(event: Event) -> int | None:
     """What an attempt said it used up of a language model's, if this is how it ended and it said so."""
     match event:
-        case NodeSucceeded() | ItemSucceeded():
+        case NodeSucceeded() | ItemSucceeded() | RoundEnded():
             return event.tokens
         case RunFailed() | NodeFailed() | ItemFailed():
             return event.error.tokens

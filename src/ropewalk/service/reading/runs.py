@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ropewalk.core.canonical import content_hash, idempotency_key
 from ropewalk.core.errors import ErrorType, NotFound, RunError
-from ropewalk.core.events import Blob, Event, ItemSucceeded, MapExpanded, NodeSucceeded, RunWaiting
+from ropewalk.core.events import Blob, Event, ItemSucceeded, MapExpanded, NodeSucceeded, RoundEnded, RunWaiting
 from ropewalk.core.instant import moment
 from ropewalk.core.rows import Projection, RunRow
 from ropewalk.core.state import ExecutionState, RunState
@@ -182,6 +182,7 @@ class Told(Struct):
     blob: Blob | None = None
     wait: Json | None = None
     tokens: int | None = None
+    round: int | None = None
 
 
 async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: int | None = None) -> Json:
@@ -191,9 +192,10 @@ async def get_run(reader: Reader, blobs: Blobs, found: Whereabouts, *, largest: 
     state, lease = await _lease(reader, story, row)
     return {
         **_run(replace(row, state=state), story.id, story.trace_id),
-        **_hashes(story, row, await _inputs(blobs, told.inputs, largest), told.inputs),
+        **_hashes(story, row, await _inputs(blobs, told.inputs, largest), told),
         **await _output(blobs, told, largest),
         **error_of(row.error),
+        "round": told.round,
         "tokenCost": told.tokens,
         "waitingFor": told.wait["for"] if told.wait is not None and state is RunState.WAITING else None,
         **lease,
@@ -214,6 +216,9 @@ def _is_about(event: Event, row: RunRow) -> bool:
 def _told_by(story: Recorded, row: RunRow) -> Told:
     """Inputs are recorded once and are the later attempts' too."""
     told, projection, key = Told(), Projection(story.plan), (story.plan.index[row.node], row.item)
+    if key[0] in story.plan.repeats:
+        told.round = sum(type(each) is RoundEnded and each.node == row.node and each.attempt < row.attempt
+                         for each in story.events)  # fmt: skip
     for event in story.events:
         before = projection.lanes.get(key)
         projection.add([event])
@@ -226,14 +231,14 @@ def _told_by(story: Recorded, row: RunRow) -> Told:
             told.tokens = tokens
         if isinstance(event, RunWaiting) and event.item == row.item:
             told.wait = msgspec.to_builtins(event.wait)
-        elif isinstance(event, NodeSucceeded | ItemSucceeded) and _is_of(event, row):
+        elif isinstance(event, NodeSucceeded | ItemSucceeded | RoundEnded) and _is_of(event, row):
             told.output, told.blob = event.output, event.blob
         elif isinstance(event, MapExpanded) and row.item is None:
             told.output = {"items": event.count}
     return told
 
 
-def _is_of(event: NodeSucceeded | ItemSucceeded, row: RunRow) -> bool:
+def _is_of(event: NodeSucceeded | ItemSucceeded | RoundEnded, row: RunRow) -> bool:
     item = event.item if isinstance(event, ItemSucceeded) else None
     return (event.attempt, item) == (row.attempt, row.item)
 
@@ -245,22 +250,23 @@ async def _inputs(blobs: Blobs, inputs: Any, largest: int | None) -> Any:
     return await value_of(blobs, inputs.hash) if largest is None or inputs.size <= largest else None
 
 
-def _hashes(story: Recorded, row: RunRow, inputs: Any, recorded_inputs: Any) -> Json:
+def _hashes(story: Recorded, row: RunRow, inputs: Any, told: Told) -> Json:
     """The inputs and what follows from them; null as long as they are not known. A map's list has none."""
     plan, index = story.plan, story.plan.index[row.node]
     config = plan.config_hash(index)
-    if isinstance(recorded_inputs, Blob):
-        return _keyed(story, row, inputs, recorded_inputs.hash)
+    place = told.round or row.item
+    if isinstance(told.inputs, Blob):
+        return _keyed(story, row, inputs, told.inputs.hash, place)
     if inputs is None and not plan.definition.nodes[index].get("with"):
         inputs = {}
     if inputs is None or (plan.for_each[index] is not None and row.item is None):
         return {"inputs": None, "inputsHash": None, "configHash": config, "idempotencyKey": None}
-    return _keyed(story, row, inputs, content_hash(inputs))
+    return _keyed(story, row, inputs, content_hash(inputs), place)
 
 
-def _keyed(story: Recorded, row: RunRow, inputs: Any, digest: str) -> Json:
+def _keyed(story: Recorded, row: RunRow, inputs: Any, digest: str, place: int | None) -> Json:
     config = story.plan.config_hash(story.plan.index[row.node])
-    key = idempotency_key(story.accepted.workspace, story.id, row.node, row.item, digest, config)
+    key = idempotency_key(story.accepted.workspace, story.id, row.node, place, digest, config)
     return {"inputs": inputs, "inputsHash": digest, "configHash": config, "idempotencyKey": key}
 
 
