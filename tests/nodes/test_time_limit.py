@@ -76,3 +76,33 @@ async def test_a_request_to_a_silent_server_ends_by_the_shared_limit(all_shared,
 
     assert caught.value.error.type is ErrorType.TIMEOUT
     assert "took longer than 0.05 s" in caught.value.error.message
+
+
+async def test_a_limit_inside_another_ends_alone(all_shared):
+    with pytest.raises(TimeoutError):
+        async with TimeLimit(5) as outer, TimeLimit(0.02) as inner:
+            await never()
+
+    assert (inner.expired(), outer.expired()) == (True, False)
+
+
+async def test_a_task_whose_limit_passed_goes_on_as_one_that_was_never_cancelled(all_shared):
+    with pytest.raises(TimeoutError):
+        async with TimeLimit(0.02):
+            await never()
+
+    assert asyncio.current_task().cancelling() == 0
+    await asyncio.sleep(0)
+
+
+async def test_a_task_that_is_cancelled_while_its_limit_passes_stays_cancelled(all_shared):
+    async def call():
+        async with TimeLimit(0.02) as limit:
+            try:
+                await never()
+            finally:
+                asyncio.current_task().cancel()
+                assert limit.expired()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(call())

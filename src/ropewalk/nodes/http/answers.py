@@ -34,7 +34,7 @@ HARMLESS_HEADERS = frozenset(
 )
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """What a server said at last; `size` is how many bytes its body has."""
 
     status: int
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, frozen=True):
     size: int
 
 
-class Sent(msgspec.Struct, frozen=True):
+class Sent(msgspec.Struct, frozen=True, gc=False):
     """What an answer is to, as far as that is told: the method and address by name, and headers not to repeat."""
 
     name: str

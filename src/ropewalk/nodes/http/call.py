@@ -29,7 +29,7 @@ DEFAULT_TIMEOUT = 60.0
 MOST_REDIRECTS = 5
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One hop: what is sent, and where to."""
 
     method: str
@@ -48,7 +48,7 @@ class Authentication(Protocol):
         """Whether a refusal with these headers is worth one more try, which `sign` is ready for now."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A request, and how its answer is taken."""
 
     request: Request

@@ -12,40 +12,54 @@ TICK: Final = 0.1
 """By how much a limit that is shared may be longer (s)."""
 SHORTEST_SHARED: Final = 2.0
 
-_Ticks = dict[int, set[asyncio.Timeout]]
-_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Ticks] = WeakKeyDictionary()
-
 
 class TimeLimit:
     """Ends what is awaited in it with TimeoutError after so many seconds; `expired` tells that from other ones."""
 
-    __slots__ = ("_limit", "_seconds", "_sharing")
+    __slots__ = ("_cancelling", "_expired", "_own", "_seconds", "_sharing", "_task")
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._limit = asyncio.timeout(None if seconds >= SHORTEST_SHARED else seconds)
-        self._sharing: set[asyncio.Timeout] | None = None
+        self._expired = False
+        self._own: asyncio.TimerHandle | None = None
+        self._sharing: set[TimeLimit] | None = None
 
     async def __aenter__(self) -> "TimeLimit":
-        await self._limit.__aenter__()
+        task = asyncio.current_task()
+        assert task is not None, "what has a time limit is awaited in a task"
+        self._task, self._cancelling = task, task.cancelling()
         if self._seconds >= SHORTEST_SHARED:
             self._sharing = _sharing(self._seconds)
-            self._sharing.add(self._limit)
+            self._sharing.add(self)
+        else:
+            self._own = asyncio.get_running_loop().call_later(self._seconds, self._end)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._sharing is not None:
-            self._sharing.discard(self._limit)
-        await self._limit.__aexit__(kind, raised, trace)
+            self._sharing.discard(self)
+        elif self._own is not None:
+            self._own.cancel()
+        # A task that was cancelled by its owner too stays cancelled.
+        if self._expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from raised
 
     def expired(self) -> bool:
         """Whether it was this limit that ended it."""
-        return self._limit.expired()
+        return self._expired
+
+    def _end(self) -> None:
+        self._expired = True
+        self._task.cancel()
 
 
-def _sharing(seconds: float) -> set[asyncio.Timeout]:
+_Ticks = dict[int, set[TimeLimit]]
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Ticks] = WeakKeyDictionary()
+
+
+def _sharing(seconds: float) -> set[TimeLimit]:
     """Those that end with the first tick after so many seconds."""
     loop = asyncio.get_running_loop()
     ticks = _of_loops.setdefault(loop, {})
@@ -53,10 +67,10 @@ def _sharing(seconds: float) -> set[asyncio.Timeout]:
     found = ticks.get(tick)
     if found is None:
         found = ticks[tick] = set()
-        loop.call_at(tick * TICK, _end, loop, ticks, tick)
+        loop.call_at(tick * TICK, _end, ticks, tick)
     return found
 
 
-def _end(loop: asyncio.AbstractEventLoop, ticks: _Ticks, tick: int) -> None:
+def _end(ticks: _Ticks, tick: int) -> None:
     for limit in list(ticks.pop(tick)):
-        limit.reschedule(loop.time())
+        limit._end()
