@@ -1,6 +1,7 @@
 """Nodes that speak to other executions: each thing is said once, however often the attempt is repeated."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from ropewalk.core.errors import ErrorType
 from ropewalk.core.events import NodeFailed, RunWaiting, SignalReceived
@@ -13,6 +14,7 @@ from tests.engines.outside import Outside
 from tests.engines.worlds import ONCE, Json, World, act, flow, node
 
 OTHER = flow(act("inner", "{{ input.n + 1 }}"), name="other", output="{{ nodes.inner.output }}")
+Meanwhile = Callable[[], Awaitable[None]]
 EAR = flow(node("hear", "wait", signal="go"), name="ear", output="{{ nodes.hear.output }}")
 LISTENER = flow(node("hear", "wait", event="order.*"), name="ear", output="{{ nodes.hear.output }}")
 
@@ -48,18 +50,17 @@ def held(kind: type[NodeType], outside: Outside) -> NodeType:
     return Held()
 
 
-async def _repeated(world: World, kind: type[NodeType], given: Json, meanwhile: Json | None = None) -> str:
+async def _repeated(world: World, kind: type[NodeType], given: Json, meanwhile: Meanwhile) -> str:
     """An execution whose worker dies after the effect of its node, and which goes on afterwards.
 
-    `meanwhile` is started, and waits, after the effect.
+    `meanwhile` is after the effect, and lets the others come to rest: what the crash meets is the same every time.
     """
     world.types.register(held(kind, world.outside))
     edges = " ".join(f"say->{port}:{port}" for port in kind.ports or ())
     after = [act(port, port) for port in kind.ports or ()]
     execution = await world.start(flow(node("say", "held", **given), *after, edges=edges))
     await world.outside.gate("said").arrived()
-    if meanwhile is not None:
-        await world.until(await world.start(meanwhile), RunWaiting)
+    await meanwhile()
     await world.crash()
     world.outside.gate("said").open()
     await world.open()
@@ -83,14 +84,18 @@ async def a_node_starts_an_execution_and_does_not_wait_for_it(world: World) -> N
 
 
 async def an_attempt_at_a_start_that_is_repeated_starts_nothing_twice(world: World) -> None:
-    await world.save(OTHER)
+    await world.save(EAR)
 
-    execution = await _repeated(world, WorkflowStart, {"workflow": "other", "input": {"n": 1}})
-    (started,) = await _all_of(world, "other")
+    async def it_waits() -> None:
+        (started,) = await _all_of(world, "ear")
+        await world.until(started, RunWaiting)
+
+    execution = await _repeated(world, WorkflowStart, {"workflow": "ear"}, it_waits)
+    (started,) = await _all_of(world, "ear")
 
     assert (await world.ended(execution)).output == {"say": {"execution": started}}
-    assert await _all_of(world, "other") == [started]
-    assert (await world.ended(started)).output == 2
+    assert await _all_of(world, "ear") == [started]
+    assert await world.states(started) == "RUNNING"
 
 
 async def every_item_of_a_map_starts_an_execution_of_its_own(world: World) -> None:
@@ -151,7 +156,11 @@ async def an_event_is_emitted_once_by_an_attempt_that_is_repeated(world: World) 
     first = await world.start(LISTENER)
     await world.until(first, RunWaiting)
 
-    execution = await _repeated(world, EventEmit, {"subject": "order.paid"}, meanwhile=LISTENER)
+    async def another_waits() -> None:
+        await world.ended(first)
+        await world.until(await world.start(LISTENER), RunWaiting)
+
+    execution = await _repeated(world, EventEmit, {"subject": "order.paid"}, another_waits)
 
     assert (await world.ended(execution)).output == {"say": {"subject": "order.paid", "told": 1}}
     assert (await world.ended(first)).state is ExecutionState.SUCCESS
@@ -164,6 +173,7 @@ async def an_event_is_emitted_once_by_an_attempt_that_is_repeated(world: World) 
 
 async def a_node_tells_another_execution_something(world: World) -> None:
     ear = await world.start(EAR)
+    await world.until(ear, RunWaiting)
 
     ended = await world.run(telling("execution.signal", signal="go", payload={"by": "Ada"}), ear)
 
@@ -175,7 +185,12 @@ async def a_node_tells_another_execution_something(world: World) -> None:
 
 async def a_signal_is_told_once_by_an_attempt_that_is_repeated(world: World) -> None:
     ear = await world.start(flow(node("first", "wait", signal="go"), node("second", "wait", signal="go")))
-    execution = await _repeated(world, ExecutionSignal, {"execution": ear, "signal": "go"})
+    await world.until(ear, RunWaiting, count=2)
+
+    async def it_is_told() -> None:
+        await world.until(ear, SignalReceived)
+
+    execution = await _repeated(world, ExecutionSignal, {"execution": ear, "signal": "go"}, it_is_told)
 
     assert (await world.ended(execution)).output == {"told": "told"}
     assert len(await world.events(ear, SignalReceived)) == 1
@@ -185,7 +200,12 @@ async def a_signal_is_told_once_by_an_attempt_that_is_repeated(world: World) -> 
 
 async def a_signal_that_ended_its_execution_is_known_to_have_been_told(world: World) -> None:
     ear = await world.start(EAR)
-    execution = await _repeated(world, ExecutionSignal, {"execution": ear, "signal": "go", "payload": 1})
+    await world.until(ear, RunWaiting)
+
+    async def it_ends() -> None:
+        await world.ended(ear)
+
+    execution = await _repeated(world, ExecutionSignal, {"execution": ear, "signal": "go", "payload": 1}, it_ends)
 
     assert (await world.ended(ear)).output == 1
     assert (await world.ended(execution)).output == {"told": "told"}
@@ -208,7 +228,12 @@ async def a_node_cancels_another_execution(world: World) -> None:
 
 async def an_attempt_at_a_cancellation_that_is_repeated_says_the_same(world: World) -> None:
     other = await world.start(EAR)
-    execution = await _repeated(world, ExecutionCancel, {"execution": other})
+    await world.until(other, RunWaiting)
+
+    async def it_ends() -> None:
+        await world.ended(other)
+
+    execution = await _repeated(world, ExecutionCancel, {"execution": other}, it_ends)
 
     assert (await world.ended(execution)).output == {"cancelled": "cancelled"}
     assert (await world.ended(other)).state is ExecutionState.CANCELLED
