@@ -18,7 +18,7 @@ from ropewalk.core.errors import InvalidInput
 from ropewalk.engines.sealing import MasterKeys
 from ropewalk.store import private_files
 from ropewalk.store import secrets as kept
-from ropewalk.store.access import Store, Transaction
+from ropewalk.store.access import Reader, Store, Transaction
 
 SHORTEST: Final = 32
 LONGEST: Final = 1_024
@@ -133,6 +133,12 @@ async def master_keys(store: Store, own: SecretKey, before: Sequence[SecretKey] 
         salt = await kept.keep(tx, _SALT, secrets.token_hex(16))
     named = {_named(each, salt): each.derived("credentials", salt) for each in (own, *before)}
     return MasterKeys(_named(own, salt), named)
+
+
+async def fingerprints(reader: Reader, keys: Sequence[SecretKey]) -> list[str]:
+    """The fingerprints of these keys as master keys of the store; none if it has never had any."""
+    salt = await kept.get(reader, _SALT)
+    return [] if salt is None else [_named(each, salt) for each in keys]
 
 
 def _named(key: SecretKey, salt: str) -> str:

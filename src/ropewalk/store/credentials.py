@@ -171,6 +171,11 @@ async def wrapped_otherwise(reader: Reader, master: str, *, after: str = "", lim
     ]
 
 
+async def masters(reader: Reader) -> dict[str, int]:
+    """How many data keys each master key wraps, by its fingerprint."""
+    return {str(row[0]): int(row[1]) for row in await reader.fetch("count_data_keys")}
+
+
 async def rewrap(tx: Transaction, key: DataKey, wrapped: bytes, master: str) -> bool:
     """Keeps a key that another master key wraps from now on; whether it was still wrapped as it was read."""
     return await tx.execute("rewrap_data_key", wrapped, master, key.workspace, key.master) == 1

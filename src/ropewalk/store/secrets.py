@@ -3,7 +3,7 @@
 Despite the name of the table none of them is secret: every user of the database can read them.
 """
 
-from ropewalk.store.access import Transaction
+from ropewalk.store.access import Reader, Transaction
 
 
 async def keep(tx: Transaction, name: str, proposed: str) -> str:
@@ -12,6 +12,12 @@ async def keep(tx: Transaction, name: str, proposed: str) -> str:
     row = await tx.fetch_one("get_secret", name)
     assert row is not None, "it was inserted, or there"
     return str(row[0])
+
+
+async def get(reader: Reader, name: str) -> str | None:
+    """The value of this name, if there is one."""
+    row = await reader.fetch_one("get_secret", name)
+    return None if row is None else str(row[0])
 
 
 async def replace(tx: Transaction, name: str, value: str) -> None:

@@ -219,6 +219,14 @@ def _master_key(settings: Settings) -> "SecretKey":
     return from_file(_key_path(settings))
 
 
+def known_keys(settings: Settings) -> "list[SecretKey]":
+    """The secret keys that are set, or in their files; none is made."""
+    from ropewalk.access.secret_key import SecretKey, in_file
+
+    own = SecretKey(settings.key) if settings.key is not None else in_file(_key_path(settings))
+    return [*([] if own is None else [own]), *_keys_before(settings)]
+
+
 def _key_path(settings: Settings) -> str:
     if settings.key_file is not None:
         return settings.key_file

@@ -154,3 +154,21 @@ def test_a_server_that_does_not_know_the_credential_says_so(invoke: Invoke, serv
 
     assert refused.exit_code == 2
     assert "there is no credential 'absent'" in refused.stderr
+
+
+def test_the_doctor_says_whether_the_credentials_can_be_read(invoke: Invoke, project: Path):
+    def finding() -> list[tuple[str, str]]:
+        found = json.loads(invoke("doctor", "--json").stdout)
+        return [(each["health"], each["value"]) for each in found if each["what"] == "credentials"]
+
+    invoke("run", "hello.yaml")
+    assert finding() == []
+    invoke(*SET, stdin=SECRET)
+    assert finding() == [("ok", "of 1 workspaces can be read")]
+    (project / "ropewalk.db.key").unlink()
+
+    ((health, value),) = finding()
+
+    assert health == "fault"
+    assert value.endswith("and here is none")
+    assert not (project / "ropewalk.db.key").exists()

@@ -97,6 +97,12 @@ select workspace, wrapped, master
  order by workspace
  limit $3;
 
+-- count_data_keys: how many keys each master key wraps.
+select master, count(*)
+  from data_key
+ group by master
+ order by master;
+
 -- rewrap_data_key: wrapped by another master key from now on, if it is still wrapped as it was read.
 update data_key
    set wrapped = $1, master = $2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ropewalk.cli.backend.project import Project
+from ropewalk.cli.commands.doctor.credentials import master_key
 from ropewalk.cli.commands.doctor.findings import Finding, Health
 from ropewalk.cli.commands.doctor.postgres import examined_server, set_aside
 from ropewalk.cli.views.text import clock, lapse
@@ -116,7 +117,7 @@ async def _store(project: Project) -> list[Finding]:
         return [Finding("store", Health.FAULT, str(error))]
     try:
         about = [_size(path), _privacy(path), await _schema(reader), await _clock(project, reader)]
-        return [*about, *await set_aside(project, reader)]
+        return [*about, *await master_key(project, reader), *await set_aside(project, reader)]
     finally:
         await reader.close()
 

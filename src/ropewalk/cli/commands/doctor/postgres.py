@@ -5,6 +5,7 @@ from typing import Final
 
 from ropewalk.cli.backend.project import Project
 from ropewalk.cli.backend.workers import count_alive
+from ropewalk.cli.commands.doctor.credentials import master_key
 from ropewalk.cli.commands.doctor.findings import Finding, Health
 from ropewalk.cli.views.progress import now
 from ropewalk.cli.views.text import lapse
@@ -42,7 +43,10 @@ async def _findings(project: Project, reader: PostgresReader) -> list[Finding]:
     checks: list[Callable[[Server], Finding]] = [_version, _role, _durability, _schema, _rights, _connections]
     found = [Finding("store", Health.OK, project.place), *(check(server) for check in checks), await _clock(reader)]
     is_ready = server.steps_taken == server.steps_known and not server.denied
-    return [*found, await _workers(project, reader), *await set_aside(project, reader)] if is_ready else found
+    if not is_ready:
+        return found
+    more = [await _workers(project, reader), *await master_key(project, reader)]
+    return [*found, *more, *await set_aside(project, reader)]
 
 
 def _version(server: Server) -> Finding:
