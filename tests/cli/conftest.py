@@ -79,6 +79,15 @@ name: told
 nodes: [{ id: word, type: wait, with: { signal: word } }]
 output: "{{ nodes.word.output }}"
 """,
+    "undone.yaml": """
+ropewalk: 1
+name: undone
+nodes:
+  - { id: seat, type: noop, compensate: { type: noop } }
+  - { id: car, type: fail, with: { message: no car } }
+edges:
+  - { from: seat, to: car }
+""",
     "late.yaml": """
 ropewalk: 1
 name: late

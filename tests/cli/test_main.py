@@ -67,6 +67,7 @@ def test_a_mistyped_command_is_guessed(invoke: Invoke):
     [
         (("run", "hello.yaml"), 0, ""),
         (("run", "paid.yaml"), 1, "try again: ropewalk retry"),
+        (("run", "undone.yaml"), 1, "what it did is undone; do it all again with: ropewalk replay"),
         (("run", "wrong.yaml"), 2, "wrong.yaml:5: nodes[1].id"),
         (("run", "missing.yaml"), 2, "there is no file missing.yaml"),
         (("run", "hello.yaml", "--input", "{"), 2, "--input is no JSON"),

@@ -78,6 +78,18 @@ def test_a_node_between_attempts_counts_down():
     assert note(node, NOON + SECOND) == "retry in 1.0s: boom"
 
 
+def test_an_execution_that_is_closed_says_with_which_outcome():
+    once = {"retry": {"maxAttempts": 1}}
+    document = {"nodes": nodes("a", **once), "finally": nodes("last")}
+    snapshot, events = story(document, Start(), Failed("a", 1, BOOM))
+
+    headline = drawn(snapshot.json()).splitlines()[0]
+
+    assert "RUNNING" in headline
+    assert "closed as FAILED" in headline
+    assert [sentence(log.envelope("e1", 1, event)) for event in events][-2] == "closed with the outcome FAILED"
+
+
 def test_a_map_shows_how_many_items_are_done_and_how_many_failed():
     map_node = {"id": "m", "type": "noop", "forEach": [1, 2, 3], "failureTolerance": 1, "retry": {"maxAttempts": 1}}
     snapshot, _ = story(
