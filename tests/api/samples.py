@@ -180,6 +180,8 @@ SAMPLES = {
     "listBreakers": of_workspace(),
     "resetBreaker": of_workspace({"target": TARGET}),
     "publishEvent": of_workspace({"subject": "sample"}),
+    "publishEvents": of_workspace({"events": [{"subject": "sample"}]}),
+    "receiveCloudEvents": of_workspace({"specversion": "1.0", "id": "1", "source": "/s", "type": "sample"}),
     "listActivity": of_workspace(),
     "listWorkers": of_workspace(),
     "getMetrics": of_workspace(),

@@ -14,6 +14,7 @@ from ropewalk.core.signals import Cancel, Tell
 from ropewalk.nodes.base import NodeFailure
 from ropewalk.nodes.speaking import Speaker
 from ropewalk.service.starting import Once
+from ropewalk.service.triggers import events
 from ropewalk.service.verbs import Service
 from ropewalk.store import executions, workflows
 from ropewalk.store import log as stored_log
@@ -45,7 +46,10 @@ class SpokenExecutions:
 
     async def emit(self, speaker: Speaker, subject: str, payload: JSON) -> int:
         async with _told_as_failures():
-            return await self._service.of(speaker.workspace).publish(subject, payload, speaker.name, speaker.work)
+            depth = depth_below(await self._accepted(speaker.execution))
+            service = self._service.of(speaker.workspace)
+            published = await events.publish(service, subject, payload, speaker.name, speaker.work, depth=depth)
+            return published.told
 
     async def signal(self, speaker: Speaker, execution: str, name: str, payload: JSON) -> bool:
         return await self._tell(speaker, execution, Tell(name, payload, speaker.work))

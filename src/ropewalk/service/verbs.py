@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import uuid_utils
 from msgspec import Struct
 
-from ropewalk.core.canonical import JSON, json_problems
+from ropewalk.core.canonical import JSON
 from ropewalk.core.definition import Definition, Limits, parse_definition
 from ropewalk.core.errors import InvalidInput, InvalidTransition, NotFound, Problem, Unavailable, Unfinished
 from ropewalk.core.events import Event, NodesCarriedOver
 from ropewalk.core.plan import compile_plan
 from ropewalk.core.rerun import carry_over
 from ropewalk.core.signals import Decide, Discard, Fix, PersonSignal, Requeue, Retry, Tell
-from ropewalk.core.subject import LONGEST_NAME, is_subject
+from ropewalk.core.subject import LONGEST_NAME
 from ropewalk.engines.base import AT_ONCE, WORKFLOWS, Ended, Engine, StartRequest, Version
 from ropewalk.engines.versions import require_startable
 from ropewalk.nodes.base import Facilities, Registry
@@ -31,6 +31,7 @@ from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.starting import MOST_PROBLEMS, KeysUnderWay, Once, answered, check_inputs, said, start_all
 from ropewalk.service.telling import SignalVerbs, Told
 from ropewalk.service.triggers.declaring import declare
+from ropewalk.service.triggers.events import EventTriggers
 from ropewalk.service.triggers.managing import HasTriggers
 from ropewalk.service.workflow_cache import WorkflowCache
 from ropewalk.store import retention, workflows
@@ -69,6 +70,7 @@ class Service(SignalVerbs, HasTriggers):
         self.keys_under_way: KeysUnderWay = {} if keys is None else keys
         self.workflow_cache = WorkflowCache(store, workspace, lambda: engine.workflow_changes)
         self.document_cache = DocumentCache(self._save)
+        self.event_triggers = EventTriggers(store, lambda: engine.workflow_changes)
         # There are none where the wiring gives none.
         self.stored_credentials: StoredCredentials | None = None
         self.facilities: Facilities | None = None
@@ -80,6 +82,7 @@ class Service(SignalVerbs, HasTriggers):
         known = (self._loader, self.keys_under_way)
         made = Service(self.store, self.engine, self.types, self.env, self._limits, workspace, *known)
         made.stored_credentials, made.facilities = self.stored_credentials, self.facilities
+        made.event_triggers = self.event_triggers
         return made
 
     @property
@@ -116,10 +119,12 @@ class Service(SignalVerbs, HasTriggers):
     def forget(self, name: str) -> None:
         """A workflow was changed: it is looked up again, and what was saved under this name may not be published."""
         self.document_cache.forget(name)
-        self._changed()
+        self.changed()
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """A workflow or a trigger was changed: this server and the others look again."""
         self.workflow_cache.forget()
+        self.event_triggers.forget()
         self.store.hint(WORKFLOWS)
 
     async def learn(self, modules: tuple[str, ...], folder: str) -> LoadedNodeTypes:
@@ -150,7 +155,7 @@ class Service(SignalVerbs, HasTriggers):
                 await declare(tx, held, saved.version, by, self.store.now())
         version = Version(saved.workflow, saved.version, draft.hash, compile_plan(definition))
         self.engine.versions.keep(version)
-        self._changed()
+        self.changed()
         return version
 
     async def publish_version(self, workflow: str, version: int, by: str = "local") -> bool:
@@ -280,16 +285,6 @@ class Service(SignalVerbs, HasTriggers):
         async with self.store.transaction() as tx:
             if not await retention.hold(tx, execution, self.store.now()):
                 raise NotFound(f"there is no execution {execution}")
-
-    async def publish(self, subject: str, payload: JSON = None, by: str = "local", work: str | None = None) -> int:
-        """Tell every execution that waits for such an event, once for each `work`; how many were. Durable on return."""
-        problems = json_problems(payload, ("payload",))
-        if not isinstance(subject, str) or not is_subject(subject):
-            words = f"must be words with dots between them, like order.paid, of at most {LONGEST_NAME} characters"
-            problems.append(Problem(("subject",), words))
-        if problems:
-            raise InvalidInput(problems)
-        return await self.engine.publishing.publish(self.workspace, subject, payload, by, work)
 
     async def reset_breaker(self, target: str, by: str = "local") -> bool:
         """Close a breaker by hand, and let the attempts that it holds go on; False if it was closed."""

@@ -1,5 +1,6 @@
 """Events over HTTP: every execution that waits for one is told, durably."""
 
+import json
 from typing import Any
 
 import pytest
@@ -69,3 +70,48 @@ async def test_an_event_without_a_proper_subject_is_refused(town: Town, body: An
     assert answer.status_code == 422
     assert answer.json()["problems"]
     assert await audit.listed(town.backend.store, "default", audit.Filter(verb="publish")) == []
+
+
+LISTENING = {"ropewalk": 1, "name": "listening", "nodes": [{"id": "a", "type": "noop"}],
+             "triggers": [{"event": "order.>", "name": "ear", "input": "{{ event }}"}]}  # fmt: skip
+
+
+async def test_an_event_fires_the_triggers_that_listen_once_for_its_id(town: Town):
+    await town.save(LISTENING)
+
+    first = await town.tell("/events", {"subject": "order.paid", "payload": 1, "id": "7"})
+    second = await town.tell("/events", {"subject": "order.paid", "payload": 1, "id": "7"})
+    batch = await town.tell("/events/batch", {"events": [{"subject": "order.a"}, {"subject": "other"}]})
+
+    assert (first.status_code, first.json()["started"]) == (202, second.json()["started"])
+    assert [len(each["started"]) for each in batch.json()["published"]] == [1, 0]
+    assert len((await town.get("/workflow/executions?trigger=EVENT"))["items"]) == 2
+
+
+async def test_cloud_events_come_as_json_as_a_batch_and_in_binary_mode(town: Town):
+    await town.save(LISTENING)
+    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.paid", "data": {"n": 1}}
+    binary = {f"ce-{name}": event[name] for name in ("specversion", "id", "source", "type")}
+
+    async def send(body: Any, kind: str, **headers: str) -> Any:
+        more = {"content": json.dumps(body), "headers": {"Content-Type": kind, **headers}}
+        answer = await town.ask("POST", "/events/cloudevents", **more)
+        assert answer.status_code == 202, answer.text
+        return answer.json()["published"]
+
+    (one,) = await send(event, "application/cloudevents+json")
+    (same,) = await send({"n": 1}, "application/json", **binary)
+    batch = await send([{**event, "id": "2"}, {**event, "id": "3"}], "application/cloudevents-batch+json")
+
+    assert one["started"] == same["started"]
+    assert len(batch) == 2
+    given = (await town.get(f"/workflow/executions/{one['started'][0]}"))["input"]
+    assert (given["payload"], given["attributes"]["source"]) == ({"n": 1}, "/shop")
+
+
+@pytest.mark.parametrize(
+    "body", [5, {}, {"specversion": "0.3", "id": "1", "source": "s", "type": "a"}, [], {"specversion": "1.0"},
+             {"specversion": "1.0", "id": "1", "source": "s", "type": "no subject"}]
+)  # fmt: skip
+async def test_what_is_no_cloud_event_is_refused(town: Town, body: Any):
+    assert (await town.tell("/events/cloudevents", body)).status_code == 422

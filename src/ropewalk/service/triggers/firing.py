@@ -32,6 +32,8 @@ from ropewalk.store.triggers import Fire, Trigger
 
 LONGEST_KEY: Final = 512
 LONGEST_DETAIL: Final = 500
+DEEPEST: Final = 8
+"""How many executions may follow from each other by events before a trigger starts no more."""
 MOST_WAITING: Final = 100_000
 """How many executions of a workspace may wait in the queue before triggers start no more."""
 
@@ -51,6 +53,7 @@ class Reason(StrEnum):
     BACKLOG = "BACKLOG"
     INVALID = "INVALID"
     MISSING = "MISSING"
+    LOOP = "LOOP"
 
 
 class Fired(Struct, frozen=True):
@@ -86,22 +89,25 @@ class Firing:
         self._engine = service.engine
 
     async def fire(self, trigger: Trigger, key: str, event: Mapping[str, Any], *, moved: Moved | None = None,
-                   is_asked: bool = False) -> Fired:  # fmt: skip
+                   is_asked: bool = False, depth: int = 0) -> Fired:  # fmt: skip
         """Start what the trigger asks for, once for the key; what became of it.
 
         `is_asked`: a person asked for it, so it is started also if the trigger is switched off, or one is under way.
+        `depth` is how many executions led to it.
         """
         name = (trigger.workspace, f"trigger {trigger.id}", key)
         async with alone(self._engine, self._service.keys_under_way, name):
             known = await triggers.fire_of(self._store, trigger.id, key)
             if known is not None:
                 return await self._known(trigger, known, moved)
-            return await self._fire(trigger, key, event, moved, is_asked)
+            return await self._fire(trigger, key, event, moved, is_asked, depth)
 
-    async def _fire(self, trigger: Trigger, key: str, event: Mapping[str, Any], moved: Moved | None, is_asked: bool
-                    ) -> Fired:  # fmt: skip
+    async def _fire(self, trigger: Trigger, key: str, event: Mapping[str, Any], moved: Moved | None, is_asked: bool,
+                    depth: int) -> Fired:  # fmt: skip
         try:
-            request = await self.request(trigger, event)
+            request = msgspec.structs.replace(await self.request(trigger, event), depth=depth)
+            if depth > DEEPEST:
+                raise Skipped(Reason.LOOP, f"more than {DEEPEST} executions follow from each other by events")
             if not is_asked:
                 await self._require_place(trigger)
         except Skipped as skipped:
@@ -114,7 +120,7 @@ class Firing:
         def remember(execution: str) -> list[tuple[str, Row]]:
             due = None if moved is None else moved.cursor
             fire = Fire(trigger.id, key, trigger.workspace, now, due, execution, None, None)
-            return [("insert_fire", fire), _move(trigger, execution, moved)]
+            return [("insert_fire", fire), *_move(trigger, execution, moved)]
 
         try:
             return Fired(await self._engine.start(request, remember=remember))
@@ -248,7 +254,8 @@ def _evaluated(field: str, written: Any, scope: Scope) -> Any:
         raise Skipped(Reason.INVALID, f"{field}: {error}") from error
 
 
-def _move(trigger: Trigger, execution: str, moved: Moved | None) -> tuple[str, Row]:
-    if moved is None:
-        return "set_last_execution", (execution, trigger.id)
-    return "move_trigger_on", (moved.cursor, moved.next_at, execution, trigger.id)
+def _move(trigger: Trigger, execution: str, moved: Moved | None) -> list[tuple[str, Row]]:
+    if moved is not None:
+        return [("move_trigger_on", (moved.cursor, moved.next_at, execution, trigger.id))]
+    # Where no start asks for the one before, none waits for another at the row of the trigger.
+    return [] if overlap_of(trigger) == "allow" else [("set_last_execution", (execution, trigger.id))]

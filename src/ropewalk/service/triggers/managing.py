@@ -13,7 +13,7 @@ from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotF
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.schedule import Schedule, ScheduleError, moment_of
 from ropewalk.core.state import TriggerType
-from ropewalk.service.triggers import reading
+from ropewalk.service.triggers import events, reading
 from ropewalk.service.triggers.declaring import first_look, new_trigger
 from ropewalk.service.triggers.firing import Fired, Firing, Skipped, settings_of
 from ropewalk.store import audit, triggers, workflows
@@ -39,6 +39,10 @@ class HasTriggers:
     def triggers(self: "Service") -> "TriggerVerbs":  # type: ignore[misc]  # a part of that class alone
         """What is done with the triggers of the workspace."""
         return TriggerVerbs(self)
+
+    async def publish(self: "Service", subject: str, payload: JSON = None, by: str = "local") -> int:  # type: ignore[misc]  # as above
+        """Publish an event: executions that wait for it are told, triggers fired. How many were told; durable."""
+        return (await events.publish(self, subject, payload, by)).told
 
     async def trigger(self: "Service", action: str, arguments: Mapping[str, JSON], by: str = "local") -> JSON:  # type: ignore[misc]  # as above
         """Do one of `ACTIONS` with these arguments; what came of it, as JSON."""
@@ -90,6 +94,7 @@ class TriggerVerbs:
             row = new_trigger(found, name, settings, by, now, bounded_by=bounded_by)
             await tx.execute("insert_trigger", *row)
             await self._note(tx, by, "create-trigger", row.id, None, name)
+        self._service.changed()
         return await reading.get_trigger(self._store, self._service.workspace, row.id)
 
     async def switch(self, trigger: str, *, on: bool, by: str) -> bool:
@@ -100,6 +105,7 @@ class TriggerVerbs:
         async with self._store.transaction() as tx:
             await tx.execute("switch_trigger", int(on), None, first_look(found.kind, on, now), found.id)
             await self._note(tx, by, "enable-trigger" if on else "disable-trigger", found.id, None, found.name)
+        self._service.changed()
         return True
 
     async def remove(self, trigger: str, by: str) -> bool:
@@ -114,6 +120,7 @@ class TriggerVerbs:
         async with self._store.transaction() as tx:
             await tx.execute("remove_trigger", self._store.now(), found.id)
             await self._note(tx, by, "remove-trigger", found.id, found.name, None)
+        self._service.changed()
         return True
 
     async def fire(self, trigger: str, event: JSON, by: str, key: str | None = None) -> Fired:

@@ -17,6 +17,8 @@ from ropewalk.store.triggers import Fire, Trigger
 
 HOOKS: Final = "/hooks"
 MOST_TIMES: Final = 1_000
+RECENT: Final = 20
+"""Among so many fires the last execution is looked for, if the trigger's row does not say it."""
 LATELY: Final = DAY
 """What an explanation counts."""
 WORDS: Final = {
@@ -27,6 +29,7 @@ WORDS: Final = {
     "BACKLOG": "too many executions waited in the workspace",
     "INVALID": "the input could not be made, or does not fit the workflow",
     "MISSING": "there was no version to start",
+    "LOOP": "too many executions followed from each other by events",
 }
 
 
@@ -66,7 +69,11 @@ async def get_trigger(reader: Reader, workspace: str, named: str) -> dict[str, A
     """One trigger as people read it."""
     found = await find(reader, workspace, named)
     workflow = await workflows.get(reader, workspace, found.workflow)
-    return trigger_of(found, "" if workflow is None else workflow.name)
+    told = trigger_of(found, "" if workflow is None else workflow.name)
+    if found.last_execution is None:
+        latest = await triggers.fires(reader, found.id, limit=RECENT)
+        told["lastExecution"] = next((each.execution for each in latest if each.execution), None)
+    return told
 
 
 def trigger_of(trigger: Trigger, workflow: str) -> dict[str, Any]:
