@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ropewalk.core.duration import DAY
 from ropewalk.core.errors import ExecutionEnded
 from ropewalk.engines.settings import WorkerSettings
 from ropewalk.local import LocalEngine
@@ -15,7 +16,10 @@ from ropewalk.nodes.files import as_value, file_of
 from ropewalk.nodes.inputs import Inputs
 from ropewalk.service import Service
 from ropewalk.service.auditing import Audit
+from ropewalk.store import blobs as stored_blobs
 from ropewalk.store import files as stored_files
+from ropewalk.store import retention
+from ropewalk.store.retention import Cutoffs
 from ropewalk.store.sqlite import SqliteStore
 from ropewalk.wiring import Settings, open_service
 
@@ -189,3 +193,36 @@ async def test_a_value_that_only_claims_to_be_a_file_is_no_fault_of_the_store(pl
         await execution.result()
 
         assert await audited(service) == []
+
+
+async def swept(service: Service, now: int) -> tuple[int, int]:
+    """How many executions and blobs a sweep removes at this moment, if executions are kept for a day."""
+    store = service.store
+    cut = Cutoffs(now=now, executions=now - DAY, letters=now - DAY, blobs=now - DAY)
+    assert isinstance(store.blobs, retention.RemovableBlobs)
+    async with store.transaction() as tx:
+        gone, _ = await retention.remove_executions(tx, "", cut, 100)
+    removed = 0
+    for _ in range(2):  # what a blob has named goes after it
+        async with store.transaction() as tx:
+            removed += (await retention.remove_blobs(tx, store.blobs, "", cut, 100))[0]
+    return len(gone), removed
+
+
+@pytest.mark.parametrize("beside", [0, 70_000], ids=["in the log", "inside a large value"])
+async def test_a_file_goes_after_the_last_execution_that_names_it(
+    place: str, beside: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stored_blobs, "LATELY", -60)
+    document = {"name": "one", "nodes": [{"id": "make", "type": "make", "with": {"size": 2 * MIB, "beside": beside}}]}
+    async with opened(place) as service:
+        execution = await LocalEngine(service).start(document)
+        file = file_of((await execution.result())["make"]["file"])
+        assert file is not None
+        now, found = service.store.now(), []
+        for days in (0.5, 2, 2.5, 5):
+            executions, _ = await swept(service, now + int(days * DAY))
+            found.append((executions, await stored_files.size_of(service.store, file.hash, "default") is not None))
+
+    # Half a day old it is there with its execution; that goes, and what it named a day later.
+    assert found == [(0, True), (1, True), (0, True), (0, False)]
