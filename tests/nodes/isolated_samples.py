@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,13 @@ def burn(seconds: float) -> float:
     while time.process_time() < until:
         pass
     return seconds
+
+
+def hold_up(note: str) -> bool:
+    """Tells its number, and then lets no other thread of its process run."""
+    with open(note, "w") as written:
+        written.write(str(os.getpid()))
+    return re.match("(a+)+$", "a" * 64 + "b") is None
 
 
 def open_files(count: int) -> int:

@@ -4,6 +4,8 @@ import asyncio
 import os
 import select
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -111,11 +113,20 @@ async def test_a_death_is_remembered_in_the_store_for_every_worker(tmp_path, reg
     assert kinds == [ErrorType.TRANSIENT, ErrorType.PERMANENT]
 
 
+def written_into(pipe):
+    """What another process writes into a named pipe; nothing if that takes too long."""
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return os.read(reader, 4096).decode() if select.select([reader], [], [], 30)[0] else ""
+    finally:
+        os.close(reader)
+
+
 async def test_a_call_that_is_stopped_takes_everything_along_that_it_started(isolated, tmp_path):
     note = tmp_path / "children"
     os.mkfifo(note)
     running = asyncio.create_task(isolated(samples.leave_children, limits={}, note=str(note)))
-    pids = [int(pid) for pid in (await asyncio.to_thread(note.read_text)).split()]
+    pids = [int(pid) for pid in (await asyncio.to_thread(written_into, note)).split()]
     handles = [os.pidfd_open(pid) for pid in pids]
 
     running.cancel()
@@ -123,6 +134,20 @@ async def test_a_call_that_is_stopped_takes_everything_along_that_it_started(iso
 
     # A handle can be read once its process has ended.
     assert [bool(select.select([handle], [], [], 10)[0]) for handle in handles] == [True] * 3
+
+
+async def test_a_process_ends_with_a_worker_that_is_killed_even_if_its_code_lets_no_thread_run(tmp_path):
+    note = tmp_path / "number"
+    os.mkfifo(note)
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.nodes.held_up_worker", str(note)), cwd=Path(__file__).parents[2]
+    )
+    handle = os.pidfd_open(int(await asyncio.to_thread(written_into, note)))
+
+    worker.kill()
+    await worker.wait()
+
+    assert select.select([handle], [], [], 10)[0]
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from ropewalk.nodes.limits import Limits, limit_own_memory, limit_own_time
 from ropewalk.nodes.processes import LENGTH_BYTES, UNLIMITED, Answer, Call, ProcessDied
 from ropewalk.nodes.values import Output, check_output
 
-ADOPT_ORPHANS = 36
-"""The number of PR_SET_CHILD_SUBREAPER on Linux."""
+DIE_WITH_PARENT, ADOPT_ORPHANS = 1, 36
+"""The numbers of PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER on Linux."""
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limits = msgspec.json.decode(sys.argv[1], type=Limits) if len(sys.argv) > 1 else UNLIMITED
     pipe, answers = _private_pipes()
-    _adopt_orphans()
+    _tie_to_parent()
     calls: SimpleQueue[Call] = SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, calls), daemon=True).start()
     limit_own_memory(limits)
@@ -45,12 +45,17 @@ def main() -> None:
         answers.flush()
 
 
-def _adopt_orphans() -> None:
-    """Becomes the parent of what children leave behind, so that the worker finds it when it kills this process."""
+def _tie_to_parent() -> None:
+    """Ends with the worker, even in code that lets no other thread run, and adopts what children leave behind.
+
+    So the worker finds it when it kills this process.
+    """
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
+        system = ctypes.CDLL(None)
+        system.prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
+        system.prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
 
 
 def _listen(pipe: BinaryIO, calls: SimpleQueue[Call]) -> None:
