@@ -115,7 +115,13 @@ def test_the_example_of_the_specification_is_a_definition():
                 },
                 {"every": "15m", "aligned": False, "overlap": "queue", "when": "{{ vars.on }}"},
                 {"event": "order.*", "filter": "{{ event.total > 5 }}", "input": {"id": "{{ event.id }}"}},
-                {"webhook": "orders", "methods": ["POST"], "auth": "hmac", "dedupeKey": "{{ event.id }}"},
+                {
+                    "webhook": "orders",
+                    "methods": ["POST"],
+                    "auth": "hmac",
+                    "credential": "shop",
+                    "dedupeKey": "{{ event.id }}",
+                },
                 {"queue": "ORDERS", "subject": "orders.new", "priority": 9, "enabled": False},
             ]
         ),
