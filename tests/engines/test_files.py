@@ -117,9 +117,10 @@ async def test_files_count_into_what_an_execution_may_store(place: str):
             await execution.result()
 
 
-async def test_files_count_after_a_restart_too(place: str):
+@pytest.mark.parametrize("beside", [0, 70_000], ids=["in the log", "inside a large value"])
+async def test_files_count_after_a_restart_too(place: str, beside: int):
     nodes = [
-        {"id": "first", "type": "make", "with": {"size": 3 * MIB}},
+        {"id": "first", "type": "make", "with": {"size": 3 * MIB, "beside": beside}},
         {"id": "wait", "type": "wait", "with": {"signal": "go"}},
         {"id": "second", "type": "make", "with": {"size": 3 * MIB, "letter": "b"}},
     ]

@@ -33,11 +33,6 @@ async def is_named(reader: Reader, digest: str, execution: str) -> bool:
     return await reader.fetch_one("file_named_by", digest, execution, INSIDE) is not None
 
 
-async def named_by(reader: Reader, execution: str) -> list[Blob]:
-    """The files of its workspace that the log of an execution names."""
-    return [Blob(digest, size) for digest, size in await reader.fetch("files_named_by", execution)]
-
-
 async def of_execution(reader: Reader, execution: str, workspace: str, limit: int) -> list[Blob]:
     """The files of the workspace that the log of an execution names, or a large value does that the log names."""
     return [Blob(*row) for row in await reader.fetch("files_of_execution", execution, workspace, INSIDE, limit)]

@@ -1,5 +1,7 @@
 """Executions as their logs leave them."""
 
+from typing import Final
+
 from ropewalk.core import log
 from ropewalk.core.errors import NotFound, reading_of
 from ropewalk.core.skeleton import skeleton
@@ -11,6 +13,9 @@ from ropewalk.store import files
 from ropewalk.store import log as stored_log
 from ropewalk.store.access import Reader
 from ropewalk.store.naming import NAMES_FILE
+
+MOST_FILES: Final = 100_000
+"""So many files of an execution are counted."""
 
 
 class Folding:
@@ -52,8 +57,9 @@ class Folding:
         if fold is None:
             log.acceptance(())
         assert fold is not None, "an empty log has no acceptance"
-        if names_files:
-            fold.add_files(await files.named_by(self._reader, execution))
+        if names_files or fold.has_large:
+            about = (execution, fold.workspace, MOST_FILES)
+            fold.add_files(await files.of_execution(self._reader, *about))
         return fold.done(written)
 
     async def bones(self, execution: str) -> Live:

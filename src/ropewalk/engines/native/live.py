@@ -234,8 +234,17 @@ class Fold:
         live.ledger.take()
         count(live, size, events)
 
+    @property
+    def workspace(self) -> str:
+        return self._live.accepted.workspace
+
+    @property
+    def has_large(self) -> bool:
+        """Whether its log names large values."""
+        return bool(self._live.blobs)
+
     def add_files(self, files: Sequence[Blob]) -> None:
-        """The files that its log names."""
+        """The files that its log, or one of its large values, names."""
         count_files(self._live, files)
 
     def done(self, written: Written) -> Live:

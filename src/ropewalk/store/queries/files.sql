@@ -29,15 +29,6 @@ select 1
  where inside.hash = $1 and named.execution = $2 and named.until is null
  limit 1;
 
--- files_named_by: the files of its workspace that the log of an execution names.
-select blob.hash, blob.size
-  from blob_reference
- inner join blob on blob.hash = blob_reference.hash
- inner join file_owner on file_owner.hash = blob.hash
- inner join execution on execution.id = blob_reference.execution and execution.workspace = file_owner.workspace
- where blob_reference.execution = $1
- order by blob.hash;
-
 -- files_of_execution: the files of a workspace that the log of an execution names, or a large value does that the log
 -- names ($3: what stands before the hash of a large value that names files).
 select blob.hash, blob.size
