@@ -98,3 +98,16 @@ async def test_the_first_credential_makes_a_key_file_for_its_owner_alone(service
     await service.credentials.create("shop", "http.basic", BASIC, [], "local")
 
     assert stat.S_IMODE(os.stat(tmp_path / "shop.db.key").st_mode) == 0o600
+
+
+@node
+async def tell_host(context: NodeContext) -> str:
+    found = await context.credential()
+    return f"mail goes to {found and found.values['host']}"
+
+
+async def test_what_is_no_secret_of_a_credential_is_not_masked(tmp_path: Path):
+    async with open_service(Settings(db=str(tmp_path / "open.db")), node_types([tell_host])) as service:
+        await service.credentials.create("mail", "smtp", {"host": "mail.example.org"}, [], "local")
+
+        assert (await ran(service, "tell_host", credentials="mail"))[1] == {"a": "mail goes to mail.example.org"}

@@ -112,7 +112,7 @@ class NodeContext(Struct, frozen=True, kw_only=True):
         if bounded_by := self.bounded_by:
             await kept.require(self.workspace, name, bounded_by)
         found = await kept.get(self.workspace, name)
-        for secret in found.secrets or credentials.texts_of(found.values):
+        for secret in credentials.texts_of(found.values) if found.secrets is None else found.secrets:
             self.conceal(secret)
         return found
 

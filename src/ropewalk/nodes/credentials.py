@@ -20,8 +20,8 @@ class Credential(Struct, frozen=True):
     values: Mapping[str, Any]
     hosts: tuple[str, ...] = ()
     id: str = ""
-    secrets: tuple[str, ...] = ()
-    """The texts that are concealed: the values of its secret fields."""
+    secrets: tuple[str, ...] | None = None
+    """The texts that are concealed: the values of its secret fields; None: every text of it."""
 
     def __repr__(self) -> str:
         """Without its values: a traceback may show it."""
