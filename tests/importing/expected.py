@@ -10,9 +10,7 @@ from ropewalk.nodes.base import Registry
 
 FOLDER = Path(__file__).parent / "documents"
 FILES = sorted(path for path in FOLDER.glob("*.json") if not path.name.endswith(".report.json"))
-# What these become depends on which types there are: they are held to those of this list.
-WITHOUT = ("llm.",)
-TYPES = {name: info for name, info in Registry.builtin().infos().items() if not name.startswith(WITHOUT)}
+TYPES = Registry.builtin().infos()
 
 
 def imported(file):

@@ -62,8 +62,8 @@ class Assembling:
     def whole(self) -> Imported:
         for name in self._graph.order:
             self._translate(self._nodes[name])
-        for name, of in self._graph.sub_nodes.items():
-            self._leave_part(name, of)
+        for name in self._graph.sub_nodes:
+            self._leave_part(name)
         for name in self._graph.unreached:
             self._leave_out(name, Fidelity.EXACT, "no trigger leads to it, so that n8n never runs it: kept as a note")
         self._tell_of_loops()
@@ -145,15 +145,16 @@ class Assembling:
         made = self._made[name] = Made([note], {})
         self._tell(node, fidelity, [reason], made)
 
-    def _leave_part(self, name: str, of: str) -> None:
-        """What hangs on another node is a part of that, or of nothing."""
-        parent = self._entries.get(of)
-        if parent is not None and parent.fidelity in (Fidelity.EXACT, Fidelity.APPROXIMATED):
+    def _leave_part(self, name: str) -> None:
+        """What hangs on other nodes is a part of those, or of nothing."""
+        parents = [each.target for each in self._source.connections if each.source == name]
+        whole = (Fidelity.EXACT, Fidelity.APPROXIMATED)
+        of = next((each for each in parents if each in self._entries and self._entries[each].fidelity in whole), None)
+        if of is not None:
             self._leave_out(name, Fidelity.APPROXIMATED, f"it is a part of {of!r}, and kept as a note")
         else:
-            self._leave_out(
-                name, Fidelity.UNSUPPORTED, f"it is a part of {of!r}, which is not translated: kept as a note"
-            )
+            reason = f"it is a part of {parents[0]!r}, which is not translated: kept as a note"
+            self._leave_out(name, Fidelity.UNSUPPORTED, reason)
 
     def _tell(self, node: Node, fidelity: Fidelity, reasons: list[str], made: Made) -> None:
         ids = [each["id"] for each in made.nodes]
@@ -229,8 +230,7 @@ class Assembling:
             document["triggers"] = [self._in_zone(each) for each in found[:100]]
         document["nodes"] = [node for made in order for node in made.nodes] or [_EMPTY]
         document["edges"] = self._edges()
-        answers = [made.output for made in order if made.output is not None]
-        return document | ({"output": answers[0]} if answers else {})
+        return document
 
     def _in_zone(self, trigger: dict[str, Any]) -> dict[str, Any]:
         zone = self._source.settings.get("timezone")

@@ -188,10 +188,20 @@ def stop(desk: Desk) -> Made:
 
 @translates("respondToWebhook")
 def respond(desk: Desk) -> Made:
-    answer: Any = {"text": desk.text("responseBody"), "json": desk.text("responseBody"), "noData": None}.get(
-        str(desk.get("respondWith", default="firstIncomingItem")), braces(desk.flow.at("0"))
-    )
-    if desk.get("respondWith") == "allIncomingItems":
-        answer = braces(desk.flow.items())
-    desk.differs("the answer is the output of the workflow, given when it has ended; status and headers are left out")
-    return Made([desk.node("noop", {}, per_item=False)], {0: desk.passed()}, output=answer)
+    how = str(desk.get("respondWith", default="firstIncomingItem"))
+    asked: dict[str, Any] = {"status": whole(desk.get("options", "responseCode"), 200, 599, 200)}
+    rows = desk.rows("options", "responseHeaders", "entries")
+    if headers := {str(row.get("name")): desk.translator.value(str(row.get("value", ""))) for row in rows}:
+        asked["headers"] = headers
+    match how:
+        case "text" | "json":
+            asked["body"] = desk.text("responseBody")
+        case "firstIncomingItem":
+            asked["body"] = braces(desk.flow.at("0"))
+        case "allIncomingItems":
+            asked["body"] = braces(desk.flow.items())
+        case "noData":
+            pass
+        case _:
+            raise Untranslatable(f"an answer of the kind {how!r} has no equal here")
+    return Made([desk.node("respond", asked, per_item=False)], {0: desk.passed()})

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from ropewalk.importing.n8n.flows import braces
+from ropewalk.importing.n8n.flows import Flow, braces
 from ropewalk.importing.n8n.javascript import Untranslatable
 from ropewalk.importing.n8n.reading import Node, whole
-from ropewalk.importing.n8n.table import Desk, Made, credential_name, translates
+from ropewalk.importing.n8n.table import Desk, Made, Out, credential_name, translates
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _LISTS = "if the answer is a list, n8n makes an item of each element; here it stays one value"
@@ -179,7 +179,18 @@ def chat(desk: Desk) -> Made:
     if model is not None and model.credentials:
         made["credentials"] = credential_name(next(iter(model.credentials.values())))
         desk.differs(f"it needs a credential {made['credentials']!r}")
-    return Made([made], {0: desk.each()})
+    return Made([made], {0: _answer(desk)})
+
+
+def _answer(desk: Desk) -> Out:
+    """The answer, where the node of n8n has it."""
+    written = {"agent": "{{output: {0}}}", "openAi": "{{message: {{content: {0}}}}}"}.get(desk.source.kind)
+    if written is None:
+        return desk.each()
+    if desk.flow.is_many:
+        desk.differs("the answer of each item is its `text`")
+        return desk.each()
+    return Out(Flow(written.format(f"nodes.{desk.id}.output.text")), desk.id)
 
 
 def _model(desk: Desk, model: Node | None) -> str:

@@ -34,8 +34,6 @@ class Made(Struct):
     outs: dict[int, Out]
     entries: tuple[str, ...] = ()
     triggers: list[dict[str, Any]] = field(default_factory=list)
-    output: Any = None
-    """What the workflow gives, if this node says so."""
 
 
 class Desk:

@@ -133,8 +133,7 @@ def webhook(desk: Desk) -> Made:
         hook["credential"] = credential_name(next(iter(desk.source.credentials.values()), "webhook"))
         desk.differs(f"callers prove themselves by a token, in the credential {hook['credential']!r}")
     mode = {"lastNode": "result", "responseNode": "respond"}.get(str(desk.get("responseMode")), "accepted")
-    # The answer of a respond node is the output of the workflow.
-    hook["answer"] = "result" if mode == "respond" else mode
+    hook["answer"] = mode
     desk.differs("the path of the hook is another; what starts it is {headers, params, query, body}")
     return trigger(desk, [hook])
 
