@@ -5,6 +5,7 @@ import json
 import pytest
 from aiohttp import web
 
+from ropewalk.core.events import RoundEnded
 from tests.engines.worlds import act, flow, node
 from tests.nodes.test_llm_budget import world
 
@@ -51,3 +52,79 @@ async def test_each_call_of_a_tool_is_a_child_execution_whose_output_goes_back(w
 
     assert ended.output == "paid: A-7, paid: B-8"
     assert len(await world.children(ended.execution)) == 2
+
+
+ROUND = {
+    "ropewalk": 1,
+    "name": "agent-round",
+    "nodes": [
+        {
+            "id": "ask",
+            "type": "llm.chat",
+            "credentials": "model",
+            "with": {
+                "model": "small",
+                "user": "{{ input.last == null ? input.question : null }}",
+                "messages": "{{ input.last.messages ?: [] }}",
+                "toolResults": "{{ input.last.results ?: [] }}",
+                "tools": TOOLS,
+            },
+        },
+        {
+            "id": "call",
+            "type": "subworkflow",
+            "forEach": "{{ nodes.ask.output.toolCalls }}",
+            "with": {"workflow": "{{ item.name }}", "input": "{{ item.input }}"},
+        },
+    ],
+    "edges": [{"from": "ask", "to": "call", "on": "tools"}],
+    "output": {
+        "text": "{{ nodes.ask.output.text }}",
+        "messages": "{{ nodes.ask.output.messages }}",
+        "results": "{{ nodes.call.output }}",
+        "isDone": "{{ nodes.call.output == null }}",
+    },
+}
+AGENT = {
+    "ropewalk": 1,
+    "name": "agent",
+    "nodes": [
+        {
+            "id": "agent",
+            "type": "subworkflow",
+            "with": {"workflow": "agent-round", "input": {"question": "{{ input }}", "last": "{{ last }}"}},
+            "repeat": {"until": "{{ last.isDone }}", "max": 10},
+        }
+    ],
+    "output": "{{ nodes.agent.output.text }}",
+}
+
+
+@pytest.fixture
+def curious(site):
+    """A model that asks for one order after the other, until it has heard of three."""
+
+    async def reply(request):
+        said = (await request.json())["messages"]
+        heard = [each["content"] for each in said if each["role"] == "tool"]
+        given = json.dumps({"orderId": f"A-{len(heard)}"})
+        call = {"id": f"c{len(heard)}", "type": "function", "function": {"name": "find_order", "arguments": given}}
+        message = {"content": ", ".join(heard)} if len(heard) == 3 else {"content": None, "tool_calls": [call]}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5}
+        return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
+
+    site.answers["/chat/completions"] = reply
+
+
+async def test_a_model_asks_for_tools_round_by_round_until_it_is_done_also_over_a_restart(world, curious, site):
+    await world.save(TOOL)
+    await world.save(ROUND)
+
+    execution = await world.start(AGENT, "Which orders are paid?")
+    await world.until(execution, RoundEnded, count=2)
+    await world.restart()
+    ended = await world.ended(execution)
+
+    assert ended.output == "paid: A-0, paid: A-1, paid: A-2"
+    assert len(site.asked) >= 4
+    assert len(await world.children(execution)) == 4
