@@ -117,3 +117,7 @@ rates: setup ## bulk work against servers that fail, and a rate limit that three
 .PHONY: faults
 faults: setup ## disks that fail, stores that are replaced or go back in time, slow names, worst documents
 	@$(BIN)/python -m tools.faults
+
+.PHONY: deliveries
+deliveries: setup ## five thousand webhook deliveries, some repeated, some forged, while the server is killed twice
+	@$(BIN)/python -m tools.deliveries
