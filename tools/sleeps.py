@@ -16,6 +16,7 @@ ALLOWED: Final[dict[str, tuple[int | None, str]]] = {
     "tests/crash": (None, "a campaign gives its victims some work to do"),
     "tests/faults": (None, "a campaign gives its load some time before and after each fault"),
     "tests/rates": (None, "a campaign gives its load some time"),
+    "tests/triggers/deliveries.py": (3, "a sender that was not answered tries again a moment later"),
     "tests/engines/simulation": (None, "its loop has a clock of its own: no time passes"),
     "tests/fleet/campaign.py": (1, "a campaign gives its load some time between two kills"),
     "tests/fleet/test_database.py": (2, "an outage lasts so long; PostgreSQL itself looks for a commit to break off"),
