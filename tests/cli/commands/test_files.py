@@ -59,3 +59,7 @@ def test_a_file_that_the_execution_does_not_name_is_none(execution: str, invoke:
     result = invoke("files", "get", execution, "other.csv")
 
     assert (result.exit_code, "names no file 'other.csv'" in result.stderr) == (2, True)
+
+
+def test_the_content_can_go_to_stdout(execution: str, invoke: Invoke):
+    assert invoke("files", "get", execution, "orders.csv", "-o", "-").stdout == "id\n1\n"

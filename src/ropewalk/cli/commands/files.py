@@ -1,15 +1,18 @@
 """`ropewalk files`: ls, get."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 import click
 from rich.text import Text
 
 from ropewalk.cli.backend.ids import execution_id
 from ropewalk.cli.backend.project import Project, on_store_or_server
-from ropewalk.cli.backend.queries import queries_on
+from ropewalk.cli.backend.queries import Queries, queries_on
 from ropewalk.cli.backend.session import finish
 from ropewalk.cli.exit_codes import Code
 from ropewalk.cli.views.console import answer
@@ -19,6 +22,7 @@ from ropewalk.core.errors import NotFound, RopewalkError
 from ropewalk.nodes.files import file_name
 
 Json = dict[str, Any]
+STDOUT: Final = "-"
 
 
 @click.group()
@@ -43,7 +47,7 @@ def ls(project: Project, execution: str) -> int:
 @files.command()
 @click.argument("execution")
 @click.argument("wanted", metavar="HASH|NAME")
-@click.option("-o", "--output", metavar="FILE", help="Where to save it; by default under its name, here.")
+@click.option("-o", "--output", metavar="FILE", help="Where to save it, - for stdout; by default under its name, here.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @on_store_or_server
 def get(project: Project, execution: str, wanted: str, output: str | None, force: bool) -> int:
@@ -56,6 +60,8 @@ def get(project: Project, execution: str, wanted: str, output: str | None, force
         async with queries_on(project) as queries:
             found = await execution_id(queries, execution)
             chosen = _chosen(await queries.files(found), wanted)
+            if output == STDOUT:
+                return await _printed(queries, found, chosen["hash"])
             path = output or file_name(chosen["name"] or chosen["hash"][:12])
             if os.path.exists(path) and not force:
                 raise RopewalkError(f"there is a file {path} already: --force replaces it, -o saves elsewhere")
@@ -64,6 +70,17 @@ def get(project: Project, execution: str, wanted: str, output: str | None, force
         return answer(told, lambda: Text(plain(f"saved {path}, {chosen['size']:,} bytes")), is_json=project.is_json)
 
     return finish(save())
+
+
+async def _printed(queries: Queries, execution: str, digest: str) -> Code:
+    """The content on stdout, once it is known to be whole."""
+    with TemporaryDirectory(prefix="ropewalk-") as folder:
+        path = os.path.join(folder, "content")
+        await queries.save_file(execution, digest, path)
+        with open(path, "rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+    return Code.OK
 
 
 def _chosen(found: list[Json], file: str) -> Json:
