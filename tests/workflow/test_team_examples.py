@@ -281,3 +281,29 @@ async def test_a_price_is_told_when_it_has_changed_and_only_then(local, site):
 
     assert [(run["price"], run["told"]) for run in runs] == [("12.95", True), ("12.95", False), ("9.95", True)]
     assert told(site, "POST", "/chat.postMessage")[-1]["text"].endswith("12.95 → 9.95")
+
+
+def partner(site, *states):
+    answers(site, "/exports", {"id": "x-1"})
+    answers(site, "/exports/x-1", *({"state": state, "path": "/files/x-1"} for state in states))
+    site.answer("/files/x-1", text="id\n1\n", content_type="text/csv")
+    return {"partner": site.url}
+
+
+async def test_an_export_is_looked_at_until_it_is_ready(local, site, folder):
+    given = partner(site, "running", "running", "ready")
+
+    made = await (await local.start(example("wait-until-ready"), vars=given)).result()
+
+    assert made == {"rounds": 3, "size": 5}
+    assert (folder / "exports" / "latest.csv").read_text() == "id\n1\n"
+
+
+async def test_an_export_that_is_never_ready_fails_with_a_word_of_its_own(local, site):
+    execution = await local.start(example("wait-until-ready"), vars=partner(site, "running"))
+
+    ended = await execution.wait()
+
+    assert ended["state"] == "FAILED"
+    assert "x-1 is not ready in time" in ended["error"]
+    assert site.asked.count(("GET", "/exports/x-1")) == 5
