@@ -100,7 +100,9 @@ async def test_every_type_tells_its_fields_and_which_are_secret(house: House):
     assert [each["name"] for each in found] == list(TYPES)
     for each in found:
         fields = each["fields"]["properties"]
-        assert any(field.get("writeOnly") for field in fields.values()), each["name"]
+        # A file on the worker's disk is opened by its path alone.
+        has_secret = any(field.get("writeOnly") for field in fields.values())
+        assert has_secret is (each["name"] != "sqlite"), each["name"]
         assert all(field["description"] and field["title"] for field in fields.values()), each["name"]
 
 
