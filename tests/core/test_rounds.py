@@ -10,6 +10,7 @@ from ropewalk.core.errors import InvalidDefinition, InvalidTransition
 from ropewalk.core.events import (
     RULES,
     Blob,
+    ExecutionAccepted,
     NodeFailed,
     NodesCarriedOver,
     NodeSucceeded,
@@ -278,6 +279,18 @@ def test_a_repeated_node_keeps_its_place_between_rounds():
 
     assert states(execution)["b"] is NodeState.READY
     assert names(tell(execution, Due(), at=NOON + SECOND)) == ["RunStarted"]
+
+
+def test_an_execution_does_not_end_where_another_of_the_same_plan_did():
+    plan = workflow({"while": "{{ input[index] != null }}"})
+    ends = {}
+    for items in ([], [1]):
+        execution = Execution.on_the_beaten_way(plan)
+        accepted = ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash", input=items, rules=RULES)
+        execution.apply([accepted])
+        ends[len(items)] = names(tell(execution, Start(), ok("a")))[-1]
+
+    assert ends == {0: "ExecutionSucceeded", 1: "RunStarted"}
 
 
 def test_rows_tell_every_round_as_a_run():

@@ -141,7 +141,6 @@ ROUNDS = (
         "self.used = 0; self.used_before, self.lost"),
     Bug("rounds not counted", evolving.round_ended, "x.rounds[index] = work.round", "pass"),
     Bug("a signal answers two rounds", evolving.round_ended, "_use_signal(x, work)", "pass"),
-    Bug("a repeated execution walks the beaten way", trail.Trail.__init__, "not x.plan.repeats and ", ""),
     Bug("given up between rounds", verbs.give_up_by_hand, "is_between_rounds or ", ""),
 )  # fmt: skip
 
