@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from msgspec.structs import replace
+
 from ropewalk.core import log
 from ropewalk.core.canonical import JSON
 from ropewalk.core.errors import Forbidden, InvalidTransition, NotFound, RopewalkError, Unavailable, reading_of
@@ -39,10 +41,9 @@ class SpokenExecutions:
             accepted = await self._accepted(speaker.execution)
             await self._require_reach(speaker, workflow)
             wanted = await service.engine.versions.of_name(speaker.workspace, workflow, version)
-            return await service.start(
-                wanted, input, actor=speaker.name, priority=priority, key=once, trace=accepted.trace,
-                bounded_by=speaker.bounded_by, depth=depth_below(accepted),
-            )  # fmt: skip
+            about = (speaker.name, priority, accepted.trace, speaker.bounded_by)
+            request = replace(service.request(wanted, input, {}, *about), depth=depth_below(accepted))
+            return await service.accept(request, once)
 
     async def emit(self, speaker: Speaker, subject: str, payload: JSON) -> int:
         async with _told_as_failures():

@@ -172,19 +172,22 @@ class Service(SignalVerbs, HasTriggers):
     async def start(self, version: Version, input: JSON = None, vars: Mapping[str, JSON] | None = None,  # noqa: A002
                     actor: str = "local", priority: int = 5, key: str | Once | None = None,
                     trace: str | None = None, bounded_by: tuple[str, ...] = (),
-                    execution: str | None = None, depth: int = 0) -> str:  # fmt: skip
+                    execution: str | None = None) -> str:  # fmt: skip
         """Accept an execution; its id. It survives any crash from here on. Once per `key`, if there is one.
 
         `trace` is the trace it continues, as `read_traceparent` gives it; `bounded_by` is the actor, if that one
-        reaches less than the whole workspace; `execution` is the id it is to have, if the caller has made one;
-        `depth` is how many executions led to it by starts of nodes.
+        reaches less than the whole workspace; `execution` is the id it is to have, if the caller has made one.
         """
-        request = self._request(version, input, vars or {}, actor, priority, trace, bounded_by, execution, depth)
-        definition = version.plan.definition
+        request = self.request(version, input, vars or {}, actor, priority, trace, bounded_by, execution)
+        return await self.accept(request, key)
+
+    async def accept(self, request: StartRequest, key: str | Once | None = None) -> str:
+        """The same for a request that was made before."""
+        check = request.version.plan.definition.check_input
         try:
-            definition.check_input(input, is_brief=True)
+            check(request.input, is_brief=True)
         except Unfinished:
-            await self.engine.computing.of_caller(self.workspace, actor, lambda: definition.check_input(input))
+            await self.engine.computing.of_caller(self.workspace, request.actor, lambda: check(request.input))
         if key is None:
             return await self.engine.start(request)
         once = key if isinstance(key, Once) else Once(key, [said(request)])
@@ -200,7 +203,7 @@ class Service(SignalVerbs, HasTriggers):
         for place, start in enumerate(starts):
             try:
                 about = (actor, start.priority, trace, bounded_by)
-                wanted[place] = self._request(start.version, start.input, start.vars, *about)
+                wanted[place] = self.request(start.version, start.input, start.vars, *about)
             except InvalidInput as error:
                 problems += [Problem(("starts", place, *each.path), each.message) for each in error.problems]
         problems += await check_inputs(self.engine.computing, wanted)
@@ -228,9 +231,10 @@ class Service(SignalVerbs, HasTriggers):
         """What a request was answered before under its key, if it was."""
         return await answered(self.store, self.workspace, once, self.store.now())
 
-    def _request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
+    def request(self, version: Version, value: JSON, overrides: Mapping[str, JSON], actor: str,
                  priority: int, trace: str | None, bounded_by: tuple[str, ...],
-                 execution: str | None = None, depth: int = 0) -> StartRequest:  # fmt: skip
+                 execution: str | None = None) -> StartRequest:  # fmt: skip
+        """What the engine is asked for; InvalidInput if there is no such variable, or no such priority."""
         definition = version.plan.definition
         if unknown := [name for name in overrides if name not in definition.vars]:
             raise InvalidInput([Problem(("vars", name), "the workflow has no such variable") for name in unknown])
@@ -249,7 +253,6 @@ class Service(SignalVerbs, HasTriggers):
             trace=trace,
             bounded_by=bounded_by,
             execution=execution,
-            depth=depth,
         )
 
     async def ended(self, execution: str) -> Ended:
