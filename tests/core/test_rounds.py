@@ -284,7 +284,8 @@ def test_a_repeated_node_keeps_its_place_between_rounds():
 def test_an_execution_does_not_end_where_another_of_the_same_plan_did():
     plan = workflow({"while": "{{ input[index] != null }}"})
     ends = {}
-    for items in ([], [1]):
+    # Each that comes to a place where none has been remembers one step more.
+    for items in ([], [], [], [1]):
         execution = Execution.on_the_beaten_way(plan)
         accepted = ExecutionAccepted(NOON, "e1", "default", "test", 1, "hash", input=items, rules=RULES)
         execution.apply([accepted])
