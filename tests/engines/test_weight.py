@@ -150,8 +150,8 @@ async def test_an_output_that_is_too_large_is_refused_before_it_is_all_in_memory
 
     assert ended.state is ExecutionState.FAILED
     assert ended.error == "output: the large values it is made of are more than 4 MiB together"
-    # The document itself has them once, as text and as values.
-    assert peak < 6 * count * MIB
+    # The document itself has them once, as text and as values; some modules are imported on the way.
+    assert peak < (6 * count + 8) * MIB
 
 
 async def test_a_node_that_looks_at_too_many_large_values_fails_for_good(world: World, monkeypatch):

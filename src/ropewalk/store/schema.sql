@@ -439,7 +439,7 @@ create table trigger_fire (
     detail text,
     primary key (trigger_id, key)
 );
-create index trigger_fire_by_time on trigger_fire (trigger_id, at);
+create index trigger_fire_by_time on trigger_fire (trigger_id, at, key);
 create index trigger_fire_by_age on trigger_fire (at);
 
 -- What the servers of one store agree on. The key they sign with is elsewhere.

@@ -21,7 +21,7 @@ _event = click.option("--event", metavar="JSON", help="What expressions see as `
 
 @click.group()
 def triggers() -> None:
-    """List what starts workflows besides a call, switch it, fire it, and see what became of it."""
+    """List what starts workflows, switch it, fire it, see what became of it."""
 
 
 @triggers.command()

@@ -37,5 +37,5 @@ create table trigger_fire (
     detail text,
     primary key (trigger_id, key)
 );
-create index trigger_fire_by_time on trigger_fire (trigger_id, at);
+create index trigger_fire_by_time on trigger_fire (trigger_id, at, key);
 create index trigger_fire_by_age on trigger_fire (at);

@@ -109,7 +109,7 @@ select trigger_id, key, workspace, at, due_at, execution, reason, detail
 -- list_fires: the latest of a trigger, before a cursor. Uses trigger_fire_by_time.
 select trigger_id, key, workspace, at, due_at, execution, reason, detail
   from trigger_fire
- where trigger_id = $1 and (at < $2 or (at = $2 and key < $3))
+ where trigger_id = $1 and (at, key) < ($2, $3)
  order by at desc, key desc
  limit $4;
 
