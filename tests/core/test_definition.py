@@ -164,6 +164,10 @@ def test_what_is_legal_is_accepted(written):
             ["triggers[0].input: cannot use input here: a trigger sees event and vars"],
         ),
         (
+            node(**{"with": {"message": "{{ event.body }}"}}),
+            ["nodes[0].with.message: cannot use event here: only a trigger has it; its `input` hands it on"],
+        ),
+        (
             trigger(event="a..b"),
             ["triggers[0].event: 'a..b' is no pattern; write it like order.paid, order.* or order.>"],
         ),

@@ -53,7 +53,8 @@ insert into idempotency select 'w' || n % 50, 'r', 'k' || n, '', '', n from gene
 insert into cached_result select 'w' || n % 50, 'k' || n, null, null, null, n from generate_series(1, 20000) n;
 insert into api_key (id, workspace, name, hash, role, is_root, created_at, created_by)
 select 'k' || n, 'w' || n % 50, '', '', 'viewer', 0, 0, '' from generate_series(1, 20000) n;
-insert into trigger_fire select 'w' || n % 50, 'k' || n, 'w1', n, null, null, null, null from generate_series(1, 20000) n;
+insert into trigger_fire
+select 'w' || n % 50, 'k' || n, 'w1', n, null, null, null, null from generate_series(1, 20000) n;
 insert into worker select 'o' || n, 1, '', 1, '', '', 0, 0, 0, n, 0, 0 from generate_series(1, 100) n
 """
 HOT = [

@@ -21,7 +21,9 @@ from ropewalk.core.schema import Certainty
 
 ITEM_NAMES = ("item", "index")
 _NO_ITEM: Final = {"item": "only a node with forEach has it", "index": "only a node with forEach or repeat has it"}
+_NO_EVENT: Final = {"event": "only a trigger has it; its `input` hands it on"}
 _NO_FAILURE: Final = {
+    **_NO_EVENT,
     "error": "only `when` has it; a node that failed has nodes.<id>.error",
     "attempt": "only `when` of a retry has it",
 }
@@ -124,7 +126,7 @@ class Expressions:
         if certainty_of(source) is not Certainty.UNKNOWN:
             self.report.add(path, ONE_EXPRESSION)
             return
-        refused = {**dict.fromkeys(ITEM_NAMES, "it is about the error"), **_UNRECORDED, **_NO_ROUND}
+        refused = {**_NO_EVENT, **dict.fromkeys(ITEM_NAMES, "it is about the error"), **_UNRECORDED, **_NO_ROUND}
         self._check(source, Place(path, node, refused if is_retry else {**refused, "attempt": _NO_FAILURE["attempt"]}))
 
     def check_for_each(self, node: int, items: JSON) -> None:
