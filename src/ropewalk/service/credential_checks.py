@@ -1,6 +1,6 @@
 """The credentials that a definition names: whether there are such, fit their nodes, and may be used by who saves it."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from ropewalk.core.canonical import Path
@@ -8,7 +8,7 @@ from ropewalk.core.closing_nodes import placed_nodes
 from ropewalk.core.definition import Definition
 from ropewalk.core.definition.slots import types_for
 from ropewalk.core.definition.triggers import credential_types
-from ropewalk.core.errors import InvalidDefinition, Problem
+from ropewalk.core.errors import InvalidDefinition, InvalidInput, Problem
 from ropewalk.nodes.base import Registry
 from ropewalk.nodes.credentials import misfit, slots_of
 from ropewalk.service.starting import MOST_PROBLEMS
@@ -52,6 +52,23 @@ def _named(definition: Definition) -> Iterator[tuple[Path, dict[str, Any], str, 
         for slot, name in slots_of(named).items():
             path: Path = (*place, "credentials")
             yield path if isinstance(named, str) else (*path, slot), node, name, slot
+
+
+async def require_credential_of(
+    reader: Reader, workspace: str, trigger: Mapping[str, Any], may_use: MayUse | None
+) -> None:
+    """Refuses a trigger that is made beside a definition, and names a credential that it cannot get."""
+    name, types = trigger.get("credential"), credential_types(trigger)
+    if name is None or not types:
+        return
+    known = await credentials.types_of(reader, workspace, {name: None})
+    if name not in known or not (may_use is None or await may_use(known[name][1])):
+        problem = f"there is no credential {name!r} that you may use here"
+    elif known[name][0] not in types:
+        problem = misfit(name, known[name][0], types)
+    else:
+        return
+    raise InvalidInput([Problem(("settings", "credential"), problem)])
 
 
 def _of_triggers(definition: Definition) -> Iterator[tuple[Path, str, tuple[str, ...]]]:

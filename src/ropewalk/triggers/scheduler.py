@@ -25,8 +25,8 @@ CLAIMED_FOR: Final = 10 * SECOND
 AT_ONCE: Final = 500
 LONGEST_PAUSE: Final = 1.0
 """How long (s) a server sleeps at most: a trigger may be new, and the question costs next to nothing."""
-SHORTEST_PAUSE: Final = 0.005
-"""Another server may be at what is due."""
+RETRY: Final = 0.1
+"""How long (s) to wait while another server is at what is due."""
 RECHECK: Final = SECOND
 """How often a schedule that queues looks whether its last execution has ended."""
 
@@ -56,7 +56,8 @@ class Scheduler:
             _log.warning("schedules cannot be looked at for now: %s", error)
             return LONGEST_PAUSE
         left = LONGEST_PAUSE if following is None else (following - self._store.now()) / SECOND
-        return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, left))
+        # What is due and could not be claimed is in the hands of another server, or of one that died.
+        return min(LONGEST_PAUSE, left if left > 0 else RETRY)
 
     async def fire_due(self) -> int:
         """Fire those whose time has come; how many there were."""

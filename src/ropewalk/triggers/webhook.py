@@ -12,6 +12,7 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core.definition.triggers import credential_types
+from ropewalk.core.errors import ErrorType, Unavailable
 from ropewalk.core.events import ExecutionAccepted, NodeSucceeded
 from ropewalk.core.expression import ExpressionError, Scope, compile_template
 from ropewalk.core.instant import rfc3339
@@ -116,8 +117,13 @@ class Hooks:
             if wanted:
                 values = await self._secret(trigger, str(settings.get("credential", "")), wanted)
             verify(delivery, settings, values)
-        except (Unverified, NodeFailure) as error:
+        except Unverified as error:
             raise _refused(trigger, str(error)) from None
+        except NodeFailure as error:
+            if error.error.type is ErrorType.TRANSIENT:
+                # The sender is to try again: a 404 would be the end of it.
+                raise Unavailable(error.error.message) from error
+            raise _refused(trigger, error.error.message) from None
 
     async def _secret(self, trigger: Trigger, name: str, wanted: Sequence[str]) -> Mapping[str, Any]:
         credentials = self._service.stored_credentials

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from ropewalk.nodes.failure import NodeFailure
 from ropewalk.store import triggers
 from tests.api.stories import Town
 
@@ -298,3 +299,18 @@ async def test_the_address_stays_when_another_version_is_published(town: Town):
     await town.save(document(auth="none", priority=7))
 
     assert (await send(town, path)).status_code == 202
+
+
+async def test_a_store_that_cannot_be_asked_is_a_503_so_that_the_sender_tries_again(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+):
+    path = await hooked(town)
+
+    async def away(*_: Any) -> Any:
+        raise NodeFailure.transient("the store is away")
+
+    monkeypatch.setattr(town.service.stored_credentials, "get", away)
+    answer = await send(town, path, **standard(BODY))
+
+    assert answer.status_code == 503
+    assert await started(town) == []

@@ -96,6 +96,8 @@ async def test_one_made_by_hand_starts_the_published_version_until_it_is_removed
         ({"cron": ["@daily"] * 5_000}, "settings.cron"),
         ({"every": "1h", "colour": 1}, "settings.colour"),
         ({"event": "a..b"}, "settings.event"),
+        ({"webhook": "a"}, "settings"),
+        ({"webhook": "a", "credential": "nothing"}, "settings.credential"),
     ],
 )
 async def test_what_is_no_trigger_is_refused_with_the_field(town: Town, settings: Any, field: str):

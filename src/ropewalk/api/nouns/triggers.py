@@ -205,7 +205,8 @@ async def create_trigger(call: Caller, body: CreateTriggerBody) -> dict[str, Any
     """Start a workflow by itself from now on, beside what its definition says."""
     workflow = await call.workflow(body.workflow_id)
     bounded_by = next(iter(call.bounded_by), None)
-    made = await call.service.triggers.create(workflow.id, body.settings, call.actor.subject, bounded_by)
+    about = (workflow.id, body.settings, call.actor.subject, bounded_by)
+    made = await call.service.triggers.create(*about, may_use=call.may_use)
     return await _shown(call, made)
 
 

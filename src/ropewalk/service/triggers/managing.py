@@ -13,6 +13,7 @@ from ropewalk.core.errors import Conflict, InvalidInput, InvalidTransition, NotF
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.schedule import Schedule, ScheduleError, moment_of
 from ropewalk.core.state import TriggerType
+from ropewalk.service.credential_checks import MayUse, require_credential_of
 from ropewalk.service.triggers import events, reading
 from ropewalk.service.triggers.declaring import first_look, new_trigger
 from ropewalk.service.triggers.firing import Fired, Firing, Skipped, settings_of
@@ -76,10 +77,11 @@ class TriggerVerbs:
                 return await self.backfill(*about, **how)
         raise InvalidInput([Problem(("action",), f"must be one of {', '.join(ACTIONS)}")])
 
-    async def create(self, workflow: str, settings: Mapping[str, Any], by: str, bounded_by: str | None = None
-                     ) -> dict[str, Any]:  # fmt: skip
+    async def create(self, workflow: str, settings: Mapping[str, Any], by: str, bounded_by: str | None = None,
+                     may_use: MayUse | None = None) -> dict[str, Any]:  # fmt: skip
         """Make a trigger of a workflow (its id or name); it starts the published version."""
         _require_sound(settings)
+        await require_credential_of(self._store, self._service.workspace, settings, may_use)
         now = self._store.now()
         async with self._store.transaction() as tx:
             found = await workflows.find(tx, self._service.workspace, workflow)
