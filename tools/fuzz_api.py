@@ -86,20 +86,31 @@ class Server:
 def running(folder: Path) -> Iterator[Server]:
     """`ropewalk up` on a new store."""
     command = [sys.executable, "-m", "ropewalk", "up", "--port", "0", "--json", "--db", str(folder / "fuzz.db")]
-    with (folder / "log").open("wb") as log, subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder,
+    # Into files: the server writes its log where a pipe would be full after a while, and wait for its reader.
+    with (folder / "log").open("wb") as log, (folder / "said").open("wb") as output, subprocess.Popen(
+        command, stdout=output, stderr=log, cwd=folder,
         env={**os.environ, "XDG_RUNTIME_DIR": str(folder), "PYTHONFAULTHANDLER": "1"},
     ) as process:  # fmt: skip
         try:
-            assert process.stdout is not None
-            said = json.loads(process.stdout.readline())
+            said = _first_line(folder / "said")
             yield Server(said["url"], said["token"])
             _leave(process, folder / "log")
         finally:
             process.kill()
 
 
-def _leave(process: "subprocess.Popen[str]", log: Path) -> None:
+def _first_line(said: Path) -> dict[str, Any]:
+    """What the server says when it is up; RuntimeError if it says nothing."""
+    end = time.monotonic() + PATIENCE * 3
+    while time.monotonic() < end:
+        if "\n" in (text := said.read_text(encoding="utf-8")):
+            found: dict[str, Any] = json.loads(text.partition("\n")[0])
+            return found
+        time.sleep(0.05)
+    raise RuntimeError("the server did not say that it is up")
+
+
+def _leave(process: "subprocess.Popen[bytes]", log: Path) -> None:
     """Tell the server to leave; RuntimeError with what its threads are at if it does not."""
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)

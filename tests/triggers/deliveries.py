@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -187,3 +188,39 @@ def _judged(work: list[tuple[str, bool]], seen: Seen, found: dict[str, str]) -> 
 
 def _is_allowed(status: int) -> bool:
     return 200 <= status < 300 or 400 <= status < 500 or status == 503
+
+
+async def rates(folder: Path, count: int, rounds: int) -> list[tuple[float, float]]:
+    """How many plain starts and how many deliveries are accepted a second, in turns."""
+    server, seen = Server(folder), Seen()
+    await server.start()
+    try:
+        async with aiohttp.ClientSession() as session:
+            path = await _hook(server, session)
+
+            async def start(_: str) -> None:
+                body = {"workflowDefinitionId": "orders", "input": {"delivery": "d"}}
+                await server.ask(session, "POST", "/workflow/executions/start", json=body)
+
+            async def deliver(name: str) -> None:
+                await _send(server, session, path, name, True, seen)
+
+            await _per_second(deliver, "warm", count // 10)
+            return [
+                (await _per_second(start, f"s{each}", count), await _per_second(deliver, f"r{each}", count))
+                for each in range(rounds)
+            ]
+    finally:
+        await server.stop(signal.SIGTERM)
+
+
+async def _per_second(call: Callable[[str], Awaitable[None]], name: str, count: int) -> float:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> None:
+        async with room:
+            await call(f"{name}-{number}")
+
+    began = time.perf_counter()
+    await asyncio.gather(*[one(number) for number in range(count)])
+    return count / (time.perf_counter() - began)

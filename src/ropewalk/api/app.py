@@ -68,11 +68,12 @@ def create_health_app(backend: Backend, version: str) -> FastAPI:
 def assemble(version: str) -> FastAPI:
     """The routes without anything behind them: enough to describe the API."""
     app = _bare(version)
+    # First: routes are tried one after the other, and deliveries come in crowds.
+    app.router.routes.extend(hooks.routes())
     for noun in NOUNS:
         noun.routes.install(app, PREFIX)
     for others in (first_api.routes, streams.seed_routes, health.routes, metrics.routes):
         others.install(app)
-    app.router.routes.extend(hooks.routes())
     openapi.install(app, (*NOUNS, health, metrics, first_api))
     middleware.install(app)
     return app

@@ -30,6 +30,7 @@ from ropewalk.service.node_types import LoadedNodeTypes, NodeTypeLoader
 from ropewalk.service.retention import START, Policy, Position, Swept, sweep
 from ropewalk.service.starting import MOST_PROBLEMS, KeysUnderWay, Once, answered, check_inputs, said, start_all
 from ropewalk.service.telling import SignalVerbs, Told
+from ropewalk.service.triggers.backlog import Backlog
 from ropewalk.service.triggers.declaring import declare
 from ropewalk.service.triggers.events import EventTriggers
 from ropewalk.service.triggers.managing import HasTriggers
@@ -71,6 +72,7 @@ class Service(SignalVerbs, HasTriggers):
         self.workflow_cache = WorkflowCache(store, workspace, lambda: engine.workflow_changes)
         self.document_cache = DocumentCache(self._save)
         self.event_triggers = EventTriggers(store, lambda: engine.workflow_changes)
+        self.backlog = Backlog(store)
         # There are none where the wiring gives none.
         self.stored_credentials: StoredCredentials | None = None
         self.facilities: Facilities | None = None
@@ -82,7 +84,7 @@ class Service(SignalVerbs, HasTriggers):
         known = (self._loader, self.keys_under_way)
         made = Service(self.store, self.engine, self.types, self.env, self._limits, workspace, *known)
         made.stored_credentials, made.facilities = self.stored_credentials, self.facilities
-        made.event_triggers = self.event_triggers
+        made.event_triggers, made.backlog = self.event_triggers, self.backlog
         return made
 
     @property

@@ -12,20 +12,24 @@ import msgspec
 import uuid_utils
 
 from ropewalk.core.definition.triggers import credential_types
+from ropewalk.core.duration import SECOND
 from ropewalk.core.errors import ErrorType, Unavailable
 from ropewalk.core.events import ExecutionAccepted, NodeSucceeded
 from ropewalk.core.expression import ExpressionError, Scope, compile_template
 from ropewalk.core.instant import rfc3339
 from ropewalk.core.state import TriggerType
+from ropewalk.nodes.credentials import Credential
 from ropewalk.nodes.failure import NodeFailure
 from ropewalk.service import Service
-from ropewalk.service.triggers.firing import LONGEST_KEY, MOST_WAITING, Fired, Firing, settings_of
+from ropewalk.service.triggers.firing import LONGEST_KEY, Fired, Firing, settings_of
 from ropewalk.store import triggers
 from ropewalk.store.triggers import Trigger
 from ropewalk.triggers.verifying import Delivery, Unverified, verify
 
 LARGEST_BODY: Final = 1024 * 1024
 MOST_FIELDS: Final = 1_000
+REMEMBERED: Final = 5 * SECOND
+"""How long (µs) the key of a sender is good that was changed or taken away meanwhile."""
 RESPOND: Final = "respond"
 """The node type that answers the caller of a webhook."""
 WITHHELD: Final = frozenset({
@@ -46,10 +50,6 @@ class NoHook(Exception):
 
 class BadDelivery(ValueError):
     """The sender may deliver, and what it sent makes no sense."""
-
-
-class Busy(Exception):
-    """Too much waits already; the sender is to try again later."""
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -78,6 +78,7 @@ class Hooks:
         self._store = service.store
         self._firing = Firing(service)
         self._parse = parse
+        self._secrets: dict[tuple[str, str], tuple[int, Credential | None]] = {}
 
     async def find(self, token: str, method: str, address: str) -> Trigger:
         """The webhook with this address, if it takes such a request; before the body is read."""
@@ -129,7 +130,11 @@ class Hooks:
         credentials = self._service.stored_credentials
         if credentials is None:
             raise NodeFailure.permanent("there are no credentials here")
-        found = await credentials.get(trigger.workspace, name)
+        now, about = self._store.now(), (trigger.workspace, name)
+        until, found = self._secrets.get(about, (0, None))
+        if found is None or now >= until:
+            found = await credentials.get(*about)
+            self._secrets[about] = (now + REMEMBERED, found)
         if found.type not in wanted:
             raise NodeFailure.permanent(f"the credential {name!r} is of type {found.type}, not {' or '.join(wanted)}")
         return found.values
@@ -149,10 +154,7 @@ class Hooks:
         return None
 
     async def deliver(self, trigger: Trigger, event: Mapping[str, Any], key: str) -> Fired:
-        """Start what the delivery asks for, once; Busy if too much waits already."""
-        known = await triggers.fire_of(self._store, trigger.id, key)
-        if known is None and await triggers.waiting(self._store, trigger.workspace, MOST_WAITING) >= MOST_WAITING:
-            raise Busy
+        """Start what the delivery asks for, once; Unavailable if too much waits already."""
         return await self._firing.fire(trigger, key, event)
 
 

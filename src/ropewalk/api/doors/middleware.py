@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ropewalk.access.rights import Right
 from ropewalk.api.doors.authentication import authenticate
 from ropewalk.api.doors.authorization import PUBLIC
-from ropewalk.api.doors.fast_path import FastRoute, fast_route, fast_routes
+from ropewalk.api.doors.fast_path import FastHook, FastRoute, fast_route, fast_routes
 from ropewalk.api.doors.rate_limits import refusal
 from ropewalk.api.doors.whole_answers import ANSWER, WHOLE, in_parts
 from ropewalk.api.nouns.metrics import count
@@ -96,7 +96,7 @@ class RequestMiddleware:
     A plain request to one of the hottest routes takes the fast path, every other goes to its route.
     """
 
-    def __init__(self, app: ASGIApp, fast: Mapping[str, FastRoute]) -> None:
+    def __init__(self, app: ASGIApp, fast: Mapping[str, FastRoute | FastHook]) -> None:
         self._app = app
         self._fast = fast
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 from starlette.requests import Request
@@ -17,13 +18,12 @@ from ropewalk.core.errors import RopewalkError
 from ropewalk.core.state import ExecutionState
 from ropewalk.service.triggers.firing import Fired, Reason, settings_of
 from ropewalk.store.triggers import Trigger
-from ropewalk.triggers.webhook import LARGEST_BODY, BadDelivery, Busy, Hooks, NoHook, Sent
+from ropewalk.triggers.webhook import LARGEST_BODY, BadDelivery, Hooks, NoHook, Sent
 from ropewalk.triggers.webhook import Response as Said
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 OPERATION: Final = "deliverWebhook"
 DEFAULT_WAIT: Final = 30.0
-TRY_AGAIN: Final = {"retry-after": "5"}
 _OWN: Final = frozenset({"connection", "content-length", "transfer-encoding", "set-cookie", "date", "server"})
 """What a workflow may not say in an answer of ours."""
 
@@ -47,6 +47,16 @@ def routes() -> list[HookRoute]:
     ]
 
 
+_all: Final[WeakKeyDictionary[Backend, Hooks]] = WeakKeyDictionary()
+
+
+def hooks_of(backend: Backend) -> Hooks:
+    """What takes the deliveries of this server."""
+    if backend not in _all:
+        _all[backend] = Hooks(backend.service("default"), strict_json)
+    return _all[backend]
+
+
 async def deliver(request: Request) -> Response:
     """Start what the delivery asks for, and answer as its webhook says."""
     return await _answered(request, is_test=False)
@@ -60,7 +70,7 @@ async def try_out(request: Request) -> Response:
 async def _answered(request: Request, *, is_test: bool) -> Response:
     backend: Backend = request.app.state.backend
     service = backend.service("default")
-    hooks = Hooks(service, strict_json)
+    hooks = hooks_of(backend)
     try:
         wanted = request.headers.get("access-control-request-method") if request.method == "OPTIONS" else request.method
         found = await hooks.find(request.path_params["token"], wanted or "", _address(request))
@@ -75,8 +85,6 @@ async def _answered(request: Request, *, is_test: bool) -> Response:
         return await _said(request, hooks, found, fired, allowed)
     except NoHook:
         return problem(404, "there is no such hook", ())
-    except Busy:
-        return problem(503, "too much waits already: try again later", (), TRY_AGAIN)
     except BadDelivery as error:
         return problem(400, str(error), ())
     except (RopewalkError, Refused) as error:

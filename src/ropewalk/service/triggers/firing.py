@@ -26,7 +26,8 @@ from ropewalk.core.expression import ExpressionError, Scope, compile_template, i
 from ropewalk.core.signals import Cancel
 from ropewalk.core.state import TriggerType
 from ropewalk.service.starting import alone
-from ropewalk.store import triggers, workflows
+from ropewalk.service.triggers.backlog import MOST_WAITING
+from ropewalk.store import triggers
 from ropewalk.store.access import Row
 from ropewalk.store.triggers import Fire, Trigger
 
@@ -34,8 +35,6 @@ LONGEST_KEY: Final = 512
 LONGEST_DETAIL: Final = 500
 DEEPEST: Final = 8
 """How many executions may follow from each other by events before a trigger starts no more."""
-MOST_WAITING: Final = 100_000
-"""How many executions of a workspace may wait in the queue before triggers start no more."""
 
 if TYPE_CHECKING:
     from ropewalk.service.verbs import Service
@@ -111,6 +110,9 @@ class Firing:
             if not is_asked:
                 await self._require_place(trigger)
         except Skipped as skipped:
+            if skipped.reason is Reason.BACKLOG and trigger.kind == TriggerType.WEBHOOK:
+                # Not recorded: the sender tries again, and the same delivery is to start then.
+                raise Unavailable(str(skipped)) from None
             return await self._skip(trigger, key, skipped.reason, str(skipped), moved)
         return await self._start(trigger, key, request, moved)
 
@@ -188,7 +190,7 @@ class Firing:
         """The version that the trigger starts."""
         if trigger.removed_at is not None:
             raise Skipped(Reason.MISSING, "the trigger was removed")
-        found = await workflows.get(self._store, trigger.workspace, trigger.workflow)
+        found = await self._service.of(trigger.workspace).workflow_cache.get(trigger.workflow)
         if found is None:
             raise Skipped(Reason.MISSING, "its workflow is not there")
         try:
@@ -201,7 +203,7 @@ class Firing:
     async def _require_place(self, trigger: Trigger) -> None:
         if not trigger.is_enabled:
             raise Skipped(Reason.DISABLED, "the trigger is switched off")
-        if await triggers.waiting(self._store, trigger.workspace, MOST_WAITING) >= MOST_WAITING:
+        if await self._service.backlog.is_full(trigger.workspace):
             raise Skipped(Reason.BACKLOG, f"{MOST_WAITING:,} executions wait in the workspace already")
         last, overlap = trigger.last_execution, overlap_of(trigger)
         if last is None or overlap == "allow" or not await self._is_full(trigger, last):
