@@ -86,8 +86,10 @@ class Waking:
         return found
 
     async def _wake_batch(self, executions: Sequence[str]) -> None:
-        told, self._told = self._told, frozenset(executions)
+        told = self._told
         woken = [execution for execution in executions if execution not in told]
+        # Not those that are postponed: on a slow store they are due again by the next look, and would never be told.
+        self._told = frozenset(woken)
         for execution in executions:
             if execution in told:
                 await self._postpone(execution, AGAIN)
