@@ -93,7 +93,7 @@ SHOWN_BY: Final = {
     "lease extended by the worker's clock": 10,
     "leaving memory before the commit": 108,
     "one that is over kept in memory": 72,
-    "offers repeated after a lost answer": 880,
+    "offers repeated after a lost answer": 1177,
     "letter thrown away before its reader comes": 605,
 }
 """Where those that take many histories were seen last: a hunt that begins there is short."""
