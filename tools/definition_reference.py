@@ -228,8 +228,8 @@ share ([security](security.md)), to those of workflows that are shared. The audi
 _TRIGGERS: Final = """\
 ## Triggers
 
-`triggers` start a workflow by itself: schedules (`cron`, `every`), webhooks and events, fired by `ropewalk up`
-([triggers.md](triggers.md)). Queues are checked and kept, and not fired. Every field is in
+`triggers` start a workflow by itself: schedules (`cron`, `every`), webhooks, events and queues (NATS
+JetStream), fired by `ropewalk up` ([triggers.md](triggers.md)). Every field is in
 [workflow.schema.json](workflow.schema.json).
 """
 

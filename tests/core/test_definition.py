@@ -122,7 +122,7 @@ def test_the_example_of_the_specification_is_a_definition():
                     "credential": "shop",
                     "dedupeKey": "{{ event.id }}",
                 },
-                {"queue": "ORDERS", "subject": "orders.new", "priority": 9, "enabled": False},
+                {"queue": "ORDERS", "credential": "nats", "subject": "orders.new", "priority": 9, "enabled": False},
             ]
         ),
     ],

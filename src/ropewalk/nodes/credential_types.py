@@ -7,6 +7,7 @@ Nodes see the values under the names that documents have (`clientId`).
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from pydantic import AnyHttpUrl, Field, TypeAdapter, ValidationError, field_validator
@@ -226,6 +227,25 @@ class Webhook(Fields):
     previous_key: str | None = secret("The key before, which is good until it is taken away.", "…", None)
 
 
+class Nats(Fields):
+    url: str = Field(
+        max_length=2_048, pattern=r"^(nats|tls)://[^\s/@?#]+$", examples=["tls://nats.example.org:4222"],
+        description="The server: `tls://` insists on a connection that is protected, `nats://` does not.",
+    )  # fmt: skip
+    username: str | None = line("Who logs in.", "shop", None)
+    password: str | None = secret("The password.", "…", None)
+    token: str | None = secret("The token, in place of name and password.", "…", None)
+
+    @field_validator("url")
+    @classmethod
+    def _has_host_and_port(cls, value: str) -> str:
+        """A port that is none is a ValueError of the parser."""
+        url = urlsplit(value)
+        if not url.hostname or url.port == 0:
+            raise ValueError("must be an address like tls://nats.example.org:4222")
+        return value
+
+
 class CredentialType(Struct, frozen=True):
     """One kind of credential."""
 
@@ -268,6 +288,7 @@ _ROWS: Final[tuple[tuple[str, str, str, type[Fields]], ...]] = (
     ("notion", "Notion", "A token of Notion.", Notion),
     ("airtable", "Airtable", "A token of Airtable.", Airtable),
     ("webhook", "Webhook key", "The key that the sender of a webhook signs with.", Webhook),
+    ("nats", "NATS", "A NATS server with JetStream.", Nats),
     ("generic", "Secret", "One secret text, such as a key to sign with.", Generic),
 )
 

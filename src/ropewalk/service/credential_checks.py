@@ -72,7 +72,7 @@ async def require_credential_of(
 
 
 def _of_triggers(definition: Definition) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
-    """The place, the name and the types of each credential that a webhook checks its senders by."""
+    """The place, the name and the types of the credential of each webhook (of its senders) and queue (where it is)."""
     for place, trigger in enumerate(definition.triggers):
         if "credential" in trigger and (types := credential_types(trigger)):
             yield ("triggers", place, "credential"), trigger["credential"], types

@@ -73,6 +73,7 @@ class Service(SignalVerbs, HasTriggers):
         self.document_cache = DocumentCache(self._save)
         self.event_triggers = EventTriggers(store, lambda: engine.workflow_changes)
         self.backlog = Backlog(store)
+        self.queue_troubles: dict[str, str] = {}  # what keeps this server from queues now, by the trigger's id
         # There are none where the wiring gives none.
         self.stored_credentials: StoredCredentials | None = None
         self.facilities: Facilities | None = None
@@ -84,7 +85,7 @@ class Service(SignalVerbs, HasTriggers):
         known = (self._loader, self.keys_under_way)
         made = Service(self.store, self.engine, self.types, self.env, self._limits, workspace, *known)
         made.stored_credentials, made.facilities = self.stored_credentials, self.facilities
-        made.event_triggers, made.backlog = self.event_triggers, self.backlog
+        made.event_triggers, made.backlog, made.queue_troubles = self.event_triggers, self.backlog, self.queue_troubles
         return made
 
     @property

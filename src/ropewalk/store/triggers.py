@@ -91,6 +91,11 @@ async def listed(
     return [Trigger(*row) for row in await reader.fetch("list_triggers", workspace, workflow, after, limit)]
 
 
+async def queues(reader: Reader) -> list[Trigger]:
+    """Those of all workspaces that are enabled and consume a queue."""
+    return [Trigger(*row) for row in await reader.fetch("queue_triggers")]
+
+
 async def of_workflow(tx: Transaction, workflow: str) -> list[Trigger]:
     """All triggers of a workflow, removed ones too, kept from others until the end of the transaction."""
     return [Trigger(*row) for row in await tx.fetch("triggers_of_workflow", workflow)]

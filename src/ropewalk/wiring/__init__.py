@@ -157,15 +157,17 @@ async def open_backend(
 
 @asynccontextmanager
 async def _scheduled(service: "Service") -> AsyncIterator[None]:
-    """Schedules fire while a server is up; a command that comes and goes fires none."""
-    from ropewalk.triggers.scheduler import Scheduler  # here, as in `open_backend`
+    """Schedules fire and queues are consumed while a server is up; a command that comes and goes does neither."""
+    from ropewalk.triggers.queue import Queues  # here, as in `open_backend`
+    from ropewalk.triggers.scheduler import Scheduler
 
-    firing = asyncio.get_running_loop().create_task(Scheduler(service).run())
+    firing = [asyncio.get_running_loop().create_task(each.run()) for each in (Scheduler(service), Queues(service))]
     try:
         yield
     finally:
-        firing.cancel()
-        await asyncio.gather(firing, return_exceptions=True)
+        for each in firing:
+            each.cancel()
+        await asyncio.gather(*firing, return_exceptions=True)
 
 
 def health_backend(service: "Service", settings: Settings, metrics: "Metrics | None") -> "Backend":

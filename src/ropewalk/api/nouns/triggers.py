@@ -294,9 +294,10 @@ async def list_fires(call: Caller, trigger_id: TriggerId, limit: Limit = 50, cur
 
 @routes.get("/{triggerId}/explain", Right.READ, response_model=TriggerReasons)
 async def explain_trigger(call: Caller, trigger_id: TriggerId) -> dict[str, Any]:
-    """When it is due next, or why it starts nothing."""
+    """When it is due next, or why it starts nothing; of a queue also what keeps the server that answers from it."""
     found = await _found(call, trigger_id)
-    return await reading.explain(call.backend.store, found, call.backend.store.now())
+    trouble = call.backend.service(call.workspace).queue_troubles.get(found.id)
+    return await reading.explain(call.backend.store, found, call.backend.store.now(), trouble)
 
 
 async def _found(call: Call, named: str, *, is_removed: bool = False) -> Row:

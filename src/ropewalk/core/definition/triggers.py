@@ -28,6 +28,7 @@ _title = Text(200, r"[^\x00-\x1f\x7f]+", "a line of text")
 _name = Text(128, r"[A-Za-z0-9_.:/-]+", "a name of letters, digits, _ . : / -")
 _expression = Text(4_096)
 _moment = Text(64)
+_place = Text(128, r"[A-Za-z0-9_-]+", "a name of letters, digits, _ -")
 _rule = Text(200, r"\S+(?: +\S+){4,5}|@[a-z]+", "five or six fields, or a word like @daily")
 
 _any_trigger = {
@@ -135,9 +136,23 @@ WEBHOOK = Record(
 
 QUEUE = Record(
     {
-        "queue": Field(_name, "The stream to consume.", is_required=True),
-        "subject": Field(Text(256, r"\S+", "a subject pattern"), "Which of its subjects."),
-        "consumer": Field(_name, "The durable consumer to use."),
+        "queue": Field(_place, "The JetStream stream to consume.", is_required=True),
+        "credential": Field(_name, "The credential of type `nats` that says where the stream is."),
+        "subject": Field(Text(256, r"\S+", "a subject pattern"), "Which of its subjects. Default: all."),
+        "consumer": Field(_place, "The durable consumer to use. Default: one of the trigger's own."),
+        "dedupeKey": Field(
+            _expression,
+            "An expression over `event`; a second message with its value starts nothing. Default: its Nats-Msg-Id, "
+            "else its place in the stream.",
+        ),
+        "maxPending": Field(Whole(1, 10_000), "How many messages may be delivered and not yet started. Default 100."),
+        "maxDeliveries": Field(
+            Whole(1, 1_000), "After how many deliveries that failed a message is given up as POISON. Default 5."
+        ),
+        "ackWait": Field(
+            Duration(SECOND, HOUR),
+            "After how long a message that was not acknowledged is delivered again. Default 30s.",
+        ),
         **_any_trigger,
     }
 )
@@ -198,6 +213,8 @@ def _check(path: Path, trigger: Mapping[str, Any], report: Report) -> None:
             report.add((*path, _field_of(trigger, str(error))), str(error))
     if "webhook" in trigger:
         _check_webhook(path, trigger, report)
+    if "queue" in trigger:
+        _check_queue(path, trigger, report)
     if "event" in trigger and not is_pattern(trigger["event"]) and report.count == known:
         report.add(
             (*path, "event"), f"{shown(trigger['event'])} is no pattern; write it like order.paid, order.* or order.>"
@@ -212,6 +229,14 @@ def _check_webhook(path: Path, trigger: Mapping[str, Any], report: Report) -> No
             ip_network(each, strict=False)
         except ValueError:
             report.add((*path, "allowFrom", i), f"{shown(each)} is no address and no network")
+
+
+def _check_queue(path: Path, trigger: Mapping[str, Any], report: Report) -> None:
+    if "credential" not in trigger:
+        report.add(path, "needs the field 'credential', of type nats, which says where the stream is")
+    subject = trigger.get("subject", ">")
+    if not is_pattern(subject):
+        report.add((*path, "subject"), f"{shown(subject)} is no pattern; write it like order.paid, order.* or order.>")
 
 
 def _field_of(trigger: Mapping[str, Any], message: str) -> str:
@@ -230,6 +255,8 @@ def _check_names(names: Iterable[str], report: Report) -> None:
 
 
 def credential_types(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The types of credentials that can hold what the sender has; none, if it proves nothing."""
+    """The types of credentials that can hold what the sender has, or lead to the queue; none, if none is needed."""
+    if "queue" in settings:
+        return ("nats",)
     auth = settings.get("auth", "hmac")
     return {"none": (), "bearer": ("http.bearer",), "basic": ("http.basic",)}.get(auth, ("webhook",))

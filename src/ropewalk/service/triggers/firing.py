@@ -36,6 +36,9 @@ LONGEST_DETAIL: Final = 500
 DEEPEST: Final = 8
 """How many executions may follow from each other by events before a trigger starts no more."""
 
+_COME_AGAIN: Final = (TriggerType.WEBHOOK, TriggerType.QUEUE)
+"""What is delivered again if it was not taken."""
+
 if TYPE_CHECKING:
     from ropewalk.service.verbs import Service
 
@@ -53,6 +56,7 @@ class Reason(StrEnum):
     INVALID = "INVALID"
     MISSING = "MISSING"
     LOOP = "LOOP"
+    POISON = "POISON"
 
 
 class Fired(Struct, frozen=True):
@@ -110,10 +114,10 @@ class Firing:
             if not is_asked:
                 await self._require_place(trigger)
         except Skipped as skipped:
-            if skipped.reason is Reason.BACKLOG and trigger.kind == TriggerType.WEBHOOK:
-                # Not recorded: the sender tries again, and the same delivery is to start then.
+            if skipped.reason is Reason.BACKLOG and trigger.kind in _COME_AGAIN:
+                # Not recorded: the sender or the stream tries again, and the same delivery is to start then.
                 raise Unavailable(str(skipped)) from None
-            return await self._skip(trigger, key, skipped.reason, str(skipped), moved)
+            return await self.skip(trigger, key, skipped.reason, str(skipped), moved)
         return await self._start(trigger, key, request, moved)
 
     async def _start(self, trigger: Trigger, key: str, request: StartRequest, moved: Moved | None) -> Fired:
@@ -127,7 +131,7 @@ class Firing:
         try:
             return Fired(await self._engine.start(request, remember=remember))
         except InvalidInput as error:
-            return await self._skip(trigger, key, Reason.INVALID, str(error), moved)
+            return await self.skip(trigger, key, Reason.INVALID, str(error), moved)
         except (Unavailable, Conflict):
             # Another server may have been faster, or the answer was lost: then the row of the fire says so.
             known = await triggers.fire_of(self._store, trigger.id, key)
@@ -142,7 +146,7 @@ class Firing:
                 await tx.execute("move_trigger", moved.cursor, moved.next_at, trigger.id)
         return Fired(known.execution, known.reason, known.detail, is_new=False)
 
-    async def _skip(self, trigger: Trigger, key: str, reason: Reason, detail: str, moved: Moved | None) -> Fired:
+    async def skip(self, trigger: Trigger, key: str, reason: Reason, detail: str, moved: Moved | None = None) -> Fired:
         """Record why nothing is started."""
         detail, due = detail[:LONGEST_DETAIL], None if moved is None else moved.cursor
         fire = Fire(trigger.id, key, trigger.workspace, self._store.now(), due, None, reason, detail)

@@ -29,6 +29,7 @@ WORDS: Final = {
     "BACKLOG": "too many executions waited in the workspace",
     "INVALID": "the input could not be made, or does not fit the workflow",
     "MISSING": "there was no version to start",
+    "POISON": "deliveries of the message failed as often as the trigger allows",
     "LOOP": "too many executions followed from each other by events",
 }
 
@@ -136,18 +137,20 @@ def fire_of(fire: Fire) -> dict[str, Any]:
     }
 
 
-async def explain(reader: Reader, trigger: Trigger, now: int) -> dict[str, Any]:
-    """Why it starts nothing, or when it will."""
+async def explain(reader: Reader, trigger: Trigger, now: int, trouble: str | None = None) -> dict[str, Any]:
+    """Why it starts nothing, or when it will; `trouble` is what keeps a server from its queue now."""
     tallies = await triggers.tallies(reader, trigger.id, now - LATELY)
     started = tallies.pop(None, 0)
-    reasons = [*await _standing(reader, trigger), *_lately(started, tallies)]
+    reasons = [*await _standing(reader, trigger, trouble), *_lately(started, tallies)]
     skipped = {reason: count for reason, count in tallies.items() if reason is not None}
     return {"trigger": trigger.id, "name": trigger.name, "reasons": reasons, "started": started, "skipped": skipped}
 
 
-async def _standing(reader: Reader, trigger: Trigger) -> list[str]:
+async def _standing(reader: Reader, trigger: Trigger, trouble: str | None) -> list[str]:
     if not trigger.is_enabled:
         return [f"it is switched off: ropewalk triggers enable {trigger.id}"]
+    if trouble is not None:
+        return [f"it takes no messages for now: {trouble}"]
     last = trigger.last_execution
     if last is not None and overlap_of(trigger) == "queue" and await triggers.is_under_way(reader, last):
         return [f"it waits for the end of execution {last}, since it says `overlap: queue`"]

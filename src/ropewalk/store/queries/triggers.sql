@@ -37,6 +37,12 @@ select id, workspace, workflow, name, kind, version, settings, is_declared, is_e
   from workflow_trigger
  where workspace = $1 and kind = 'EVENT' and is_enabled = 1 and removed_at is null;
 
+-- queue_triggers: those of all workspaces that consume a queue.
+select id, workspace, workflow, name, kind, version, settings, is_declared, is_enabled, bounded_by, created_at, created_by,
+       changed_at, removed_at, cursor_at, next_at, last_execution, token
+  from workflow_trigger
+ where kind = 'QUEUE' and is_enabled = 1 and removed_at is null;
+
 -- change_trigger: it has other settings, or is there again; it is looked at anew.
 update workflow_trigger
    set kind = $1, version = $2, settings = $3, is_declared = $4, changed_at = $5, removed_at = null, cursor_at = null,
